@@ -1,0 +1,44 @@
+"""swell: sparse linear solvers for PDEs, on GPUs and CPUs, from Python.
+
+    import swell
+    r = swell.solve(A, b)
+    print(r)
+
+Names are imported when they are first used, so that the command line starts at once.
+"""
+from __future__ import annotations
+
+import importlib
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
+    "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
+    "BiCGSTAB": "swell.krylov.bicgstab", "Direct": "swell.preconditioners.direct",
+    "Jacobi": "swell.preconditioners.jacobi", "User": "swell.preconditioners.user",
+    "JacobiScaling": "swell.transforms.scaling",
+    "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
+    "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
+    "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
+    "Result": "swell.core.result", "Results": "swell.core.result",
+    "LinearOperator": "swell.core.operator", "names": "swell.core.registry",
+    "SwellError": "swell.core.errors", "InputError": "swell.core.errors", "MissingDependency": "swell.core.errors",
+    "OutOfMemory": "swell.core.errors",
+    "read_matrix": "swell.io", "read_vector": "swell.io",
+}
+_MODULES = ("gallery", "io", "scipy_like", "report")
+
+__all__ = ["__version__", *_PLACES, *_MODULES]
+
+
+def __getattr__(name):
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"swell.{name}")
+    raise AttributeError(f"module 'swell' has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,87 @@
+"""What can be read off a matrix in a few passes over its entries, where it lives."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What ``analyse`` found.
+
+    Attributes
+    ----------
+    n, nnz : int
+    complex : bool
+    pattern_symmetric, symmetric, hermitian : bool
+        A has a symmetric pattern; A = Aᵀ; A = Aᴴ (to rounding).
+    zero_diagonal, empty_rows : int
+        Rows without a diagonal entry (or with a zero there); rows without entries.
+    positive_diagonal : bool
+        Every diagonal entry is real and positive.
+    dominant : bool
+        |aᵢᵢ| ≥ Σ |aᵢⱼ| in every row (to rounding).
+    dominant_rows : float
+        The share of rows where that holds.
+    zero_row_sums : bool
+        A annihilates the constants: a pure Neumann problem.
+    bandwidth : int
+        Largest |i − j| of an entry.
+    """
+
+    n: int
+    nnz: int
+    complex: bool
+    pattern_symmetric: bool
+    symmetric: bool
+    hermitian: bool
+    zero_diagonal: int
+    empty_rows: int
+    positive_diagonal: bool
+    dominant: bool
+    dominant_rows: float
+    zero_row_sums: bool
+    bandwidth: int
+
+    @property
+    def symmetry(self) -> str:
+        """The symmetry in a word."""
+        if self.hermitian:
+            return "Hermitian" if self.complex else "symmetric"
+        if self.symmetric:
+            return "complex symmetric"
+        return "unsymmetric (symmetric pattern)" if self.pattern_symmetric else "unsymmetric"
+
+
+def analyse(A) -> Facts:
+    """Facts about a CSRMatrix."""
+    xp, n = A.space.xp, A.shape[0]
+    rows = A.rows()
+    transposed = A.transpose()
+    same_pattern = bool((transposed.indptr == A.indptr).all()) and bool((transposed.indices == A.indices).all())
+    largest = float(abs(A.data).max()) if A.nnz else 0.0
+    tolerance = 1e-12 * largest if A.dtype.itemsize // (2 if A.dtype.kind == "c" else 1) == 8 else 1e-5 * largest
+    symmetric = same_pattern and (A.nnz == 0 or float(abs(transposed.data - A.data).max()) <= tolerance)
+    hermitian = symmetric
+    if A.dtype.kind == "c":
+        hermitian = same_pattern and (A.nnz == 0 or float(abs(transposed.data.conj() - A.data).max()) <= tolerance)
+    d = A.diagonal()
+    modulus = abs(A.data).astype("float64")
+    sums = _row_sums(modulus, A, xp)
+    off = sums - abs(d)
+    dominant = abs(d) >= off * (1 - 1e-12)
+    balance = abs(_row_sums(A.data.astype("complex128" if A.dtype.kind == "c" else "float64"), A, xp))
+    return Facts(
+        n=n, nnz=A.nnz, complex=A.dtype.kind == "c", pattern_symmetric=same_pattern, symmetric=symmetric,
+        hermitian=hermitian, zero_diagonal=int(xp.count_nonzero(d == 0)),
+        empty_rows=int(xp.count_nonzero(A.indptr[1:] == A.indptr[:-1])),
+        positive_diagonal=bool(((d.real > 0) & (abs(d.imag) <= tolerance)).all()), dominant=bool(dominant.all()),
+        dominant_rows=float(dominant.mean()) if n else 1.0,
+        zero_row_sums=bool(n) and bool((balance <= 1e-12 * sums).all()),
+        bandwidth=int(abs(rows - A.indices).max()) if A.nnz else 0)
+
+
+def _row_sums(values, A, xp):
+    """Σ of the values in each row, through one running sum."""
+    running = xp.zeros(A.nnz + 1, values.dtype)
+    xp.cumsum(values, out=running[1:])
+    return running[A.indptr[1:]] - running[A.indptr[:-1]]

@@ -1,0 +1,206 @@
+"""The public interface: ``solve``, ``prepare`` and ``Solver``, the whole flow of a call on one screen.
+
+validate -> choose (the user's names, or the advisor's chain) -> transform, format, precondition (``Prepared``) ->
+iterate -> true residual -> ``Result``. Where the advisor chose and its first choice fails, the next one is tried, and
+the result tells of both.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from swell import inputs
+from swell.core.errors import InputError
+from swell.core.configuration import Configuration
+from swell.core.prepared import Prepared
+from swell.core.registry import resolve
+from swell.core.result import Result, Results
+from swell.core.stopping import Reason, Stopping
+from swell.preconditioners.direct import FactorisationError
+from swell.preconditioners.user import resolve_preconditioner
+
+
+def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, device=None,
+          dtype=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, monitor=None) -> Result | Results:
+    """Solve A x = b.
+
+    With nothing named, an advisor looks at A, chooses, and falls over to its next choice where the first fails.
+
+    Parameters
+    ----------
+    A : square matrix, n × n
+        SciPy or CuPy sparse of any kind, a dense array, a torch CSR tensor, a ``LinearOperator`` of SciPy or CuPy, or
+        one of swell's own formats.
+    b : array, shape (n,) or (n, k)
+        Several right-hand sides are solved one by one and returned together.
+    method, precond, scaling, ordering, format : str or settings object, optional
+        By their names in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or as
+        objects: ``swell.GMRES(restart=50)``.
+    M : callable, LinearOperator or matrix, optional
+        Your own preconditioner, an approximate inverse of A, as in SciPy. Not together with ``precond``.
+    device : {"cpu", "cuda", "cuda:1"}, optional
+        Where to solve; by default where the data is.
+    dtype : {"float32", "float64", "complex64", "complex128"}, optional
+        Convert A to it first.
+    x0 : array like b, optional
+        Starting vector; it is not modified.
+    rtol, atol, maxiter
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the x that is returned.
+    stopping : Stopping, optional
+        All stopping settings at once, instead of the three above.
+    monitor : callable, optional
+        ``monitor(iteration, relative_residual)``; a true return value stops the solve.
+
+    Returns
+    -------
+    Result or Results
+        ``Results`` where b has two dimensions. x is of the kind that b is.
+
+    Raises
+    ------
+    InputError
+        For input that cannot be solved as given; the message says what to do.
+    MissingDependency
+        For a GPU or a library that is not there.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> A = swell.gallery.poisson2d(30)
+    >>> r = swell.solve(A, np.ones(900), method="cg", scaling="jacobi")
+    >>> r.converged
+    True
+    """
+    return prepare(A, method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
+                   device=device, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter, stopping=stopping,
+                   b_like=b).solve(b, x0=x0, monitor=monitor)
+
+
+def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, device=None, dtype=None,
+            rtol=1e-8, atol=0.0, maxiter=None, stopping=None, b_like=None) -> "Solver":
+    """Do everything that does not depend on b, once. The parameters are those of ``solve``.
+
+    ``b_like`` is a right-hand side, or an array of its type and device: it says whether b will be complex, and where
+    it will live.
+
+    Returns
+    -------
+    Solver
+        ``.solve(b)`` as often as needed; ``.update(A2)`` for another matrix of the same pattern.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> s = swell.prepare(swell.gallery.poisson2d(30), method="cg")
+    >>> all(s.solve(np.full(900, k)).converged for k in (1.0, 2.0))
+    True
+    """
+    if M is not None and precond is not None:
+        raise InputError("both M and precond were given: name one of them")
+    if stopping is None:
+        stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
+    # Names are checked before the matrix is touched: a misspelt one must not cost a conversion.
+    named = Configuration(resolve("method", method), resolve_preconditioner(M if M is not None else precond),
+                          resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format))
+    b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
+    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device)
+    return Solver(given, named, stopping)
+
+
+class Solver:
+    """A prepared system; made by ``prepare``.
+
+    Attributes
+    ----------
+    A : CSRMatrix or LinearOperator
+        The checked matrix, where it is solved.
+    chain : list of Configuration
+        What will be tried, in order; one entry where a method was named.
+    """
+
+    def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping):
+        self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
+        self.stopping = stopping
+        if named.method is None:
+            from swell.advisor.choose import choose
+            self.chain = choose(self.A, named)
+        else:
+            self.chain = [self._with_format(named)]
+        self._prepared = {}
+        self._prepare(0)
+
+    def _with_format(self, named):
+        """A named method takes the default format of the device unless one is named."""
+        from swell.advisor.choose import default_format
+        if named.format is not None or self.kept is not None or not hasattr(self.A, "indptr"):
+            return named
+        return replace(named, format=default_format(self.A))
+
+    def _prepare(self, k) -> Prepared:
+        if k not in self._prepared:
+            self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
+        return self._prepared[k]
+
+    def solve(self, b, x0=None, monitor=None) -> Result | Results:
+        """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
+        n = self.A.shape[0]
+        rhs = inputs.read_vector(b, n, "b")
+        guess = None if x0 is None else inputs.read_vector(x0, n, "x0")
+        if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
+            raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
+        if guess is not None and guess.shape != rhs.shape:
+            raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
+        if rhs.ndim == 1:
+            return self._solve_one(rhs, guess, monitor, b)
+        columns = [self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b)
+                   for k in range(rhs.shape[1])]
+        return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
+
+    def _solve_one(self, b, x0, monitor, original) -> Result:
+        """Try the chain until a choice converges."""
+        attempts = []
+        for k in range(len(self.chain)):
+            try:
+                prepared = self._prepare(k)
+            except FactorisationError as error:
+                if not attempts and len(self.chain) == 1:
+                    raise
+                attempts[-1].notes.append(f"{self.chain[k].name('method')} was tried next: {error}")
+                break
+            result = prepared.run(b, x0, monitor)
+            result.x = inputs.returned(result.x, self.space, original)
+            attempts.append(result)
+            if result.converged or result.reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.ATTAINABLE_ACCURACY):
+                break
+        best = attempts[-1] if attempts[-1].converged else min(attempts, key=lambda r: _rank(r.residual))
+        best.attempts = [r for r in attempts if r is not best]
+        best.notes = self.notes + best.notes
+        return best
+
+    def update(self, A) -> "Solver":
+        """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.
+
+        Raises
+        ------
+        InputError
+            If the pattern, the shape or the type differs.
+        """
+        given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
+        new, old = given.A, self.A
+        if not hasattr(old, "indptr") or not hasattr(new, "indptr"):
+            raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
+        xp = self.space.xp
+        if new.shape != old.shape or new.nnz != old.nnz or not bool(
+                xp.array_equal(xp.asarray(new.indptr), old.indptr) and xp.array_equal(xp.asarray(new.indices), old.indices)):
+            raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared one "
+                             f"({old.shape}, {old.nnz} entries): prepare again")
+        old.data[...] = new.data
+        old.discard_adjoint()
+        for prepared in self._prepared.values():
+            prepared.update(old)
+        return self
+
+
+def _rank(residual):
+    return residual if np.isfinite(residual) else np.inf

@@ -1,0 +1,131 @@
+"""The loop driver: the same method body, called directly on a CPU and replayed as a CUDA graph on a GPU.
+
+A method gives the body of its iteration (or of its cycle) as fused steps whose scalars stay where the vectors are. The
+driver repeats it until the judge has spoken, reports progress, and honours Ctrl-C and the user's monitor. It allocates
+nothing and, on a GPU, reads nothing from the device: the judge mirrors its record into host memory.
+"""
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from swell.core.kernels import judge as J
+from swell.core.stopping import Reason
+
+
+@contextmanager
+def interruptible(on_interrupt):
+    """Within this block the first Ctrl-C calls ``on_interrupt`` and the second raises KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield                                    # signals belong to the main thread
+        return
+
+    def handler(number, frame):
+        signal.signal(signal.SIGINT, previous)
+        on_interrupt()
+
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class Loop:
+    """What both drivers share: the judge's record, the history, the abort flag and the monitor.
+
+    Parameters
+    ----------
+    space : Space
+    stopping : Stopping
+    n : int
+        Unknowns.
+    monitor : callable or None
+        Called as ``monitor(iteration, residual_norm)`` for every iteration, in order; a true return value stops.
+    """
+
+    def __init__(self, space, stopping, n):
+        self.space = space
+        self.stopping = stopping
+        self.maxiter = stopping.limit(n)
+        self.flags = np.zeros(J.FLAGS, np.int64)
+        self.limits = np.zeros(J.LIMITS, np.float64)
+        self.history = np.zeros(self.maxiter + 1, np.float64)
+        self.abort = None                        # Reason that ended the loop from outside
+        self.host_reads = 0
+
+    def begin(self, threshold: float, scale: float, window: int, done: int = 0, monitor=None):
+        """Reset the record for a new run after ``done`` iterations; growth is measured against ``scale``."""
+        flags, limits = self.flags, self.limits
+        flags[:] = 0
+        flags[J.MAXITER] = max(self.maxiter - done, 0)
+        flags[J.WINDOW] = self.stopping.window if self.stopping.window is not None else window
+        limits[J.THRESHOLD2] = threshold**2
+        limits[J.RATIO2] = 1
+        limits[J.GROWTH2] = min((self.stopping.growth * scale) ** 2, np.finfo(np.float64).max)
+        limits[J.BEST2] = np.inf
+        self.abort = None
+        self._monitor = monitor
+        self._done, self._seen = done, 0
+        self._send()
+
+    def end(self):
+        """Make the record final; operators may be used outside the loop again."""
+
+    @property
+    def iterations(self) -> int:
+        """Iterations judged so far."""
+        return int(self.flags[J.ITERATION])
+
+    @property
+    def reason(self) -> Reason:
+        """Why the loop ended."""
+        return self.abort or Reason.of(int(self.flags[J.VERDICT]))
+
+    @property
+    def stopped(self) -> bool:
+        """True once the judge or the user has spoken."""
+        return self.abort is not None or self.flags[J.STOP] != 0
+
+    def interrupt(self):
+        """Stop at the next chance, because of Ctrl-C."""
+        self.abort = Reason.INTERRUPTED
+
+    def report(self):
+        """Hand the iterations that are new to the monitor."""
+        if self._monitor is None:
+            return
+        for k in range(self._seen, self.iterations + 1):
+            if self._monitor(self._done + k, float(self.history[k])) and self.abort is None:
+                self.abort = Reason.STOPPED
+        self._seen = self.iterations + 1
+
+
+class DirectLoop(Loop):
+    """Calls the body from Python: the driver of the CPU."""
+
+    def __init__(self, space, stopping, n):
+        super().__init__(space, stopping, n)
+        self.state = (self.flags, self.limits, self.history)
+
+    def _send(self):
+        pass                                     # the kernels work on the record itself
+
+    def kernels(self, package, stem, dtype):
+        """The kernels of ``package`` called ``stem``, bound to this loop's state."""
+        return self.space.kernels(package, stem, dtype, self.state)
+
+    def halted(self) -> bool:
+        """Inside a cycle: should the remaining steps be left out?"""
+        return self.stopped
+
+    def run(self, body):
+        """Repeat ``body`` until the judge has spoken."""
+        with interruptible(self.interrupt):
+            self.report()
+            while not self.stopped:
+                body()
+                self.report()

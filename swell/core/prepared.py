@@ -1,0 +1,280 @@
+"""Prepared: one configuration bound to one matrix. Everything that can be done once is done here, once."""
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+from swell.core.errors import InputError, OutOfMemory
+from swell.core.result import Result
+from swell.core.settings import describe
+from swell.core.stopping import Reason
+from swell.core.workspace import Workspace
+from swell.krylov.method import System
+
+RETRIES = 10            # restarts from the current x while the true residual contradicts a recursive 'converged'
+
+
+class Prepared:
+    """A matrix transformed, formatted, preconditioned, and a method with its buffers; ``run`` only iterates.
+
+    Parameters
+    ----------
+    A : CSRMatrix or matrix-free LinearOperator
+        The original matrix, on which the judge's last word is spoken.
+    configuration : Configuration
+    stopping : Stopping
+    kept : LinearOperator or None
+        A matrix of our formats to be used as it is.
+    """
+
+    def __init__(self, A, configuration, stopping, kept=None):
+        self.A, self.configuration, self.stopping = A, configuration, stopping
+        self.space = A.space
+        self.timings = {}
+        self.notes = []
+        self.workspace = Workspace(self.space)
+        n = A.shape[0]
+        with self._timed("transform"):
+            system = self._transform(A)
+        with self._timed("preconditioner"):
+            self.M = self._preconditioner(system)
+        with self._timed("format"):
+            self.matrix = self._format(system, kept)
+        with self._timed("workspace"):
+            self._check_memory()
+            self.loop = self.space.loop(stopping, n)
+            self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, n, A.dtype)
+                                                         for name in ("b", "x", "b0", "x0", "r0"))
+            self.iteration = configuration.method.bind(
+                System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop))
+            self.norm_A = self._norm_inf(A)
+        self.space.synchronize()
+        self.timings["setup"] = sum(self.timings.values())
+
+    # -- setup ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _timed(self, part):
+        start = time.perf_counter()
+        yield
+        self.space.synchronize()
+        self.timings[part] = time.perf_counter() - start
+
+    def _transform(self, A):
+        """Apply ordering, then scaling; each is left out with a note where it would change nothing."""
+        self.transforms = []
+        c = self.configuration
+        if not hasattr(A, "indptr"):
+            for kind in ("ordering", "scaling", "format"):
+                if getattr(c, kind) is not None:
+                    raise InputError(f"{kind}={c.name(kind)!r} needs a matrix with entries, and A is matrix-free")
+            return A
+        for settings in (c.ordering, c.scaling):
+            if settings is None:
+                continue
+            transform = settings.build(A)
+            if getattr(transform, "uniform", False):
+                self.notes.append("the diagonal is constant: Jacobi scaling would change nothing and was left out")
+                continue
+            A = transform.matrix(A)
+            self.transforms.append(transform)
+        return A
+
+    def _weights(self):
+        for transform in self.transforms:
+            weights = transform.residual_weights()
+            if weights is not None:
+                return weights
+        return None
+
+    def _preconditioner(self, system):
+        c = self.configuration
+        settings = c.method if hasattr(c.method, "build") else c.precond
+        if settings is None:
+            return None
+        if not hasattr(system, "indptr") and type(settings).__name__ != "User":
+            raise InputError(f"{describe(settings)} needs a matrix with entries, and A is matrix-free: give M= as a "
+                             "function or LinearOperator")
+        M = settings.build(system)
+        if M.variable and not c.method.flexible:
+            raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
+                             "use method='fgmres'")
+        return M
+
+    def _format(self, system, kept):
+        c = self.configuration
+        if kept is not None and not self.transforms and c.format is None:
+            return kept
+        return system if c.format is None else c.format.build(system)
+
+    def _check_memory(self):
+        """Before the buffers are allocated: say what they need and what there is."""
+        n, item = self.A.shape[0], self.A.dtype.itemsize
+        needed = n * item * (5 + basis_vectors(self.configuration.method))
+        free, total = self.space.memory()
+        if needed > free:
+            raise OutOfMemory(f"{self.configuration.name('method')} on {n} unknowns needs {needed / 2**30:.2f} GiB of "
+                              f"vectors on {self.space.name}, and {free / 2**30:.2f} of {total / 2**30:.2f} GiB are "
+                              "free: choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
+                              "dtype='float32'")
+
+    def _norm_inf(self, A):
+        """‖A‖∞, or NaN where there are no entries to look at."""
+        if not hasattr(A, "indptr"):
+            return float("nan")
+        if not A.shape[0]:
+            return 0.0
+        xp = self.space.xp
+        sums = xp.concatenate([xp.zeros(1), xp.cumsum(abs(A.data), dtype=np.float64)])
+        return float((sums[A.indptr[1:]] - sums[A.indptr[:-1]]).max())
+
+    def update(self, A):
+        """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
+
+        The result is that of a fresh setup.
+        """
+        start = time.perf_counter()
+        self.A = A
+        for transform in self.transforms:
+            transform.update(A)
+            A = transform.matrix(A)
+        if self.M is not None and hasattr(self.M, "update"):
+            self.M.update(A)
+        self.matrix.update(A)
+        self.norm_A = self._norm_inf(self.A)
+        self.space.synchronize()
+        self.timings = {"setup": time.perf_counter() - start}
+
+    # -- solve ---------------------------------------------------------------------------------------------------
+
+    def run(self, b, x0=None, monitor=None) -> Result:
+        """Solve for one right-hand side (an array of shape (n,), of the host or of this space)."""
+        start = time.perf_counter()
+        space, stopping = self.space, self.stopping
+        space.enter()
+        space.from_host(b, out=self.b0)
+        norm_b = space.norm(self.b0)
+        if norm_b == 0:
+            self.x0.fill(0)
+            return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, True)
+        self._forward(x0)
+        reference = norm_b
+        zero_guess = x0 is None
+        if stopping.relative_to == "r0" and not zero_guess:
+            reference = self._true_residual()[0]
+        threshold = stopping.threshold(reference)
+        history, iterations, last = [], 0, np.inf
+        for attempt in range(RETRIES):
+            loop = self.loop
+            loop.begin(threshold, norm_b, self.configuration.method.window(self.A.shape[0]), iterations,
+                       self._scaled(monitor, norm_b))
+            self.iteration.run(zero_guess and attempt == 0)
+            loop.end()
+            history.append(loop.history[:loop.iterations + 1].copy())
+            iterations += loop.iterations
+            residual, error, growth = self._true_residual()
+            reason = loop.reason
+            if reason is not Reason.CONVERGED or residual <= threshold:
+                break
+            if residual > 0.5 * last or loop.maxiter <= iterations:
+                reason = Reason.FALSE_CONVERGENCE
+                break
+            last = residual
+        reason = self._last_word(reason, residual, threshold, error, growth)
+        return self._result(start, reason, np.concatenate(history) / norm_b, residual / norm_b, iterations, error,
+                            zero_guess)
+
+    @staticmethod
+    def _scaled(monitor, norm_b):
+        """The user's monitor sees relative residuals."""
+        return None if monitor is None else lambda k, norm: monitor(k, norm / norm_b)
+
+    def _forward(self, x0):
+        """b and x0 into the transformed system."""
+        space = self.space
+        if x0 is None:
+            self.x.fill(0)
+            self.x0.fill(0)
+        else:
+            space.from_host(x0, out=self.x0)
+            self._chain("forward_x", self.x0, self.x, self.transforms)
+        self._chain("forward_b", self.b0, self.b, self.transforms)
+
+    def _chain(self, step, source, out, transforms):
+        """Apply one direction of every transform, through r0 where there are two."""
+        if not transforms:
+            self.space.copy(source, out)
+        for k, transform in enumerate(transforms):
+            target = out if k == len(transforms) - 1 else self.r0
+            getattr(transform, step)(source, target)
+            source = target
+
+    def _true_residual(self):
+        """(‖b − A x‖₂, backward error, ‖A‖ ‖x‖ / ‖b‖) with the original matrix; x is left in x0."""
+        space, xp = self.space, self.space.xp
+        self._chain("backward_x", self.x, self.x0, self.transforms[::-1])
+        self.A.residual(self.x0, self.b0, self.r0)
+        norm = space.norm(self.r0)
+        largest = [float(space.largest(v)) for v in (self.r0, self.x0, self.b0)]  # sync
+        scale = self.norm_A * largest[1]
+        return norm, largest[0] / (scale + largest[2]), scale / largest[2]
+
+    def _last_word(self, reason, residual, threshold, error, growth):
+        """What the true residual makes of the loop's reason."""
+        if residual <= threshold:
+            return Reason.CONVERGED
+        if reason in (Reason.INTERRUPTED, Reason.STOPPED):
+            return reason
+        eps = np.finfo(self.A.dtype).eps
+        if growth > 0.1 / eps:
+            return Reason.SINGULAR
+        if error <= 16 * eps:
+            return Reason.ATTAINABLE_ACCURACY
+        return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
+
+    def _result(self, start, reason, history, residual, iterations, error, zero_guess):
+        self.space.synchronize()
+        counts = self.iteration.counts(iterations, zero_guess) if iterations else None
+        c = self.configuration
+        preconditioner = 0 if self.M is None else self.M.nbytes
+        stored = 0 if self.matrix is self.A else self.A.nbytes
+        return Result(
+            x=self.x0, reason=reason, iterations=iterations, residual=residual, backward_error=error, history=history,
+            method=c.name("method"), precond="none" if hasattr(c.method, "build") else c.name("precond"),
+            format=self._format_name(), ordering=c.name("ordering"), scaling=c.name("scaling"),
+            device=self.space.describe(), dtype=self.A.dtype.name, configuration=self.describe(),
+            products=counts.products if counts else 0, reductions=counts.reductions if counts else 0,
+            preconditioner_applications=counts.preconditioner if counts else 0,
+            timings={**self.timings, "solve": time.perf_counter() - start},
+            memory={"matrix": self.matrix.nbytes + stored, "preconditioner": preconditioner,
+                    "workspace": self.workspace.nbytes},
+            host_reads=self.loop.host_reads, notes=[*self.notes], attempts=[])
+
+    def _format_name(self):
+        return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"
+
+    def describe(self) -> list[str]:
+        """The nested configuration, one line a part."""
+        c = self.configuration
+        n, device = self.A.shape[0], self.space.describe()
+        lines = [f"{describe(c.method)} on {n} unknowns, {self.A.dtype.name}, {device}"]
+        lines += [f"  because {why}" for why in c.why]
+        if c.scaling is not None:
+            lines.append(f"  scaling: {describe(c.scaling)}")
+        if c.ordering is not None:
+            lines.append(f"  ordering: {describe(c.ordering)}")
+        if self.M is not None:
+            lines.append(f"  preconditioner: {self.M.describe()}")
+        entries = f", {self.matrix.nnz} entries" if hasattr(self.matrix, "nnz") else ""
+        lines.append(f"  matrix: {self.matrix.describe()}{entries}")
+        tolerance = f"rtol {self.stopping.rtol:g}" + (f", atol {self.stopping.atol:g}" if self.stopping.atol else "")
+        lines.append(f"  stopping: {tolerance}, at most {self.loop.maxiter} iterations")
+        return lines
+
+
+def basis_vectors(method) -> int:
+    """Vectors that a method stores, for the estimate of memory."""
+    restart = getattr(method, "restart", 0)
+    return 8 if not restart else (2 if method.flexible else 1) * (restart + 1) + 3

@@ -1,0 +1,90 @@
+"""The registry: every algorithm is one row, under the name that the literature uses.
+
+The command line, the documentation and the contract suite read this table, so that a new algorithm is offered,
+documented and tested from the day its row is here. Rows name modules as text: nothing is imported until it is used.
+"""
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from swell.core.errors import InputError
+from swell.core.settings import construct, parse
+
+TABLE = {
+    "method": {
+        "cg": "swell.krylov.cg:CG",
+        "gmres": "swell.krylov.gmres:GMRES",
+        "fgmres": "swell.krylov.fgmres:FGMRES",
+        "bicgstab": "swell.krylov.bicgstab:BiCGSTAB",
+        "direct": "swell.preconditioners.direct:Direct",
+    },
+    "precond": {
+        "jacobi": "swell.preconditioners.jacobi:Jacobi",
+        "direct": "swell.preconditioners.direct:Direct",
+    },
+    "scaling": {
+        "jacobi": "swell.transforms.scaling:JacobiScaling",
+    },
+    "ordering": {
+        "rcm": "swell.orderings.cuthill_mckee:ReverseCuthillMcKee",
+        "cuthill_mckee": "swell.orderings.cuthill_mckee:CuthillMcKee",
+    },
+    "format": {
+        "csr": "swell.formats.csr:CSR",
+        "sell": "swell.formats.sell:SELL",
+    },
+}
+ARGUMENT = {"precond": "precond (or M)"}
+
+
+def names(kind: str) -> list[str]:
+    """Names registered under a kind: method, precond, scaling, ordering or format."""
+    return list(TABLE[kind])
+
+
+def load(kind: str, name: str):
+    """The class registered under a name; an unknown name is an error that suggests the nearest.
+
+    Raises
+    ------
+    InputError
+        If nothing is registered under that name.
+    """
+    rows = TABLE[kind]
+    key = name.lower().replace("-", "_")
+    if key not in rows:
+        near = difflib.get_close_matches(key, rows, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {name!r}: {hint}There are: {', '.join(rows)}")
+    module, attribute = rows[key].split(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def name_of(kind: str, cls: type) -> str:
+    """The name under which a class is registered."""
+    target = f"{cls.__module__}:{cls.__name__}"
+    for name, row in TABLE[kind].items():
+        if row == target:
+            return name
+    return cls.__name__.lower()
+
+
+def resolve(kind: str, choice):
+    """A settings object from what the user gave: None, a name, a name with settings in brackets, or the object itself.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, an unknown setting, or an object of another kind.
+    """
+    if choice is None or (isinstance(choice, str) and choice.lower() == "none"):
+        return None
+    if isinstance(choice, str):
+        name, arguments = parse(choice)
+        return construct(load(kind, name), arguments)
+    if isinstance(choice, type):
+        choice = construct(choice, {})
+    if any(isinstance(choice, load(kind, name)) for name in TABLE[kind]):
+        return choice
+    raise InputError(f"{kind}={choice!r}: expected one of {', '.join(TABLE[kind])}, or one of their settings objects")

@@ -1,0 +1,169 @@
+"""Space: where vectors live and how they reduce. Krylov methods are written against it and against operators alone."""
+from __future__ import annotations
+
+import functools
+import importlib
+from abc import ABC, abstractmethod
+from types import SimpleNamespace
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+
+def accumulator(dtype):
+    """The type in which inner products of ``dtype`` are accumulated and scalars are kept: double, real or complex."""
+    return np.dtype(np.complex128 if np.dtype(dtype).kind == "c" else np.float64)
+
+
+class Space(ABC):
+    """Where vectors live.
+
+    Attributes
+    ----------
+    name : str
+        "cpu" or "cuda".
+    xp : module
+        NumPy, or CuPy with the same interface.
+    """
+
+    name: str
+    xp: object
+
+    def __init__(self):
+        self._scalars = {}
+
+    @abstractmethod
+    def empty(self, shape, dtype):
+        """An uninitialised array."""
+
+    @abstractmethod
+    def from_host(self, array, out=None):
+        """A NumPy array (or one of this space) as an array of this space."""
+
+    @abstractmethod
+    def to_host(self, array) -> np.ndarray:
+        """An array of this space as a NumPy array."""
+
+    @abstractmethod
+    def kernels(self, package: str, stem: str, dtype, state=None):
+        """The kernels in ``<package>/kernels/<stem>``, for vectors of ``dtype``, as a namespace of functions."""
+
+    @abstractmethod
+    def loop(self, stopping, n):
+        """A loop driver."""
+
+    @abstractmethod
+    def synchronize(self):
+        """Wait for the work in flight."""
+
+    @abstractmethod
+    def memory(self) -> tuple[int, int]:
+        """(free, total) bytes."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The device in words."""
+
+    @property
+    def device_name(self) -> str:
+        """The name that ``make_space`` takes."""
+        return self.name
+
+    def enter(self):
+        """Order this space's work after what the caller has under way on the device."""
+
+    def largest(self, x):
+        """‖x‖∞ as a scalar of the space."""
+        return abs(x).max() if x.size else 0.0
+
+    def allreduce(self, scalars):
+        """Sum scalars over the ranks that share a distributed space; nothing to do on one device."""
+
+    def copy(self, x, out):
+        """``out = x``."""
+        out[...] = x
+
+    def dots(self, x, y, out):
+        """``out[0] = (x, y)`` (the first argument conjugated) and ``out[1] = (y, y)``."""
+        self.kernels("swell.core", "vector", x.dtype).dots(x, y, out)
+
+    def weighted_norm2(self, x, weights, out):
+        """``out[0] = Σ w |x|²``."""
+        self.kernels("swell.core", "vector", x.dtype).weighted_norm2(x, weights, out)
+
+    def random(self, seed: int, out):
+        """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device."""
+        self.kernels("swell.core", "vector", out.dtype).random(seed, out)
+
+    def norm(self, x) -> float:
+        """‖x‖₂ as a Python float: a host read, for the beginning and the end of a solve only."""
+        scalars = self._scratch(accumulator(x.dtype))
+        self.dots(x, x, scalars)
+        self.allreduce(scalars)
+        return float(np.sqrt(self.to_host(scalars)[1].real))  # sync
+
+    def _scratch(self, dtype):
+        """Two scalars for norms, kept."""
+        if dtype not in self._scalars:
+            self._scalars[dtype] = self.empty(2, dtype)
+        return self._scalars[dtype]
+
+
+class CpuSpace(Space):
+    """Vectors are NumPy arrays, kernels are Numba functions running on all cores."""
+
+    name = "cpu"
+    xp = np
+
+    def empty(self, shape, dtype):
+        return np.empty(shape, dtype)
+
+    def from_host(self, array, out=None):
+        if out is None:
+            return np.ascontiguousarray(array)
+        out[...] = array
+        return out
+
+    def to_host(self, array):
+        return array
+
+    def kernels(self, package, stem, dtype, state=None):
+        module = importlib.import_module(f"{package}.kernels.{stem}")
+        if state is None:
+            return module
+        return SimpleNamespace(**{name: functools.partial(getattr(module, name), state) for name in module.KERNELS})
+
+    def loop(self, stopping, n):
+        from swell.core.loop import DirectLoop
+        return DirectLoop(self, stopping, n)
+
+    def synchronize(self):
+        pass
+
+    def describe(self):
+        from numba import get_num_threads
+        return f"cpu, {get_num_threads()} threads"
+
+    def memory(self):
+        import os
+        page = os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+
+
+def make_space(device: str) -> Space:
+    """A new space for "cpu", "cuda" or "cuda:1".
+
+    Raises
+    ------
+    InputError
+        For a device name that means nothing.
+    MissingDependency
+        If a GPU is asked for and CuPy or the GPU is missing.
+    """
+    if device == "cpu":
+        return CpuSpace()
+    if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
+        from swell.core.cuda import CudaSpace
+        return CudaSpace(int(device[5:] or 0) if ":" in device else 0)
+    raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")

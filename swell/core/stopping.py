@@ -1,0 +1,95 @@
+"""One judge: the reasons for which a solve ends, the tolerance, and the state that the judging kernels share.
+
+Only the judge compares norms. It runs where the residual norm is: at the end of a kernel (``core/kernels/judge.cuh``)
+on a GPU, in a Numba function (``core/kernels/judge.py``) on a CPU; both keep the same record and the same order of
+questions: not finite, converged, out of iterations, diverged, stagnated.
+"""
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+from swell.core.errors import InputError
+
+
+class Reason(enum.Enum):
+    """Why a solve ended. The value is (code in the kernels, sentence for the user)."""
+
+    RUNNING = (0, "still running")
+    CONVERGED = (1, "the true residual b − A x meets the tolerance")
+    MAXITER = (2, "the iteration limit was reached first: raise maxiter, or choose a stronger preconditioner")
+    STAGNATED = (3, "the residual stopped falling: choose a stronger preconditioner, a larger restart, or method='direct'")
+    DIVERGED = (4, "the residual grew without bound: the method does not suit this matrix; try gmres or method='direct'")
+    NONFINITE = (5, "NaN or Inf appeared during the iteration: rescale the system, check the preconditioner, "
+                    "or use a wider dtype")
+    BREAKDOWN = (6, "the method broke down (a division by an inner product that vanished): try gmres, or another x0")
+    INDEFINITE = (7, "the matrix or the preconditioner is not positive definite, as cg needs: use gmres or "
+                     "method='direct'")
+    INTERRUPTED = (8, "interrupted: x is the current iterate, from which a new solve may start (x0=x)")
+    STOPPED = (9, "the monitor asked to stop: x is the current iterate")
+    FALSE_CONVERGENCE = (10, "the method's own residual met the tolerance but the true residual b − A x does not: "
+                             "try gmres, a better-conditioned preconditioner, or method='direct'")
+    ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance: the backward error is already at the level of the "
+                               "working precision; accept this x, relax rtol, or use a wider dtype")
+    SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, pin a "
+                    "null space (a constant pressure, a rigid-body mode), or remove empty and dependent rows")
+    NOT_FACTORED = (13, "the direct solver could not factor the matrix: see the note, or choose an iterative method")
+
+    def __init__(self, code, sentence):
+        self.code = code
+        self.sentence = sentence
+
+    @classmethod
+    def of(cls, code: int) -> "Reason":
+        """The reason with this code."""
+        return next(r for r in cls if r.code == code)
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop.
+
+    Attributes
+    ----------
+    rtol : float
+        Relative tolerance: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``).
+    atol : float
+        Absolute tolerance beside it: the larger bound counts.
+    maxiter : int or None
+        Iteration limit; None lets the solver choose (at least 1000, at most 20 000, n between).
+    relative_to : {"b", "r0"}
+    window : int or None
+        Iterations without a new least residual (by at least 1 %) that count as stagnation; None chooses by method.
+    growth : float
+        Residual over first residual that counts as divergence.
+    """
+
+    rtol: float = 1e-8
+    atol: float = 0.0
+    maxiter: int | None = None
+    relative_to: str = "b"
+    window: int | None = None
+    growth: float = 1e10
+
+    def __post_init__(self):
+        for name in ("rtol", "atol"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+                raise InputError(f"{name}={value!r}: expected a finite number, not negative, such as 1e-8")
+        if self.rtol == 0 and self.atol == 0:
+            raise InputError("rtol=0 and atol=0: no residual but zero would do; give one of them a positive value")
+        if self.rtol >= 1:
+            raise InputError(f"rtol={self.rtol!r}: expected less than 1 (x = 0 already meets it)")
+        if self.maxiter is not None and (not isinstance(self.maxiter, int) or self.maxiter < 0):
+            raise InputError(f"maxiter={self.maxiter!r}: expected an integer, 0 or more")
+        if self.relative_to not in ("b", "r0"):
+            raise InputError(f"relative_to={self.relative_to!r}: expected 'b' or 'r0'")
+
+    def limit(self, n: int) -> int:
+        """The iteration limit for n unknowns."""
+        return self.maxiter if self.maxiter is not None else min(max(1000, n), 20_000)
+
+    def threshold(self, reference: float) -> float:
+        """The residual norm that counts as converged, for ‖b‖ (or the first residual) = ``reference``."""
+        return max(self.rtol * reference, self.atol)

@@ -1,0 +1,104 @@
+"""CSR: compressed sparse rows, the form in which matrices arrive and from which every other format is made.
+
+A product reads 8 nnz bytes of values (double), 4 nnz of columns and 4 (n + 1) of row pointers.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.formats.matrix import Matrix, index_type, rows_of
+
+
+@dataclass(frozen=True)
+class CSR:
+    """Compressed sparse rows."""
+
+    def build(self, csr):
+        """The CSR matrix itself."""
+        return csr
+
+
+class CSRMatrix(Matrix):
+    """A matrix in CSR, its columns sorted in each row and free of duplicates.
+
+    Parameters
+    ----------
+    space : Space
+    indptr, indices, data : arrays of the space
+        Row pointers (rows + 1), columns and values (nnz each).
+    shape : (int, int)
+    """
+
+    def __init__(self, space, indptr, indices, data, shape):
+        super().__init__(shape, data.dtype, space, int(data.size))
+        index = index_type(*shape, self.nnz)
+        self.indptr = indptr.astype(index, copy=False)
+        self.indices = indices.astype(index, copy=False)
+        self.data = data
+        self._kernels = space.kernels("swell.formats", "csr", data.dtype)
+
+    @classmethod
+    def from_scipy(cls, A, space):
+        """A SciPy (or CuPy) CSR matrix with sorted, summed indices, moved to the space."""
+        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, A.data)), A.shape)
+
+    def to_scipy(self):
+        """The matrix as scipy.sparse.csr_matrix, on the host."""
+        import scipy.sparse as sp
+        host = self.space.to_host
+        return sp.csr_matrix((host(self.data), host(self.indices), host(self.indptr)), shape=self.shape)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self._kernels.product(self.indptr, self.indices, self.data, x, out, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots)
+
+    def to_csr(self):
+        return self
+
+    def convert(self, csr):
+        return csr
+
+    def update(self, csr):
+        self.data[...] = csr.data
+        self.discard_adjoint()
+
+    def rows(self):
+        """The row of every entry."""
+        return rows_of(self.indptr, self.nnz, self.space.xp)
+
+    def diagonal(self):
+        """The diagonal, zero where nothing is stored."""
+        xp = self.space.xp
+        d = xp.zeros(self.shape[0], self.dtype)
+        rows = self.rows()
+        on = rows == self.indices
+        d[rows[on]] = self.data[on]
+        return d
+
+    def transpose(self, conjugate=False):
+        """Aᵀ, or Aᴴ."""
+        xp = self.space.xp
+        order = xp.argsort(self.indices, kind="stable")          # rows ascend already, so they do within each column
+        counts = xp.bincount(self.indices, minlength=self.shape[1])
+        indptr = xp.zeros(self.shape[1] + 1, self.indptr.dtype)
+        xp.cumsum(counts, out=indptr[1:])
+        data = self.data[order]
+        return CSRMatrix(self.space, indptr, self.rows()[order], data.conj() if conjugate else data, self.shape[::-1])
+
+    def scaled(self, left, right):
+        """diag(left) A diag(right); either may be None."""
+        data = self.data
+        if left is not None:
+            data = data * left[self.rows()]
+        if right is not None:
+            data = data * right[self.indices]
+        return CSRMatrix(self.space, self.indptr, self.indices, data, self.shape)
+
+    @property
+    def nbytes(self):
+        return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes
+
+    def describe(self):
+        return f"csr, {self.indices.dtype.itemsize * 8}-bit columns"

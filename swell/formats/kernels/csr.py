@@ -1,0 +1,34 @@
+"""CSR products on the CPU: rows in parallel. Unsigned indices spare Numba's test for negative ones."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def product(indptr, indices, data, x, y, alpha, beta):
+    """y = alpha A x + beta y; beta = 0 never reads y."""
+    for i in prange(y.size):
+        total = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[np.uint64(k)] * x[np.uint64(indices[np.uint64(k)])]
+        if beta == 0:
+            y[i] = alpha * total
+        else:
+            y[i] = alpha * total + beta * y[i]
+
+
+@njit(parallel=True, cache=True)
+def product_dots(indptr, indices, data, x, y, w, dots):
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    wy = dots.dtype.type(0)
+    yy = 0.0
+    for i in prange(y.size):
+        total = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[np.uint64(k)] * x[np.uint64(indices[np.uint64(k)])]
+        y[i] = total
+        wy += np.conj(w[i]) * total
+        yy += (np.conj(total) * total).real
+    dots[0] = wy
+    dots[1] = yy

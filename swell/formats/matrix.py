@@ -1,0 +1,69 @@
+"""Matrix: a stored sparse matrix as a LinearOperator, made from CSR and convertible back to it."""
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from swell.core.operator import LinearOperator
+
+
+def index_type(rows: int, columns: int, stored: int):
+    """int32 where every index and position fits, else int64."""
+    return np.dtype(np.int32 if max(rows, columns, stored) < 2**31 - 1 else np.int64)
+
+
+def rows_of(indptr, nnz, xp):
+    """The row of every stored entry of a CSR matrix."""
+    return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
+
+
+class Matrix(LinearOperator):
+    """A stored matrix.
+
+    Attributes
+    ----------
+    nnz : int
+        Entries of the matrix, padding not counted.
+    """
+
+    def __init__(self, shape, dtype, space, nnz):
+        super().__init__(shape, dtype, space)
+        self.nnz = nnz
+        self._adjoint = None
+
+    @abstractmethod
+    def to_csr(self):
+        """The same matrix in CSR, in the same space."""
+
+    @abstractmethod
+    def update(self, csr):
+        """Take the values of a CSR matrix of the same pattern, in place."""
+
+    @abstractmethod
+    def convert(self, csr):
+        """Another CSR matrix in this format, with these settings."""
+
+    def adjoint(self):
+        """Aᴴ in the same format; built at its first use and kept, since a product with Aᴴ by scattering would need
+        atomic additions, whose order is not reproducible."""
+        if self._adjoint is None:
+            self._adjoint = self.convert(self.to_csr().transpose(conjugate=True))
+        return self._adjoint
+
+    def discard_adjoint(self):
+        """The values have changed: the adjoint will be built again when it is needed."""
+        self._adjoint = None
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.adjoint().apply(x, out, alpha, beta)
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes that a product reads of the matrix itself."""
+        return self.nbytes
+
+    @property
+    def product_bytes(self) -> int:
+        """Bytes that a product must move: the matrix, x once and y once."""
+        return self.matrix_bytes + (self.shape[0] + self.shape[1]) * self.dtype.itemsize

@@ -1,0 +1,95 @@
+"""Matrices of discretised PDEs, by name: for examples, tests and benchmarks.
+
+``get(name)`` gives the standard size, ``get(name, n)`` one of about n unknowns. A name that ends in ``~`` stands in for
+the SuiteSparse matrix of that name: same order of size and same structure, but generated. The functions behind the
+names have further parameters:
+
+=====================================  ==================================================
+`swell.gallery.poisson`                Poisson 1D to 3D, anisotropic, jumping coefficients
+`swell.gallery.convection_diffusion`   centred and upwind
+`swell.gallery.helmholtz`              complex symmetric
+`swell.gallery.fem`                    linear triangles: Laplacian, elasticity
+`swell.gallery.indefinite`             shifted, saddle point, singular
+`swell.gallery.chip_heat`              heat in a chip, with its right-hand side
+=====================================  ==================================================
+"""
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.gallery.chip_heat import chip_heat
+from swell.gallery.convection_diffusion import convection_diffusion
+from swell.gallery.fem import elasticity2d, p1_laplacian
+from swell.gallery.helmholtz import helmholtz
+from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
+from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
+
+__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "elasticity2d", "get", "helmholtz",
+           "jumping_diffusion", "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d",
+           "saddle_point", "shifted_laplacian"]
+
+
+def _side(n, axes, least=1):
+    """Points along the side of a grid with about n of them."""
+    return max(least, round(n ** (1 / axes)))
+
+
+# name: (standard n, function of n)
+_CATALOGUE = {
+    "poisson1d": (1_000, poisson1d),
+    "poisson2d": (10_000, lambda n: poisson2d(_side(n, 2))),
+    "poisson3d": (27_000, lambda n: poisson3d(_side(n, 3))),
+    "anisotropic2d": (10_000, lambda n: anisotropic2d(_side(n, 2))),
+    "jumping_diffusion2d": (10_000, lambda n: jumping_diffusion((_side(n, 2),) * 2)),
+    "jumping_diffusion3d": (27_000, lambda n: jumping_diffusion((_side(n, 3),) * 3)),
+    "convection_diffusion2d": (10_000, lambda n: convection_diffusion((_side(n, 2),) * 2)),
+    "convection_diffusion3d": (27_000, lambda n: convection_diffusion((_side(n, 3),) * 3)),
+    "upwind2d": (10_000, lambda n: convection_diffusion((_side(n, 2),) * 2, 10.0, "upwind")),
+    "upwind3d": (27_000, lambda n: convection_diffusion((_side(n, 3),) * 3, 10.0, "upwind")),
+    "helmholtz2d": (10_000, lambda n: helmholtz((_side(n, 2, 2),) * 2)),
+    "helmholtz3d": (27_000, lambda n: helmholtz((_side(n, 3, 2),) * 3)),
+    "p1_laplacian": (10_000, p1_laplacian),
+    "elasticity2d": (9_940, lambda n: elasticity2d(_side(n / 2, 2))),
+    "shifted_laplacian2d": (10_000, lambda n: shifted_laplacian((_side(n, 2),) * 2)),
+    "saddle_point": (10_045, lambda n: saddle_point(_side(n / 3, 2))),
+    "neumann2d": (10_000, lambda n: neumann((_side(n, 2),) * 2)),
+    "chip_heat": (262_144, lambda n: chip_heat(_side(n, 3, 8))[0]),
+    "thermal2~": (1_228_045, p1_laplacian),
+    "parabolic_fem~": (525_825, lambda n: p1_laplacian(n, seed=1)),
+    "ecology2~": (999_999, lambda n: poisson((_side(n + 1, 2, 2) + 1, _side(n + 1, 2, 2) - 1))),
+    "atmosmodd~": (1_259_712, lambda n: convection_diffusion((_side(n, 3),) * 3)),
+    "audi3d4~": (658_503, lambda n: helmholtz((_side(n, 3, 2),) * 3)),
+}
+
+
+def names():
+    """List the names that `get` knows."""
+    return list(_CATALOGUE)
+
+
+def get(name, n=None):
+    """Generate a matrix of the gallery.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    n : int, optional
+        Unknowns wanted; a grid takes the nearest size that it can have. By default the standard size.
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix
+        float64, or complex128 for the Helmholtz family and ``audi3d4~``; sorted int32 indices.
+
+    Raises
+    ------
+    InputError
+        An unknown name, or an n below 1.
+    """
+    if name not in _CATALOGUE:
+        raise InputError(f"The gallery has no matrix {name!r}. Expected one of: {', '.join(_CATALOGUE)}.")
+    standard, build = _CATALOGUE[name]
+    n = standard if n is None else n
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"n = {n!r} came for {name}, expected the number of unknowns: an integer of at least 1.")
+    return build(n)

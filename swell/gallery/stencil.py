@@ -1,0 +1,111 @@
+"""The two sparsity patterns of a regular grid, filled without Kronecker products of sparse matrices.
+
+Grid points are numbered in C order: the last axis runs fastest.
+"""
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+
+
+def checked_shape(shape):
+    """Return `shape` as a tuple of positive integers; `InputError` otherwise."""
+    shape = tuple(shape)
+    if not shape or not all(isinstance(size, int | np.integer) and size >= 1 for size in shape):
+        raise InputError(f"A grid of shape {shape} came, expected positive integers, one per axis, such as (32, 32).")
+    return tuple(int(size) for size in shape)
+
+
+def star(shape, diagonal, lower, upper):
+    """Matrix that couples each grid point with its neighbours along the axes (3, 5 or 7 entries a row).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Points along each axis.
+    diagonal : float or array, shape `shape`
+    lower, upper : sequence, one entry per axis
+        Coupling of a point with the one before it, and after it, on that axis: a number, or an array with one value per
+        pair of neighbours (`shape`, one less on that axis).
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix, shape (n, n) with n = prod(shape)
+    """
+    shape = checked_shape(shape)
+    axes, n = len(shape), math.prod(shape)
+    width = 2 * axes + 1
+    data = np.empty((*shape, width), np.result_type(diagonal, *lower, *upper, np.float64))
+    inside = np.zeros((*shape, width), bool)
+    offsets = np.zeros(width, np.int64)
+    data[..., axes], inside[..., axes] = diagonal, True
+    for axis in range(axes):
+        # Slots in the order of their columns: axis 0 reaches farthest.
+        before, after = axis, width - 1 - axis
+        stride = math.prod(shape[axis + 1:])
+        offsets[before], offsets[after] = -stride, stride
+        head, tail = _slices(axes, axis, slice(None, -1)), _slices(axes, axis, slice(1, None))
+        data[(*tail, before)], inside[(*tail, before)] = lower[axis], True
+        data[(*head, after)], inside[(*head, after)] = upper[axis], True
+    return _compressed(data.reshape(n, width), inside.reshape(n, width), offsets)
+
+
+def box(terms):
+    """Sum of Kronecker products of tridiagonal matrices (3, 9 or 27 entries a row).
+
+    Parameters
+    ----------
+    terms : list of tuples of arrays
+        A term holds one array per axis, shape (points, 3): the row's entries before, on and after the diagonal.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix, shape (n, n)
+    """
+    shape = tuple(len(band) for band in terms[0])
+    axes, n, width = len(shape), math.prod(shape), 3 ** len(shape)
+    data = sum(_outer(term) for term in terms).reshape(n, width)
+    inside = _outer([_inside(size) for size in shape]).reshape(n, width)
+    strides = [math.prod(shape[axis + 1:]) for axis in range(axes)]
+    steps = np.indices((3,) * axes).reshape(axes, width) - 1
+    return _compressed(data, inside, np.array(strides) @ steps)
+
+
+def band(size, before, on, after):
+    """The (size, 3) array of a tridiagonal matrix with constant diagonals, for `box`."""
+    return np.tile([before, on, after], (size, 1))
+
+
+def _slices(axes, axis, along):
+    """An index that takes `along` on one axis and everything on the others."""
+    index = [slice(None)] * axes
+    index[axis] = along
+    return index
+
+
+def _inside(size):
+    """Where a tridiagonal matrix has entries, as a (size, 3) array."""
+    inside = np.ones((size, 3), bool)
+    inside[0, 0] = inside[-1, 2] = False
+    return inside
+
+
+def _outer(bands):
+    """Outer product of (points, 3) arrays, shape (points of all axes, 3 for each axis)."""
+    points, slots = "abc"[:len(bands)], "ijk"[:len(bands)]
+    operands = ",".join(p + s for p, s in zip(points, slots))
+    return np.einsum(f"{operands}->{points}{slots}", *bands)
+
+
+def _compressed(data, inside, offsets):
+    """CSR of the entries that lie inside the grid; slot s of row i is column i + offsets[s]."""
+    n = len(data)
+    index = np.int32 if inside.size < 2**31 else np.int64
+    indptr = np.zeros(n + 1, index)
+    np.cumsum(np.count_nonzero(inside, axis=1), out=indptr[1:])
+    columns = (np.arange(n, dtype=index)[:, None] + offsets.astype(index))[inside]
+    A = sp.csr_matrix((data[inside], columns, indptr), shape=(n, n))
+    A.has_canonical_format = True
+    return A

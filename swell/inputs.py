@@ -1,0 +1,265 @@
+"""The one door for what users bring: matrices and vectors of any kind are checked here and nowhere else."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.operator import CallableOperator, LinearOperator
+from swell.core.space import Space, make_space
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+@dataclass
+class Input:
+    """A checked matrix: a CSRMatrix (or a matrix-free operator) in its space, and what there is to say about it."""
+
+    A: LinearOperator
+    space: Space
+    notes: list[str] = field(default_factory=list)
+    kept: LinearOperator | None = None           # one of our own formats, to be used as it is
+
+
+def kind_of(array) -> str:
+    """"cupy", "torch" or "host": where an object comes from, without importing anything."""
+    root = type(array).__module__.split(".")[0]
+    return {"cupy": "cupy", "cupyx": "cupy", "torch": "torch"}.get(root, "host")
+
+
+def device_of(array) -> str:
+    """The device where an object lives: "cpu" or "cuda:k"."""
+    kind = kind_of(array)
+    if kind == "torch":
+        return "cpu" if array.device.type == "cpu" else f"cuda:{array.device.index or 0}"
+    if kind == "cupy":
+        data = array if hasattr(array, "device") else array.data
+        return f"cuda:{data.device.id}"
+    return "cpu"
+
+
+def checked_dtype(dtype, name):
+    """One of the four types; integers become double.
+
+    Raises
+    ------
+    InputError
+        For float16, extended precision, objects.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iub":
+        return np.dtype(np.float64)
+    if dtype.name not in DTYPES:
+        raise InputError(f"{name} has dtype {dtype.name}: expected one of {', '.join(DTYPES)}; convert it with "
+                         f"{name}.astype('float64')")
+    return dtype
+
+
+def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Input:
+    """Check A and bring it to its space as CSR with sorted, summed indices.
+
+    Parameters
+    ----------
+    A : SciPy or CuPy sparse matrix, dense array, torch CSR tensor, LinearOperator, or a matrix of swell's formats
+    device : str or None
+        "cpu" or "cuda"; None follows the data.
+    dtype : None or one of float32, float64, complex64, complex128
+        None keeps A's, made complex if b is.
+
+    Raises
+    ------
+    InputError
+        If A is not square, not finite, of an unsupported type, or has no rows of its own shape.
+    """
+    if isinstance(A, LinearOperator):
+        return _own(A, device, dtype)
+    shape = getattr(A, "shape", None)
+    if shape is None or len(shape) != 2:
+        raise InputError(f"A is {type(A).__name__} with shape {shape}: expected a square matrix, sparse or dense, or a "
+                         "LinearOperator")
+    if shape[0] != shape[1]:
+        raise InputError(f"A has shape {tuple(shape)}: expected a square matrix (for least squares use lsqr or lsmr)")
+    where = device_of(A) if device_of(A) != "cpu" else b_device
+    space = make_space(device or where)
+    if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
+        return _matrix_free(A, space, dtype, b_dtype)
+    notes = []
+    csr = _to_csr(A, space, notes)
+    wanted = checked_dtype(dtype or np.result_type(checked_dtype(csr.dtype, "A"), _complexity(b_dtype)), "A")
+    if wanted.kind != "c" and csr.dtype.kind == "c":
+        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or complex128")
+    if dtype and wanted != csr.dtype:
+        notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
+    csr.data = csr.data.astype(wanted, copy=False)
+    _check_finite(csr.data, csr.space, "A")
+    return Input(csr, space, notes)
+
+
+def _complexity(b_dtype):
+    """The type that makes A's complex where b is complex, and changes nothing otherwise."""
+    return np.complex64 if b_dtype is not None and np.dtype(b_dtype).kind == "c" else np.float32
+
+
+def _own(A, device, dtype) -> Input:
+    """An operator or a matrix of ours comes with its space."""
+    if device is not None and not A.space.name == device.split(":")[0]:
+        raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
+    if dtype is not None and np.dtype(dtype) != A.dtype:
+        raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
+    if A.shape[0] != A.shape[1]:
+        raise InputError(f"A has shape {A.shape}: expected a square matrix")
+    if not hasattr(A, "to_csr"):
+        return Input(A, A.space, ["A is matrix-free"])
+    csr = A.to_csr()
+    _check_finite(csr.data, A.space, "A")
+    return Input(csr, A.space, [], kept=A)
+
+
+def _matrix_free(A, space, dtype, b_dtype) -> Input:
+    """A SciPy or CuPy LinearOperator."""
+    if (kind_of(A) == "cupy") != (space.name == "cuda"):
+        raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
+                         "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
+    own = A.dtype if A.dtype is not None else np.float64
+    dtype = checked_dtype(dtype or np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)), "A")
+    operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None), name="user LinearOperator")
+    return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
+
+
+def _to_csr(A, space, notes):
+    """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said)."""
+    from swell.formats.csr import CSRMatrix
+    kind = kind_of(A)
+    if kind == "torch":
+        A = _from_torch(A)
+        kind = kind_of(A)
+    if kind == "cupy":
+        from swell.core.cuda import canonical_csr
+    else:
+        canonical_csr = _canonical_csr
+    csr, duplicates = canonical_csr(A)
+    if duplicates:
+        notes.append(f"{duplicates} duplicate entries of A were summed")
+    if csr.nnz and (int(csr.indices.min()) < 0 or int(csr.indices.max()) >= csr.shape[1]):
+        raise InputError(f"A has column indices from {int(csr.indices.min())} to {int(csr.indices.max())}: expected 0 to "
+                         f"{csr.shape[1] - 1}")
+    return CSRMatrix.from_scipy(csr, space)
+
+
+def _canonical_csr(A):
+    """(SciPy CSR with sorted, summed indices, number of duplicates) without touching the user's matrix."""
+    import scipy.sparse as sp
+    if sp.issparse(A):
+        _check_indices(A)
+        csr = A.tocsr()
+    else:
+        dense = np.asarray(A)
+        checked_dtype(dense.dtype, "A")
+        csr = sp.csr_matrix(dense)
+    checked_dtype(csr.dtype, "A")
+    before = A.nnz if sp.issparse(A) else csr.nnz
+    if not csr.has_canonical_format:
+        if csr is A or np.shares_memory(csr.data, getattr(A, "data", csr.data)):
+            csr = csr.copy()
+        csr.sum_duplicates()
+    return csr, max(0, before - csr.nnz) if getattr(A, "format", "") in ("coo", "csr", "csc") else 0
+
+
+def _check_indices(A):
+    """Compressed arrays that contradict each other would crash SciPy's compiled code: look first."""
+    if A.format not in ("csr", "csc"):
+        return
+    major = A.shape[0] if A.format == "csr" else A.shape[1]
+    minor = A.shape[1] if A.format == "csr" else A.shape[0]
+    if A.indptr.size != major + 1 or A.indptr[0] != 0 or (np.diff(A.indptr) < 0).any() or A.indptr[-1] > A.indices.size:
+        raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending values from 0 to nnz")
+    if A.indices.size and (A.indices.min() < 0 or A.indices.max() >= minor):
+        raise InputError(f"A has an index of {A.indices.max() if A.indices.max() >= minor else A.indices.min()}: "
+                         f"expected 0 to {minor - 1}; was it built with one-based indices?")
+
+
+def _from_torch(A):
+    """A torch tensor as a SciPy or CuPy CSR matrix, sharing its memory through DLPack."""
+    import torch
+    if A.layout == torch.strided:
+        return A.numpy(force=True) if A.device.type == "cpu" else _dlpack(A)
+    if A.layout != torch.sparse_csr:
+        A = A.to_sparse_csr()
+    parts = [_dlpack(p) for p in (A.values(), A.col_indices(), A.crow_indices())]
+    if A.device.type == "cpu":
+        import scipy.sparse as sp
+    else:
+        import cupyx.scipy.sparse as sp
+    return sp.csr_matrix(tuple(parts), shape=tuple(A.shape))
+
+
+def _dlpack(tensor):
+    """A torch tensor as a NumPy or CuPy array over the same memory."""
+    tensor = tensor.detach().resolve_conj()
+    if tensor.device.type == "cpu":
+        return np.from_dlpack(tensor)
+    import cupy
+    return cupy.from_dlpack(tensor)
+
+
+def read_vector(v, n: int, name: str):
+    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k).
+
+    Raises
+    ------
+    InputError
+        For a wrong shape, an unsupported type, NaN or Inf.
+    """
+    if kind_of(v) == "torch":
+        v = _dlpack(v)
+    elif kind_of(v) == "host":
+        v = v.toarray() if hasattr(v, "toarray") else np.asarray(v)
+    if v.dtype.kind not in "fciub":
+        raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
+    checked_dtype(v.dtype, name)
+    if v.ndim not in (1, 2) or v.shape[0] != n:
+        raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for an A of {n} rows")
+    finite = np.isfinite(v)                      # CuPy's arrays answer to NumPy's function
+    if not bool(finite.all()):
+        raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "
+                         "numbers; look where it was assembled")
+    return v
+
+
+def _check_finite(data, space, name):
+    finite = space.xp.isfinite(data)
+    if not bool(finite.all()):
+        raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "
+                         "numbers; look where it was assembled")
+
+
+def dtype_of(array):
+    """The NumPy dtype of an array of any kind."""
+    if kind_of(array) == "torch":
+        return _dlpack(array[:0]).dtype
+    return array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+
+
+def returned(x, space, original):
+    """A copy of x, an array of the space, as the kind of array that ``original`` is."""
+    kind = kind_of(original)
+    if kind == "host" or device_of(original) == "cpu":
+        x = np.array(space.to_host(x))
+    else:
+        x = x.copy()
+    if kind == "torch":
+        import torch
+        return torch.from_dlpack(x)
+    return x
+
+
+def stack(columns, rhs, original):
+    """Solution vectors as the columns of one array of the kind that ``original`` is."""
+    if kind_of(original) == "torch":
+        import torch
+        return torch.stack(columns, dim=1)
+    if kind_of(rhs) == "cupy":
+        import cupy
+        return cupy.stack(columns, axis=1) if columns else cupy.empty(rhs.shape)
+    return np.stack(columns, axis=1) if columns else np.empty(rhs.shape)

@@ -1,0 +1,132 @@
+"""Read matrices and vectors from files, write vectors to files.
+
+The format follows from the file's content; an extension that contradicts it is an error. Every reader is imported on
+its first use, so that `import swell.io` costs nothing.
+
+==============  =====================================  =========================================
+format          extensions                             module
+==============  =====================================  =========================================
+Matrix Market   ``.mtx``, ``.mm`` (+ ``.gz .bz2``)     `swell.io.matrix_market`
+SciPy, NumPy    ``.npz``, ``.npy``                     `swell.io.npz`
+PETSc binary    ``.petsc`` or any unknown one          `swell.io.petsc`
+numbers         ``.txt`` or any unknown one            `swell.io.text` (vectors only)
+==============  =====================================  =========================================
+"""
+from pathlib import Path
+
+from swell.core.errors import InputError
+
+__all__ = ["read_matrix", "read_vector", "write_vector"]
+
+
+def read_matrix(path):
+    """Read a sparse matrix.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Matrix Market, SciPy ``.npz``, NumPy ``.npy`` (2-D) or PETSc binary file.
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix, shape (m, n)
+        float64 or complex128; int32 indices where they fit; indices sorted, duplicates summed. NaN and Inf are kept.
+    notes : list of str
+        Sentences for the user on what was done to the stored entries, such as "12 duplicate entries were summed".
+
+    Raises
+    ------
+    InputError
+        No such file, an unknown or contradictory format, or a damaged file.
+    OutOfMemory
+        The file is sound but its matrix is larger than this machine's memory.
+    """
+    from swell.io import files
+    path = files.regular_file(path)
+    kind = files.identify(path)
+    if kind is files.Kind.MATRIX_MARKET:
+        from swell.io import matrix_market
+        return matrix_market.read_matrix(path)
+    if kind is files.Kind.NPZ:
+        from swell.io import npz
+        return npz.read_npz_matrix(path)
+    if kind is files.Kind.NPY:
+        from swell.io import npz
+        return npz.read_npy_matrix(path)
+    if kind is files.Kind.PETSC:
+        from swell.io import petsc
+        return petsc.read_matrix(path)
+    raise InputError(f"{path} is {kind.value}, which cannot hold a sparse matrix for swell. "
+                     f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite.")
+
+
+def read_vector(path):
+    """Read a vector, or several as the columns of an array.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Matrix Market (array or coordinate), ``.npy``, ``.npz`` with one array, PETSc Vec, or text with one row a line.
+
+    Returns
+    -------
+    x : numpy.ndarray, shape (n,) or (n, k)
+        float64 or complex128. A single column comes as shape (n,).
+
+    Raises
+    ------
+    InputError
+        As for `read_matrix`.
+    """
+    from swell.io import files
+    path = files.regular_file(path)
+    kind = files.identify(path)
+    if kind is files.Kind.MATRIX_MARKET:
+        from swell.io import matrix_market
+        return files.as_vector(path, matrix_market.read_dense(path))
+    if kind is files.Kind.NPZ:
+        from swell.io import npz
+        return files.as_vector(path, npz.read_npz_array(path))
+    if kind is files.Kind.NPY:
+        from swell.io import npz
+        return files.as_vector(path, npz.read_npy_array(path))
+    if kind is files.Kind.PETSC:
+        from swell.io import petsc
+        return petsc.read_vector(path)
+    from swell.io import text
+    return files.as_vector(path, text.read_numbers(path))
+
+
+def write_vector(path, x):
+    """Write a vector, or several as columns; the file appears complete or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Ends in ``.npy`` (binary, exact), ``.mtx`` (Matrix Market array) or ``.txt`` (one row a line). Text holds enough
+        digits to read the same float64 values back.
+    x : array_like, shape (n,) or (n, k)
+        Real or complex.
+
+    Raises
+    ------
+    InputError
+        Another extension, a folder that does not exist or cannot be written, or an `x` that is no such array.
+    """
+    from swell.io import files
+    path = Path(path)
+    x = files.as_vector(path, x)
+    extension = path.suffix.lower()
+    if extension == ".npy":
+        from swell.io import npz
+        writer = npz.write_npy
+    elif extension == ".mtx":
+        from swell.io import matrix_market
+        writer = matrix_market.write_dense
+    elif extension == ".txt":
+        from swell.io import text
+        writer = text.write_numbers
+    else:
+        raise InputError(f"Cannot write {path}: the extension is {extension or 'missing'}. "
+                         "End the name in .npy, .mtx or .txt.")
+    files.write_atomically(path, lambda stream: writer(stream, x))

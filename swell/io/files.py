@@ -1,0 +1,196 @@
+"""What the readers and writers of every format share: finding, identifying, opening and replacing files."""
+import bz2
+import gzip
+import os
+import secrets
+import zlib
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError, OutOfMemory
+
+MATRIX_FORMATS = "Matrix Market (.mtx, .mtx.gz, .mtx.bz2), SciPy .npz, NumPy .npy or PETSc binary"
+
+
+class Kind(Enum):
+    """What a file is, by its content; the value completes the sentence "this is ..."."""
+
+    MATRIX_MARKET = "a Matrix Market file"
+    NPZ = "a NumPy .npz archive"
+    NPY = "a NumPy .npy array"
+    PETSC = "a PETSc binary file"
+    TEXT = "plain text without a Matrix Market header"
+
+
+# The formats whose extension is a promise. Any other extension is free: the content decides.
+_PROMISES = {".mtx": Kind.MATRIX_MARKET, ".mm": Kind.MATRIX_MARKET, ".npz": Kind.NPZ, ".npy": Kind.NPY,
+             ".petsc": Kind.PETSC, ".txt": Kind.TEXT}
+
+PETSC_CLASSES = range(1211211, 1211250)
+
+_OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open}
+
+# Frequent accidents, by their first bytes: what it is and what to do about it.
+_STRANGERS = {
+    b"version https://git-lfs": ("a Git LFS pointer, not the file itself", "Run 'git lfs pull' to get the file."),
+    b"MATLAB 5.0": ("a MATLAB .mat file", "Load it with scipy.io.loadmat and write the matrix with scipy.io.mmwrite."),
+    b"\x89HDF": ("an HDF5 file, as MATLAB 7.3 writes", "Write the matrix with MATLAB's or SciPy's mmwrite."),
+    b"<!DOCTYPE": ("a web page", "The download went wrong: fetch the file itself."),
+    b"<html": ("a web page", "The download went wrong: fetch the file itself."),
+}
+
+
+def regular_file(path):
+    """Return `path` as a `Path` to a file that exists; `InputError` says what is there instead."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it.")
+    if not path.exists():
+        raise InputError(f"{path} does not exist; check the name (relative to {Path.cwd()}).")
+    if not path.is_file():
+        raise InputError(f"{path} is not a regular file; save its content to a file first.")
+    return path
+
+
+@contextmanager
+def _damage_explained(path):
+    """Turn what reading a damaged or forbidden file raises into an `InputError`."""
+    try:
+        yield
+    except EOFError as error:
+        raise InputError(f"{path} is truncated: its compressed stream ends too early. "
+                         "Fetch or copy it again.") from error
+    except zlib.error as error:
+        raise InputError(f"{path} is damaged: {error}. Fetch or copy it again.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}. "
+                         "Check its permissions, or fetch or copy it again.") from error
+
+
+def compression(path):
+    """Return ".gz", ".bz2" or "" by the first bytes of the file."""
+    with _damage_explained(path), open(path, "rb") as raw:
+        magic = raw.read(3)
+    return ".gz" if magic.startswith(b"\x1f\x8b") else ".bz2" if magic == b"BZh" else ""
+
+
+@contextmanager
+def opened(path):
+    """Open `path` for reading bytes, decompressed where it is gzip or bzip2; damage becomes an `InputError`."""
+    with _damage_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
+        yield stream
+
+
+def identify(path):
+    """Say what the file `path` holds.
+
+    Returns
+    -------
+    Kind
+
+    Raises
+    ------
+    InputError
+        Empty, damaged, of no known format, or of another one than its extension promises.
+    """
+    with opened(path) as stream:
+        head = stream.read(4096)
+    if not head.strip():
+        raise InputError(f"{path} is empty. Expected {MATRIX_FORMATS}; write or fetch it again.")
+
+    suffix, packed = path.suffix.lower(), compression(path)
+    if packed != (suffix if suffix in (".gz", ".bz2") else ""):
+        content, name = (f"{packed[1:]}-compressed", path.name + packed) if packed else ("uncompressed", path.stem)
+        raise InputError(f"{path} looks {content}, which its extension contradicts. Rename it to {name}.")
+
+    kind = _kind(path, head)
+    if packed:
+        if kind not in (Kind.MATRIX_MARKET, Kind.TEXT):
+            raise InputError(f"{path} is a compressed file that holds {kind.value}. "
+                             "Only Matrix Market and text are read compressed: decompress it first.")
+        suffix = Path(path.stem).suffix.lower()
+    promised = _PROMISES.get(suffix, kind)
+    if promised is not kind:
+        remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'."
+                  if promised is Kind.MATRIX_MARKET and kind is Kind.TEXT else
+                  "Give it the extension of what it is, or write it again in the format meant.")
+        raise InputError(f"{path} ends in {suffix} but its content looks like {kind.value}. {remedy}")
+    return kind
+
+
+def _kind(path, head):
+    """The `Kind` of the file that starts with the bytes `head`."""
+    if head[:14].lower() == b"%%matrixmarket":
+        return Kind.MATRIX_MARKET
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return Kind.NPZ
+    if head.startswith(b"\x93NUMPY"):
+        return Kind.NPY
+    # PETSc writes its class id, a little above 1211210, as a big-endian integer of 32 or 64 bits.
+    if int.from_bytes(head[:4]) in PETSC_CLASSES or int.from_bytes(head[:8]) in PETSC_CLASSES:
+        return Kind.PETSC
+    for start, (what, remedy) in _STRANGERS.items():
+        if head.startswith(start):
+            raise InputError(f"{path} is {what}. {remedy}")
+    if any(byte < 32 and byte not in b"\t\n\r\f" for byte in head):
+        raise InputError(f"{path} is binary data of no format that swell knows. Expected {MATRIX_FORMATS}.")
+    return Kind.TEXT
+
+
+def memory_bytes():
+    """Physical memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(path, size, what):
+    """Raise `OutOfMemory` if `size` bytes, for `what` in `path`, exceed this machine's memory."""
+    memory = memory_bytes()
+    if size > memory:
+        raise OutOfMemory(f"{path} declares {what}: {size / 2**30:.3g} GiB, more than this machine's "
+                          f"{memory / 2**30:.3g} GiB. Check the sizes it declares, or use a machine with more memory.")
+
+
+def as_vector(path, values):
+    """Return `values` as a float64 or complex128 array of shape (n,) or, for several columns, (n, k).
+
+    Raises
+    ------
+    InputError
+        `values` is not numeric or has more than two dimensions; the message names `path`.
+    """
+    values = np.asarray(values)
+    if values.dtype.kind not in "biufc":
+        raise InputError(f"{path}: a vector of dtype {values.dtype} came, expected numbers. "
+                         "Convert it with numpy.asarray(x, dtype=float).")
+    if values.ndim not in (1, 2):
+        raise InputError(f"{path}: an array of shape {values.shape} came, expected (n,) or (n, k). Reshape it.")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    return np.ascontiguousarray(values, dtype=np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def write_atomically(path, write):
+    """Call `write(stream)` on a new file beside `path` and rename it to `path`; a failure leaves nothing behind.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist, is not writable or is full.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"Cannot write {path}: {path.parent} is not a folder. Make it first.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(temporary, "xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())       # else a power cut after the rename could still leave an empty file
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror or error}. "
+                         f"Check that its folder is writable and not full, and {path.name} no folder.") from error
+    finally:
+        temporary.unlink(missing_ok=True)

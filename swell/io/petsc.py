@@ -1,0 +1,122 @@
+"""PETSc's binary files: Mat (AIJ and dense) and Vec, read without PETSc.
+
+Source: PETSc manual pages of MatLoad and VecLoad. Everything is big-endian. A Mat is: class id 1211216, rows, columns,
+nonzeros (-1: dense, by rows), the length of each row, the columns of the entries, the values. A Vec is: class id
+1211214, length, values. Integers have 32 or 64 bits, as PETSc was configured, the class id too, which tells them apart.
+Nothing in the file says what the scalars are: their size follows from where the object must end, which is at the end
+of the file or at the class id of a next object (a matrix and its right-hand side often share a file).
+"""
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.io import files
+from swell.io.canonical import canonical_csr, dense_to_csr
+
+_MAT, _VEC = 1211216, 1211214
+_SCALARS = (np.dtype(">f8"), np.dtype(">c16"), np.dtype(">f4"))      # most likely first
+
+
+@dataclass(frozen=True)
+class _Object:
+    """One object of the file: its kind, its sizes and where its parts begin (in bytes)."""
+
+    classid: int
+    integer: np.dtype
+    scalar: np.dtype
+    sizes: tuple        # (rows, cols, nonzeros) of a Mat, (length,) of a Vec
+    start: int          # of what follows the sizes
+    values: int         # of the scalars
+    end: int
+
+
+def read_matrix(path):
+    """Read the first Mat of the file; see `swell.io.read_matrix`."""
+    objects = _objects(path)
+    mat = _first(path, objects, _MAT)
+    rows, cols, nonzeros = mat.sizes
+    notes = [f"{len(objects) - 1} more in the file, not read as the matrix"] if len(objects) > 1 else []
+    if nonzeros == -1:
+        A, found = dense_to_csr(_part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
+        return A, notes + found
+    lengths = _part(path, mat.integer, rows, mat.start).astype(np.int64)
+    columns = _part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
+    if lengths.min(initial=0) < 0 or lengths.sum() != nonzeros:
+        raise InputError(f"{path}: the rows have {lengths.sum()} entries in all, but the header announces {nonzeros}. "
+                         "The file is damaged: write it again with MatView.")
+    if nonzeros and not 0 <= columns.min() <= columns.max() < cols:
+        raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {cols - 1}. "
+                         "The file is damaged: write it again with MatView.")
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    A = sp.csr_matrix((_part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
+    A, found = canonical_csr(A)
+    return A, notes + found
+
+
+def read_vector(path):
+    """Read the first Vec of the file, past any Mat, as an array of shape (n,), float64 or complex128."""
+    vec = _first(path, _objects(path), _VEC)
+    return files.as_vector(path, _part(path, vec.scalar, vec.sizes[0], vec.values))
+
+
+def _objects(path):
+    """List the objects of the file."""
+    size = path.stat().st_size
+    found, position = [], 0
+    while position < size:
+        found.append(_object_at(path, position, size))
+        position = found[-1].end
+    return found
+
+
+def _object_at(path, position, size):
+    """Read the sizes of the object at `position` and find out what its scalars are."""
+    classid, integer = _classid_at(path, position)
+    if classid not in (_MAT, _VEC):
+        found = f"a PETSc object of class {classid}" if classid else "no PETSc object"
+        raise InputError(f"{path}: at byte {position} there is {found}, "
+                         f"expected a Mat ({_MAT}) or a Vec ({_VEC}). Write the file with MatView or VecView alone.")
+    count = 3 if classid == _MAT else 1
+    start = position + (1 + count) * integer.itemsize
+    if start > size:
+        raise InputError(f"{path} is truncated: it ends within the sizes at byte {position}. Write or copy it again.")
+    sizes = tuple(int(number) for number in _part(path, integer, count, position + integer.itemsize))
+    dense = count == 3 and sizes[2] == -1
+    if min(sizes[:2]) < 0 or sizes[-1] < 0 and not dense:
+        raise InputError(f"{path}: the sizes {sizes} at byte {position} are negative. Write or copy the file again.")
+    indices = (sizes[0] + sizes[2]) * integer.itemsize if count == 3 and not dense else 0
+    scalars = sizes[0] * sizes[1] if dense else sizes[-1]
+    values = start + indices
+    for scalar in _SCALARS:
+        end = values + scalars * scalar.itemsize
+        if end == size or end < size and _classid_at(path, end)[0]:
+            return _Object(classid, integer, scalar, sizes, start, values, end)
+    raise InputError(f"{path}: the object at byte {position} has {scalars} scalars from byte {values} on, which fits "
+                     f"neither real nor complex numbers in a file of {size} bytes. "
+                     "The file is truncated, or of another precision: write it in double precision, or copy it again.")
+
+
+def _classid_at(path, position):
+    """The PETSc class id at `position` and the integer type it is written in; (0, None) where there is none."""
+    for integer in (np.dtype(">i4"), np.dtype(">i8")):
+        number = np.fromfile(path, integer, 1, offset=position)
+        if len(number) and int(number[0]) in files.PETSC_CLASSES:
+            return int(number[0]), integer
+    return 0, None
+
+
+def _first(path, objects, classid):
+    """The first object of that class."""
+    for candidate in objects:
+        if candidate.classid == classid:
+            return candidate
+    wanted, writer = ("matrix", "MatView") if classid == _MAT else ("vector", "VecView")
+    raise InputError(f"{path} holds no PETSc {wanted}, only {'vectors' if classid == _MAT else 'matrices'}. "
+                     f"Write the {wanted} with {writer}.")
+
+
+def _part(path, dtype, count, offset):
+    """Read `count` numbers at a byte offset; the sizes have been checked against the file's."""
+    return np.fromfile(path, dtype, count, offset=offset).astype(dtype.newbyteorder("="))

@@ -1,0 +1,211 @@
+"""The fused steps of GMRES(m) on the CPU; ``gmres.cu`` is the same on a GPU. Notation of ``krylov/gmres.py``.
+
+``sums``: s in [0, j), t in [m, m + j), then at 2 m: (u, u), (u, w), (w, w). ``small``: the scale γ of the candidate,
+then conj-free scalars α, β kept between the two halves of a step. ``columns[0]``: finished columns of this cycle.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
+
+KERNELS = ("first", "dots", "update", "close", "combine")
+TILE = 256              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
+FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
+
+
+@njit(parallel=True, cache=True)
+def first(state, V, norm2, g, columns):
+    """v₀ = r / ‖r‖ in place; g = ‖r‖ e₀. norm2[0] is the judged norm², norm2[1] = (r, r) of the iterated system."""
+    beta = math.sqrt(norm2[1].real)
+    state[1][RATIO2] = norm2[0].real / norm2[1].real if beta > 0 else 1.0
+    scale = 1.0 / beta if beta > 0 else 0.0
+    r = V[0]
+    for i in prange(r.size):
+        r[i] *= scale
+    g[:] = 0
+    g[0] = beta
+    columns[0] = 0
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def dots(state, V, w, sums, j):
+    """s = Vᴴ u, t = Vᴴ w over the j finished vectors, and (u, u), (u, w), (w, w), in one pass; u = V[j]."""
+    n = w.size
+    m = (sums.size - 3) // 2
+    tiles = (n + TILE - 1) // TILE
+    parts = min(tiles, 64)
+    partial = np.zeros((parts, 2 * j + 3), sums.dtype)
+    u = V[j]
+    for part in prange(parts):
+        mine = partial[part]
+        for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
+            lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+            for i in range(j):
+                a = sums.dtype.type(0)
+                b = sums.dtype.type(0)
+                for k in range(lo, hi):
+                    v = np.conj(V[i, k])
+                    a += v * u[k]
+                    b += v * w[k]
+                mine[i] += a
+                mine[j + i] += b
+            uu = 0.0
+            ww = 0.0
+            uw = sums.dtype.type(0)
+            for k in range(lo, hi):
+                uu += (np.conj(u[k]) * u[k]).real
+                uw += np.conj(u[k]) * w[k]
+                ww += (np.conj(w[k]) * w[k]).real
+            mine[2 * j] += uu
+            mine[2 * j + 1] += uw
+            mine[2 * j + 2] += ww
+    for i in range(j):
+        sums[i] = 0
+        sums[m + i] = 0
+    sums[2 * m:] = 0
+    for part in range(parts):
+        for i in range(j):
+            sums[i] += partial[part, i]
+            sums[m + i] += partial[part, j + i]
+        for i in range(3):
+            sums[2 * m + i] += partial[part, 2 * j + i]
+
+
+@njit(cache=True)
+def rotate(R, rotations, g, k):
+    """Givens rotation of column k of R (whose entries 0..k+1 are in place), and of g. Returns |g[k+1]|."""
+    for i in range(k):
+        c, sn = rotations[i, 0].real, rotations[i, 1]
+        a, b = R[i, k], R[i + 1, k]
+        R[i, k] = c * a + sn * b
+        R[i + 1, k] = c * b - np.conj(sn) * a
+    a, b = R[k, k], R[k + 1, k]
+    size = math.hypot(abs(a), abs(b))
+    if size == 0:
+        return -1.0
+    if abs(a) == 0:
+        c = 0.0
+        sn = np.conj(b) / abs(b)
+    else:
+        c = abs(a) / size
+        sn = (a / abs(a)) * np.conj(b) / size
+    R[k, k] = c * a + sn * b
+    R[k + 1, k] = 0
+    rotations[k, 0] = c
+    rotations[k, 1] = sn
+    g[k + 1] = -np.conj(sn) * g[k]
+    g[k] = c * g[k]
+    return abs(g[k + 1])
+
+
+@njit(cache=True)
+def norm_after_pass(sums, j):
+    """α = ‖u − V s‖ by Pythagoras: u was orthogonalised once, so s is small and nothing cancels."""
+    m = (sums.size - 3) // 2
+    left = sums[2 * m].real
+    for i in range(j):
+        left -= (np.conj(sums[i]) * sums[i]).real
+    return math.sqrt(max(left, 0.0))
+
+
+@njit(cache=True)
+def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
+    """Correct column j − 1 of H by the second pass, rotate it, and judge the residual after j steps."""
+    k = j - 1
+    gamma = small[0].real
+    for i in range(j):
+        H[i, k] += gamma * sums[i]
+    H[j, k] = gamma * alpha
+    for i in range(j + 1):
+        R[i, k] = H[i, k]
+    estimate = rotate(R, rotations, g, k)
+    if estimate < 0:                             # A is singular on this space: the column brings nothing
+        state[0][1] = BREAKDOWN
+        state[0][0] = 1
+        return
+    columns[0] = j
+    judge_inner(state, estimate * estimate)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def update(state, V, w, sums, H, R, rotations, g, small, columns, j, flexible):
+    """Finish v_j and column j − 1; the next candidate û = (A v_j − [V, v_j] h) / γ."""
+    n = w.size
+    m = (sums.size - 3) // 2
+    alpha = norm_after_pass(sums, j)
+    if j > 0:
+        finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha)
+        if state[0][0] != 0:
+            return
+    beta = sums[2 * m + 1]                       # v_jᴴ w = ((u, w) − sᴴ t) / α
+    left = sums[2 * m + 2].real
+    for i in range(j):
+        beta -= np.conj(sums[i]) * sums[m + i]
+        left -= (np.conj(sums[m + i]) * sums[m + i]).real
+    beta = beta / alpha
+    left -= (np.conj(beta) * beta).real
+    divisor = 1.0 if flexible else alpha         # w = A u, or A M(u) for a variable M, whose column is not rescaled
+    for i in range(j + 1):
+        correction = sums.dtype.type(0)
+        if not flexible:
+            for k in range(max(0, i - 1), j):
+                correction += H[i, k] * sums[k]
+        H[i, j] = ((sums[m + i] if i < j else beta) - correction) / divisor
+    gamma = math.sqrt(max(left, 2.0**-104 * sums[2 * m + 2].real)) / divisor
+    small[0] = gamma
+    scale = 1.0 / (gamma * divisor) if gamma > 0 else 0.0
+    tiles = (n + TILE - 1) // TILE
+    for tile in prange(tiles):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        a = np.empty(TILE, V.dtype)
+        b = np.empty(TILE, V.dtype)
+        for k in range(lo, hi):
+            a[k - lo] = V[j, k]
+            b[k - lo] = w[k]
+        for i in range(j):
+            si = sums[i]
+            ti = sums[m + i]
+            for k in range(lo, hi):
+                v = V[i, k]
+                a[k - lo] -= si * v
+                b[k - lo] -= ti * v
+        for k in range(lo, hi):
+            v = a[k - lo] / alpha
+            V[j, k] = v
+            V[j + 1, k] = (b[k - lo] - beta * v) * scale
+
+
+@njit(cache=True)
+def close(state, sums, H, R, rotations, g, small, columns, y, j):
+    """End of a cycle: finish the last column if the cycle is full, then solve R y = g by back substitution."""
+    if state[0][0] == 0:
+        finish_column(state, sums, H, R, rotations, g, small, columns, j, norm_after_pass(sums, j))
+    resume(state)
+    k = columns[0]
+    y[:] = 0
+    for i in range(k - 1, -1, -1):
+        total = g[i]
+        for l in range(i + 1, k):
+            total -= R[i, l] * y[l]
+        y[i] = total / R[i, i]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def combine(state, V, y, columns, out, add):
+    """out = Σ y_i V_i, added to out if ``add``."""
+    n = out.size
+    k = columns[0]
+    tiles = (n + TILE - 1) // TILE
+    for tile in prange(tiles):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        if not add:
+            for l in range(lo, hi):
+                out[l] = 0
+        for i in range(k):
+            yi = y[i]
+            for l in range(lo, hi):
+                out[l] += yi * V[i, l]

@@ -1,0 +1,111 @@
+"""What every Krylov method is made of: a frozen settings object, and the iteration that it binds to one system."""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from swell.core.space import accumulator
+
+
+class System(NamedTuple):
+    """What a method iterates on: A x = b in one space, transformed and formatted.
+
+    ``weights`` (float32 vector or None) turn the residual of this system into the norm that the judge judges.
+    """
+
+    A: object
+    M: object
+    b: object
+    x: object
+    weights: object
+    workspace: object
+    loop: object
+
+
+class Counts(NamedTuple):
+    """What a run cost."""
+
+    products: int
+    preconditioner: int
+    reductions: int
+
+
+class Method(ABC):
+    """Settings of a method. Class attributes say what the documentation and the advisor need to know.
+
+    Attributes
+    ----------
+    problem : str
+        The class of matrices it is for.
+    cost : str
+        Products, preconditioner applications and reductions an iteration.
+    vectors : str
+        Storage in vectors besides x and b.
+    flexible : bool
+        True if the preconditioner may vary from step to step.
+    """
+
+    problem: str
+    cost: str
+    vectors: str
+    flexible = False
+
+    @abstractmethod
+    def bind(self, system: System) -> "Iteration":
+        """The iteration for one system: allocates its buffers in the workspace, once."""
+
+    def window(self, n: int) -> int:
+        """Iterations without progress that count as stagnation."""
+        return 1000
+
+
+class Iteration(ABC):
+    """A method bound to a system. ``start`` judges the first residual, ``body`` is repeated by the loop driver."""
+
+    def __init__(self, system: System):
+        self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop = system
+        self.space = self.A.space
+        self.n = self.b.shape[0]
+        self.dtype = self.b.dtype
+        self.scalar = accumulator(self.dtype)
+        if self.weights is None:                 # kernels take an empty array for "all ones"
+            self.weights = self.workspace.array("unweighted", 0, "float32")
+
+    def vector(self, name):
+        """A named work vector."""
+        return self.workspace.array(name, self.n, self.dtype)
+
+    def scalars(self, name, count):
+        """A named group of scalars that stay where the vectors are."""
+        return self.workspace.array(name, count, self.scalar)
+
+    def first_residual(self, r, zero_guess):
+        """r = b − A x; without a product where x = 0."""
+        if zero_guess:
+            self.space.copy(self.b, r)
+        else:
+            self.A.residual(self.x, self.b, r)
+
+    def residual_norm2(self, r, out):
+        """out[0]: the judged norm² of the residual r; out[1]: its own norm², which differs in a scaled system."""
+        self.space.dots(r, r, out)
+        if self.weights.size:
+            self.space.weighted_norm2(r, self.weights, out)
+        self.space.allreduce(out)
+
+    @abstractmethod
+    def start(self, zero_guess: bool):
+        """Set up the first step from x and judge the first residual."""
+
+    @abstractmethod
+    def body(self):
+        """One iteration, or one cycle."""
+
+    @abstractmethod
+    def counts(self, iterations: int, zero_guess: bool) -> Counts:
+        """What that many iterations cost, the start included."""
+
+    def run(self, zero_guess: bool):
+        """Iterate until the judge has spoken."""
+        self.start(zero_guess)
+        self.loop.run(self.body)

@@ -1,0 +1,55 @@
+"""What the user brings as a preconditioner: a function, a SciPy or CuPy LinearOperator, a sparse or dense matrix."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swell.core.errors import InputError
+from swell.core.operator import CallableOperator, LinearOperator
+from swell.preconditioners.preconditioner import Preconditioner
+
+
+@dataclass(frozen=True)
+class User(Preconditioner):
+    """z = M(r) by the user's own means; arrays in and out live where the system does.
+
+    Attributes
+    ----------
+    M : callable, LinearOperator or matrix
+        An approximate inverse of A.
+    variable : bool
+        True if it is not a fixed linear map (an inner iteration, say); ``fgmres`` then is the method to use.
+    """
+
+    M: Any
+    variable: bool = False
+
+    problem = "what the user made it for"
+    cost = "what it costs"
+
+    def build(self, A):
+        M = self.M
+        if isinstance(M, LinearOperator):
+            return M
+        shape = getattr(M, "shape", None)
+        if shape is not None and tuple(shape) != tuple(A.shape):
+            raise InputError(f"M has shape {tuple(shape)}: expected {tuple(A.shape)}, the shape of A")
+        xp = A.space.xp
+        if hasattr(M, "matvec"):
+            return CallableOperator(A.shape, A.dtype, A.space, M.matvec, getattr(M, "rmatvec", None), self.variable,
+                                    f"user LinearOperator {type(M).__name__}")
+        if shape is not None:                    # a matrix, sparse or dense
+            return CallableOperator(A.shape, A.dtype, A.space, lambda x: xp.asarray(M @ x), None, self.variable,
+                                    f"user matrix {type(M).__name__}")
+        if callable(M):
+            name = getattr(M, "__name__", type(M).__name__)
+            return CallableOperator(A.shape, A.dtype, A.space, M, None, self.variable, f"user function {name}")
+        raise InputError(f"M={M!r}: expected a function r -> z, a LinearOperator or a matrix")
+
+
+def resolve_preconditioner(choice):
+    """A settings object from a name, a settings object, or whatever the user brings as M."""
+    from swell.core.registry import resolve
+    if choice is None or isinstance(choice, (str, type, Preconditioner)):
+        return choice if isinstance(choice, User) else resolve("precond", choice)
+    return User(choice)

@@ -1,0 +1,42 @@
+"""Symmetric permutation as a transform: A' = P A Pᵀ, from an ordering. It leaves the residual's norm as it is."""
+from __future__ import annotations
+
+from swell.core.transform import Transform
+from swell.formats.csr import CSRMatrix
+
+
+class Permutation(Transform):
+    """Row and column i of A' are row and column ``order[i]`` of A.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    order : int array of the space, shape (n,)
+    """
+
+    def __init__(self, A, order):
+        self.space = A.space
+        xp = A.space.xp
+        self.order = order
+        self.inverse = xp.empty_like(order)
+        self.inverse[order] = xp.arange(order.size, dtype=order.dtype)
+
+    def update(self, A):
+        """The pattern is the same, and so is the order."""
+
+    def matrix(self, A):
+        xp = self.space.xp
+        rows, columns = self.inverse[A.rows()], self.inverse[A.indices]
+        entry = xp.argsort(rows.astype("int64") * A.shape[1] + columns)
+        indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
+        xp.cumsum(xp.bincount(rows, minlength=A.shape[0]), out=indptr[1:])
+        return CSRMatrix(A.space, indptr, columns[entry], A.data[entry], A.shape)
+
+    def forward_b(self, b, out):
+        self.space.xp.take(b, self.order, out=out)
+
+    def forward_x(self, x, out):
+        self.space.xp.take(x, self.order, out=out)
+
+    def backward_x(self, x, out):
+        self.space.xp.take(x, self.inverse, out=out)
