@@ -122,13 +122,14 @@ class Solver:
     def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping):
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
         self.stopping = stopping
-        if named.method is None:
-            from swell.advisor.choose import choose
-            self.chain = choose(self.A, named)
-        else:
-            self.chain = [self._with_format(named)]
         self._prepared = {}
-        self._prepare(0)
+        with self.space.active():
+            if named.method is None:
+                from swell.advisor.choose import choose
+                self.chain = choose(self.A, named)
+            else:
+                self.chain = [self._with_format(named)]
+            self._prepare(0)
 
     def _with_format(self, named):
         """A named method takes the default format of the device unless one is named."""
@@ -159,6 +160,10 @@ class Solver:
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the chain until a choice converges."""
+        with self.space.active():
+            return self._follow_chain(b, x0, monitor, original)
+
+    def _follow_chain(self, b, x0, monitor, original) -> Result:
         attempts = []
         for k in range(len(self.chain)):
             try:
@@ -190,6 +195,11 @@ class Solver:
         new, old = given.A, self.A
         if not hasattr(old, "indptr") or not hasattr(new, "indptr"):
             raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
+        with self.space.active():
+            self._take_values(new, old)
+        return self
+
+    def _take_values(self, new, old):
         xp = self.space.xp
         if new.shape != old.shape or new.nnz != old.nnz or not bool(
                 xp.array_equal(xp.asarray(new.indptr), old.indptr) and xp.array_equal(xp.asarray(new.indices), old.indices)):
@@ -199,7 +209,6 @@ class Solver:
         old.discard_adjoint()
         for prepared in self._prepared.values():
             prepared.update(old)
-        return self
 
 
 def _rank(residual):

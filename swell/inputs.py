@@ -84,6 +84,12 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
     space = make_space(device or where)
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
         return _matrix_free(A, space, dtype, b_dtype)
+    with space.active():
+        return _with_entries(A, space, dtype, b_dtype)
+
+
+def _with_entries(A, space, dtype, b_dtype) -> Input:
+    """A matrix with entries, as CSR of the space."""
     notes = []
     csr = _to_csr(A, space, notes)
     wanted = checked_dtype(dtype or np.result_type(checked_dtype(csr.dtype, "A"), _complexity(b_dtype)), "A")

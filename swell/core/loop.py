@@ -122,8 +122,8 @@ class DirectLoop(Loop):
         """Inside a cycle: should the remaining steps be left out?"""
         return self.stopped
 
-    def run(self, body):
-        """Repeat ``body`` until the judge has spoken."""
+    def run(self, body, capturable=True, steps=1):
+        """Repeat ``body`` until the judge has spoken; the other two matter on a GPU only."""
         with interruptible(self.interrupt):
             self.report()
             while not self.stopped:

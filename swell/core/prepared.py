@@ -153,9 +153,8 @@ class Prepared:
         """Solve for one right-hand side (an array of shape (n,), of the host or of this space)."""
         start = time.perf_counter()
         space, stopping = self.space, self.stopping
-        space.enter()
         space.from_host(b, out=self.b0)
-        norm_b = space.norm(self.b0)
+        norm_b, self.largest_b = space.norms(self.b0)
         if norm_b == 0:
             self.x0.fill(0)
             return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, True)
@@ -183,8 +182,10 @@ class Prepared:
                 break
             last = residual
         reason = self._last_word(reason, residual, threshold, error, growth)
-        return self._result(start, reason, np.concatenate(history) / norm_b, residual / norm_b, iterations, error,
-                            zero_guess)
+        result = self._result(start, reason, np.concatenate(history) / norm_b, residual / norm_b, iterations, error,
+                              zero_guess)
+        result.tolerance = threshold / norm_b
+        return result
 
     @staticmethod
     def _scaled(monitor, norm_b):
@@ -213,13 +214,12 @@ class Prepared:
 
     def _true_residual(self):
         """(‖b − A x‖₂, backward error, ‖A‖ ‖x‖ / ‖b‖) with the original matrix; x is left in x0."""
-        space, xp = self.space, self.space.xp
+        space = self.space
         self._chain("backward_x", self.x, self.x0, self.transforms[::-1])
         self.A.residual(self.x0, self.b0, self.r0)
-        norm = space.norm(self.r0)
-        largest = [float(space.largest(v)) for v in (self.r0, self.x0, self.b0)]  # sync
-        scale = self.norm_A * largest[1]
-        return norm, largest[0] / (scale + largest[2]), scale / largest[2]
+        norm, largest_r, _, largest_x = space.norms(self.r0, self.x0)
+        scale = self.norm_A * largest_x
+        return norm, largest_r / (scale + self.largest_b), scale / self.largest_b
 
     def _last_word(self, reason, residual, threshold, error, growth):
         """What the true residual makes of the loop's reason."""

@@ -29,6 +29,8 @@ class Result:
         What ran, by the names of the registry.
     configuration : list of str
         The same, nested and in full, as ``print`` shows it.
+    tolerance : float
+        The relative residual that was asked for: max(rtol, atol / ‖b‖₂).
     products, reductions, preconditioner_applications : int
     timings : dict
         Seconds: "setup" and "solve", and the parts of the setup.
@@ -56,6 +58,7 @@ class Result:
     device: str
     dtype: str
     configuration: list[str]
+    tolerance: float = 0.0
     products: int = 0
     reductions: int = 0
     preconditioner_applications: int = 0
@@ -81,7 +84,8 @@ class Result:
             "method": self.method, "precond": self.precond, "scaling": self.scaling, "format": self.format,
             "ordering": self.ordering, "device": self.device, "dtype": self.dtype, "converged": self.converged,
             "reason": self.reason.name, "message": self.message, "iterations": self.iterations,
-            "residual": self.residual, "backward_error": self.backward_error, "products": self.products,
+            "residual": self.residual, "tolerance": self.tolerance, "backward_error": self.backward_error,
+            "products": self.products,
             "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
             "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
             "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,

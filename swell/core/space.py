@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import importlib
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,12 +71,19 @@ class Space(ABC):
         """The name that ``make_space`` takes."""
         return self.name
 
-    def enter(self):
-        """Order this space's work after what the caller has under way on the device."""
+    def active(self):
+        """A context in which this space works, after what the caller has under way, and at whose end it is done."""
+        return nullcontext()
 
-    def largest(self, x):
-        """‖x‖∞ as a scalar of the space."""
-        return abs(x).max() if x.size else 0.0
+    def reserve(self, doubles: int):
+        """Make room for the partial sums of a reduction over so many doubles; nothing to do on a CPU."""
+
+    def reserve_sums(self, scalars: int):
+        """The same for a kernel whose every block leaves so many scalars."""
+
+    def largest(self, x, out):
+        """``out[0] = ‖x‖∞``."""
+        self.kernels("swell.core", "vector", x.dtype).largest(x, out)
 
     def allreduce(self, scalars):
         """Sum scalars over the ranks that share a distributed space; nothing to do on one device."""
@@ -96,18 +104,17 @@ class Space(ABC):
         """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device."""
         self.kernels("swell.core", "vector", out.dtype).random(seed, out)
 
-    def norm(self, x) -> float:
-        """‖x‖₂ as a Python float: a host read, for the beginning and the end of a solve only."""
-        scalars = self._scratch(accumulator(x.dtype))
-        self.dots(x, x, scalars)
-        self.allreduce(scalars)
-        return float(np.sqrt(self.to_host(scalars)[1].real))  # sync
-
-    def _scratch(self, dtype):
-        """Two scalars for norms, kept."""
+    def norms(self, *vectors) -> list[float]:
+        """‖v‖₂ and ‖v‖∞ of each vector: one host read, for the beginning and the end of a solve only."""
+        dtype = accumulator(vectors[0].dtype)
         if dtype not in self._scalars:
-            self._scalars[dtype] = self.empty(2, dtype)
-        return self._scalars[dtype]
+            self._scalars[dtype] = self.empty((3, 3), dtype)
+        scalars = self._scalars[dtype]
+        for k, v in enumerate(vectors):
+            self.dots(v, v, scalars[k])
+            self.largest(v, scalars[k, 2:])
+        host = self.to_host(scalars).real  # sync
+        return [value for k in range(len(vectors)) for value in (float(np.sqrt(host[k, 1])), float(host[k, 2]))]
 
 
 class CpuSpace(Space):

@@ -25,7 +25,7 @@ def convection_diffusion(shape, peclet=1.0, scheme="centred"):
     shape = checked_shape(shape)
     winds = np.asarray(peclet, dtype=float)
     if winds.shape not in ((), (len(shape),)):
-        raise InputError(f"peclet = {peclet} came for a grid of {len(shape)} axes, expected one number, or one per axis.")
+        raise InputError(f"peclet = {peclet} came for a grid of shape {shape}, expected one number, or one per axis.")
     winds = np.broadcast_to(winds, len(shape))
     if scheme == "centred":
         lower, upper = -1 - winds / 2, -1 + winds / 2

@@ -4,8 +4,9 @@ Source: R. Boisvert, R. Pozo, K. Remington, The Matrix Market exchange formats, 
 
 SciPy's reader (fast_matrix_market) turns text into numbers in parallel, but it skips whatever follows the columns that
 it expects, so that a complex matrix labelled real, ``1.5abc`` or Fortran's ``1.0-103`` read as something else without
-a word. Here the header is ours, the text is checked to be nothing but numbers, as many as the header promises, and
-SciPy then sees a plain general matrix; symmetry is expanded here, where its rules can be checked.
+a word, and some damaged files crash it. Here the header is ours, the text is checked on its way to be nothing but
+numbers, as many as the header promises, and SciPy sees a plain general matrix; symmetry is expanded here, where its
+rules can be checked.
 """
 import io
 import re
@@ -27,8 +28,9 @@ _MAX_DEFLATE = 1032     # bytes that one byte of a gzip file can hold
 
 _FLOAT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INDEX = re.compile(rb"\+?\d+")
-# Fortran writes 1.0D+3, and some writers +1.0, which SciPy's reader does not take; "+" never carries meaning.
-_SPELLING, _REDUNDANT = bytes.maketrans(b"dD", b"eE"), b"+"
+# Fortran writes 1.0D+3, and some writers +1.0, which SciPy's reader does not take; "+" never carries meaning. A blank
+# line of a Windows file would count as an entry.
+_SPELLING, _REDUNDANT = bytes.maketrans(b"dD\r", b"eE\n"), b"+"
 
 
 def _classes_and_pairs():
@@ -141,7 +143,7 @@ class _CheckedNumbers:
                  f"1 {header.entries}")
         field = _FIELDS[_VALUES[header.field]]
         self._pending = f"%%MatrixMarket matrix {header.layout} {field} general\n{sizes}\n".encode()
-        self._stream, self._before = stream, b"\n"
+        self._stream, self._before, self._ended = stream, b"\n", False
         self.count, self.legal = 0, True
 
     def read(self, size):
@@ -150,12 +152,12 @@ class _CheckedNumbers:
             piece, self._pending = self._pending[:size], self._pending[size:]
             return piece
         piece = b""
-        while not piece:
+        while not piece and not self._ended:
             stored = self._stream.read(size)
-            if not stored:
-                return b""
-            self._check(stored)
-            piece = stored.translate(_SPELLING, _REDUNDANT)
+            self._check(stored or b"\n")
+            self._ended = not stored or not self.legal
+            # SciPy's reader crashes on some bytes that are no numbers, and on a last line without an end.
+            piece = b"\n" if self._ended else stored.translate(_SPELLING, _REDUNDANT)
         return piece
 
     def _check(self, piece):
@@ -292,7 +294,7 @@ def _first_fault(path, header):
     if seen < header.entries:
         return (f"line {header.line + len(lines)}: the file ends after {seen} of {header.entries} entries; it is "
                 f"truncated, or line {header.line} counts wrongly. Fetch it again, or mend the count.")
-    return "there are characters other than those of numbers and spaces. Write the file again as plain ASCII text."
+    return "the entries hold characters other than those of numbers and spaces. Write it again as plain ASCII text."
 
 
 def _better_field(header, columns):

@@ -10,16 +10,15 @@ def read_numbers(path):
     with files.opened(path) as stream:
         text = stream.read().decode("latin-1")
     lines = text.splitlines()
+    if not any(line.replace("%", "#").partition("#")[0].strip() for line in lines):
+        raise InputError(f"{path} holds no number. Expected one a line.")
     dtype = complex if "j" in text else float
     try:
-        values = np.loadtxt(lines, dtype=dtype, comments=("#", "%"), ndmin=2)
+        return np.loadtxt(lines, dtype=dtype, comments=("#", "%"), ndmin=2)
     except ValueError as error:
         reason = str(error).split(";")[0]
         raise InputError(f"{path} is not a vector in plain text: {reason}. "
                          "Expected one number a line, or as many on every line.") from error
-    if not values.size:
-        raise InputError(f"{path} holds no number. Expected one a line.")
-    return values
 
 
 def write_numbers(stream, x):

@@ -58,7 +58,7 @@ class GMRESIteration(Iteration):
 
     def __init__(self, system, restart, flexible):
         super().__init__(system)
-        m = self.m = min(restart, max(self.n, 1))
+        m = self.m = self.steps = min(restart, max(self.n, 1))
         self.flexible = flexible
         self.V = self.workspace.array("V", (m + 1, self.n), self.dtype)
         self.Z = self.workspace.array("Z", (m, self.n), self.dtype) if flexible else None
@@ -66,6 +66,7 @@ class GMRESIteration(Iteration):
         self.z = self.vector("z") if self.M is not None and not flexible else None
         self.norm2 = self.scalars("norm2", 2)
         self.sums = self.scalars("sums", 2 * m + 3)
+        self.space.reserve_sums(2 * m + 3)
         self.H = self.scalars("H", (m + 1, m))
         self.R = self.scalars("R", (m + 1, m))
         self.rotations = self.scalars("rotations", (m, 2))

@@ -60,7 +60,15 @@ class Method(ABC):
 
 
 class Iteration(ABC):
-    """A method bound to a system. ``start`` judges the first residual, ``body`` is repeated by the loop driver."""
+    """A method bound to a system. ``start`` judges the first residual, ``body`` is repeated by the loop driver.
+
+    Attributes
+    ----------
+    steps : int
+        Iterations that one ``body`` does.
+    """
+
+    steps = 1
 
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop = system
@@ -108,4 +116,5 @@ class Iteration(ABC):
     def run(self, zero_guess: bool):
         """Iterate until the judge has spoken."""
         self.start(zero_guess)
-        self.loop.run(self.body)
+        capturable = self.A.capturable and (self.M is None or self.M.capturable)
+        self.loop.run(self.body, capturable, self.steps)

@@ -1,0 +1,11 @@
+"""Pictures and documents of what was solved: convergence plots, pattern pictures and self-contained HTML reports.
+
+Figures are made with matplotlib's ``Figure`` directly, so that no back end is chosen and no global state is touched.
+"""
+from __future__ import annotations
+
+from swell.report.convergence import plot
+from swell.report.html import html
+from swell.report.pattern import picture
+
+__all__ = ["html", "picture", "plot"]

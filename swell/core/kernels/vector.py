@@ -26,11 +26,15 @@ def weighted_norm2(r, w, out):
     out[0] = norm2
 
 
-@njit(parallel=True, cache=True)
-def multiply(d, x, out):
-    """out = d x, element by element."""
-    for i in prange(x.size):
-        out[i] = d[i] * x[i]
+@njit(cache=True)
+def largest(x, out):
+    """out[0] = the largest modulus; NaN if there is one."""
+    most = 0.0
+    for i in range(x.size):
+        size = abs(x[i])
+        if size > most or np.isnan(size):
+            most = size
+    out[0] = most
 
 
 @njit(parallel=True, cache=True)

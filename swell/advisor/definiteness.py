@@ -1,0 +1,57 @@
+"""What can be said about the definiteness of a matrix without factoring it."""
+from __future__ import annotations
+
+import numpy as np
+
+
+def definiteness(A, facts) -> str:
+    """A sentence on the definiteness of A, which says what it rests on.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    facts : Facts
+        Of the same matrix, from `swell.advisor.analyse.analyse`.
+
+    Returns
+    -------
+    str
+    """
+    if not facts.hermitian:
+        if facts.dominant and facts.positive_diagonal:
+            return "not Hermitian; its eigenvalues lie in the right half plane (positive diagonal, diagonally dominant)"
+        return "not Hermitian, so cg does not apply"
+    host = A.to_scipy()
+    diagonal = host.diagonal().real
+    if facts.empty_rows:
+        return f"singular: {facts.empty_rows} rows are empty"
+    if facts.zero_diagonal:
+        return f"indefinite or singular: {facts.zero_diagonal} diagonal entries are zero"
+    if (diagonal < 0).all():
+        return "not positive definite: its diagonal is negative; −A may be positive definite"
+    if (diagonal < 0).any():
+        return f"indefinite: {int((diagonal < 0).sum())} diagonal entries are negative, the others positive"
+    if facts.dominant:
+        return _dominant(host, diagonal)
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(host.indptr))
+    off = rows != host.indices
+    with np.errstate(over="ignore"):
+        minors = diagonal[rows] * diagonal[host.indices] - abs(host.data) ** 2
+    bad = int((off & (minors < -1e-12 * abs(host.data) ** 2)).sum()) // 2
+    if bad:
+        return f"indefinite: {bad} of its 2 × 2 principal minors are negative, though its diagonal is positive"
+    return ("perhaps positive definite: its diagonal and its 2 × 2 principal minors are positive; cg will tell")
+
+
+def _dominant(host, diagonal) -> str:
+    """For a Hermitian, diagonally dominant matrix with positive diagonal: Gershgorin, and Taussky where that leaves 0."""
+    from scipy.sparse.csgraph import connected_components
+    sums = np.asarray(abs(host).sum(axis=1)).ravel()
+    strict = diagonal > (sums - diagonal) * (1 + 1e-12)
+    parts, part = connected_components(host, directed=False)
+    loose = parts - np.unique(part[strict]).size
+    if not loose:
+        return "positive definite: diagonally dominant, strictly so in some row of each connected part"
+    if np.abs(host.sum(axis=1)).max() <= 1e-12 * sums.max():
+        return "positive semidefinite and singular: its rows sum to zero"
+    return f"positive semidefinite at least (diagonally dominant, but nowhere strictly in {loose} connected parts)"

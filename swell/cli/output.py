@@ -1,0 +1,68 @@
+"""What the commands write: paths that are checked before the work begins, and JSON that any reader takes."""
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+from swell.core.errors import InputError
+
+VECTORS = (".npy", ".mtx", ".txt")
+
+
+def check_paths(paths: dict, sources=(), endings=None):
+    """Say now, rather than after the solve, that a file could not be written.
+
+    Parameters
+    ----------
+    paths : dict of str to (str or None)
+        The file that each option names; None where it was not given.
+    sources : sequence of (str or None)
+        Files that are read, which no output may replace.
+    endings : dict of str to tuple of str, optional
+        The extensions that an option's file may have.
+
+    Raises
+    ------
+    InputError
+    """
+    read = {Path(source).resolve() for source in sources if source}
+    taken = {}
+    for option, name in paths.items():
+        if name is None:
+            continue
+        path = Path(name)
+        wanted = (endings or {}).get(option)
+        if wanted and path.suffix.lower() not in wanted:
+            raise InputError(f"{option} {name}: the extension is {path.suffix or 'missing'}, expected "
+                             f"{' or '.join(wanted)}")
+        if path.is_dir():
+            raise InputError(f"{option} {name}: this is a folder; name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"{option} {name}: there is no folder {path.parent}; make it first")
+        if not os.access(path.parent, os.W_OK):
+            raise InputError(f"{option} {name}: the folder {path.parent} is not writable; choose another")
+        if path.resolve() in read:
+            raise InputError(f"{option} {name}: this would replace a file that is read; choose another name")
+        if path.resolve() in taken:
+            raise InputError(f"{option} and {taken[path.resolve()]} both name {name}; choose two names")
+        taken[path.resolve()] = option
+
+
+def as_json(data) -> str:
+    """Strict JSON: numbers that it does not know (NaN, Inf) become null."""
+    return json.dumps(_plain(data), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value):
+    """The same in types that JSON knows."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):                   # a NumPy scalar
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,108 @@
+"""Solve A x = b from files.
+
+With no method named, an advisor chooses by what it finds in A, and falls over to its next choice where the first fails.
+Names may carry settings: --method 'gmres(restart=50)'. Ctrl-C ends with the current iterate, which is still written.
+"""
+from __future__ import annotations
+
+import sys
+
+from swell.cli.output import VECTORS, as_json, check_paths
+from swell.cli.source import HELP as SOURCE_HELP, read_system
+from swell.core.registry import names, resolve
+
+HELP = "solve a system from files"
+CHOICES = {"method": "method", "precond": "preconditioner", "scaling": "two-sided scaling", "format": "matrix format",
+           "ordering": "ordering of the unknowns"}
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def add_arguments(parser):
+    """The arguments of ``swell solve``."""
+    parser.add_argument("A", help=SOURCE_HELP)
+    parser.add_argument("--rhs", metavar="FILE", help="right-hand side, or several as columns (.mtx, .npy, .txt, "
+                        "PETSc); all ones by default")
+    parser.add_argument("--x0", metavar="FILE", help="starting vector; zero by default")
+    for kind, words in CHOICES.items():
+        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
+                            if kind != "method" else f"{words}: {', '.join(names(kind))}")
+    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...")
+    parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
+    parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
+                        help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8")
+    parser.add_argument("--atol", type=float, default=0.0, metavar="R", help="see --rtol; default 0")
+    parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit")
+    parser.add_argument("--out", metavar="FILE", help="write x: .npy, .mtx or .txt")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML report")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+
+
+def run(arguments) -> int:
+    """Check everything that can be checked without A; then read, solve, write and print."""
+    check_paths({"--out": arguments.out, "--report": arguments.report},
+                (arguments.A, arguments.rhs, arguments.x0), {"--out": VECTORS, "--report": (".html", ".htm")})
+    from swell.core.space import make_space
+    from swell.core.stopping import Stopping
+    stopping = Stopping(rtol=arguments.rtol, atol=arguments.atol, maxiter=arguments.maxiter)
+    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in CHOICES}
+    if arguments.device:
+        make_space(arguments.device)
+
+    from swell.cli.progress import Progress
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"reading {arguments.A}"
+        A, notes = read_system(arguments.A)
+        b, x0 = _vectors(arguments, A.shape[0], notes)
+        progress.phase = "preparing the solver"
+        result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
+    _write(arguments, result, A)
+    _print(arguments, result, A)
+    return 0 if result.converged else 1
+
+
+def _vectors(arguments, n, notes):
+    """The right-hand side and the starting vector."""
+    import numpy as np
+
+    from swell.io import read_vector
+    if arguments.rhs is None:
+        notes.append("no right-hand side was given: it is all ones")
+    b = np.ones(n) if arguments.rhs is None else read_vector(arguments.rhs)
+    return b, None if arguments.x0 is None else read_vector(arguments.x0)
+
+
+def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):
+    """The solver's part, with the progress display as its monitor."""
+    import numpy as np
+
+    import swell
+    solver = swell.prepare(A, **chosen, device=arguments.device, dtype=arguments.dtype, stopping=stopping, b_like=b)
+    solver.notes[:0] = notes
+    norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # what is not finite, the solver refuses
+    progress.tolerance = stopping.threshold(norm_b) / norm_b if norm_b else stopping.rtol
+    return solver.solve(b, x0=x0, monitor=progress.monitor)
+
+
+def _write(arguments, result, A):
+    """The files that were asked for."""
+    if arguments.out:
+        from swell.io import write_vector
+        write_vector(arguments.out, result.x)
+    if arguments.report:
+        from swell.report import html
+        html(result, arguments.report, title=f"swell solve {arguments.A}", matrix=A)
+
+
+def _print(arguments, result, A):
+    """The result on stdout, and a word on an interruption on stderr."""
+    if result.reason.name == "INTERRUPTED":
+        print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
+    if arguments.json:
+        print(as_json({"matrix": arguments.A, "n": A.shape[0], "nnz": A.nnz, "rhs": arguments.rhs or "ones",
+                       **result.as_dict(), "out": arguments.out, "report": arguments.report}))
+    elif not arguments.quiet:
+        print(f"{arguments.A}: {result}")
+        for what, path in (("x", arguments.out), ("report", arguments.report)):
+            if path:
+                print(f"  {what} written to {path}")

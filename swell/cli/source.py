@@ -1,0 +1,38 @@
+"""Where a command's matrix comes from: a file, or the gallery by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``."""
+from __future__ import annotations
+
+import difflib
+
+from swell.core.errors import InputError
+
+HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, SciPy .npz, NumPy .npy, PETSc binary), or gallery:NAME, or "
+        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000")
+PREFIX = "gallery:"
+
+
+def read_system(source: str):
+    """The matrix that ``source`` names.
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix
+    notes : list of str
+        What the reader did to its entries.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or name, or the file is damaged.
+    """
+    if not source.startswith(PREFIX):
+        from swell.io import read_matrix
+        return read_matrix(source)
+    from swell import gallery
+    name, _, unknowns = source[len(PREFIX):].partition(":")
+    if unknowns and not unknowns.isdecimal():
+        raise InputError(f"{source}: {unknowns!r} came, expected a number of unknowns, as in gallery:poisson2d:40000")
+    if name not in gallery.names():
+        near = difflib.get_close_matches(name, gallery.names(), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"the gallery has no matrix {name!r}: {hint}There are: {', '.join(gallery.names())}")
+    return gallery.get(name, int(unknowns) if unknowns else None), []

@@ -1,0 +1,165 @@
+"""CudaSpace: vectors are CuPy arrays on one GPU, kernels are CUDA C++, loops are CUDA graphs."""
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from contextlib import contextmanager
+
+import numpy as np
+
+from swell.core.cuda_kernels import Kernels
+from swell.core.errors import MissingDependency
+from swell.core.kernels import judge as J
+from swell.core.space import Space
+
+# struct Context of core/kernels/context.cuh
+CONTEXT = np.dtype([("flags", np.int64, J.FLAGS), ("limits", np.float64, J.LIMITS), ("mirror", np.uint64),
+                    ("history", np.uint64), ("partials", np.uint64), ("groups", np.uint64), ("arrivals", np.uint64),
+                    ("arrived", np.uint32), ("padding", np.uint32)])
+GROUP = 64              # blocks of a group of the reductions' tree, as in context.cuh
+
+
+def require_cupy():
+    """CuPy, if it and a GPU are there.
+
+    Raises
+    ------
+    MissingDependency
+        That says which of the two is missing, and what to do.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise MissingDependency(f"device='cuda' needs CuPy ({error}): pip install 'swell[cuda13]' (or 'swell[cuda12]' "
+                                "for an older driver), or use device='cpu'") from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise MissingDependency(f"device='cuda' was asked for and no usable GPU was found ({error}): check nvidia-smi, or "
+                                "use device='cpu'") from None
+    return cupy, count
+
+
+class CudaSpace(Space):
+    """Vectors on one GPU.
+
+    Attributes
+    ----------
+    device : int
+    stream : cupy.cuda.Stream
+        Everything of this space runs on it, in order.
+    multiprocessors : int
+    """
+
+    name = "cuda"
+
+    def __init__(self, device: int = 0):
+        super().__init__()
+        cupy, count = require_cupy()
+        if device >= count:
+            raise MissingDependency(f"device='cuda:{device}' was asked for and there are {count} GPUs: use cuda:0 to "
+                                    f"cuda:{count - 1}")
+        self.xp, self.device = cupy, device
+        with cupy.cuda.Device(device):
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+            properties = cupy.cuda.runtime.getDeviceProperties(device)
+            self.multiprocessors = properties["multiProcessorCount"]
+            self._name = properties["name"].decode()
+            self._kernels = {}
+            with self.stream:
+                self.context = cupy.zeros(CONTEXT.itemsize, np.uint8)
+                self._context = cupy.cuda.alloc_pinned_memory(CONTEXT.itemsize)
+                self.host_context = np.frombuffer(self._context, CONTEXT, 1)
+                self.host_context[...] = 0
+                self._scratch_doubles = 0
+                self.reserve(1 << 16)
+
+    def reserve(self, doubles: int):
+        """Make room for the partial sums of a reduction with so many doubles over all blocks."""
+        if doubles <= self._scratch_doubles:
+            return
+        xp = self.xp
+        self._scratch_doubles = doubles
+        self._partials, self._groups = xp.empty(doubles), xp.empty(doubles // GROUP + 64 * GROUP)
+        self._arrivals = xp.zeros(doubles // GROUP + 1, np.uint32)
+        host = self.host_context[0]
+        host["partials"], host["groups"], host["arrivals"] = (a.data.ptr for a in (self._partials, self._groups,
+                                                                                  self._arrivals))
+        self.send_context()
+
+    def reserve_sums(self, scalars: int):
+        self.reserve(2 * scalars * 8 * self.multiprocessors)
+
+    def send_context(self):
+        """Copy the host's context to the device, in the stream's order."""
+        self.stream.synchronize()                # the copy before may still be reading the host's
+        self.context.data.copy_from_host_async(self._context.ptr, CONTEXT.itemsize)
+
+    @contextmanager
+    def active(self):
+        """Work on this space's stream, after what the caller has under way, and complete when the block ends."""
+        cupy = self.xp
+        with cupy.cuda.Device(self.device):
+            current = cupy.cuda.get_current_stream()
+            if current.ptr != self.stream.ptr:
+                self.stream.wait_event(current.record())
+            with self.stream:
+                yield
+                self.stream.synchronize()
+
+    def empty(self, shape, dtype):
+        return self.xp.empty(shape, dtype)
+
+    def from_host(self, array, out=None):
+        xp = self.xp
+        if out is None:
+            return xp.asarray(array, order="C")
+        if isinstance(array, xp.ndarray):
+            out[...] = array
+        else:
+            out.set(np.ascontiguousarray(array, out.dtype), self.stream)
+        return out
+
+    def to_host(self, array):
+        return self.xp.asnumpy(array)
+
+    def kernels(self, package, stem, dtype, state=None):
+        key = package, stem, np.dtype(dtype)
+        if key not in self._kernels:
+            folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
+            self._kernels[key] = Kernels(self, folder / "kernels" / f"{stem}.cu", dtype)
+        return self._kernels[key]
+
+    def loop(self, stopping, n):
+        from swell.core.graph import GraphLoop
+        return GraphLoop(self, stopping, n)
+
+    def synchronize(self):
+        self.stream.synchronize()
+
+    def describe(self):
+        return f"cuda:{self.device}, {self._name}"
+
+    @property
+    def device_name(self):
+        return f"cuda:{self.device}"
+
+    def memory(self):
+        free, total = self.xp.cuda.runtime.memGetInfo()
+        return free + self.xp.get_default_memory_pool().free_bytes(), total
+
+
+def canonical_csr(A):
+    """(CuPy CSR with sorted, summed indices, number of duplicates) without touching the user's matrix."""
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix, issparse
+    if not issparse(A):
+        dense = cupy.asarray(A)
+        return csr_matrix(dense), 0
+    before = A.nnz
+    csr = A.tocsr()
+    if csr is A:
+        csr = A.copy()
+    csr.has_canonical_format = False
+    csr.sum_duplicates()
+    return csr, max(0, before - csr.nnz)

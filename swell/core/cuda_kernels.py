@@ -1,0 +1,164 @@
+"""The loader of device kernels: real .cu files, compiled by NVRTC through CuPy when they are first used, and cached.
+
+A kernel's launch is declared in the comment above it, beside the code that relies on it:
+
+    // launch: elements of r, 256 threads                                   one thread for each element
+    // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor     a grid-stride loop
+    // launch: columns of V, 256 threads, 2 each, and one block more        two columns a thread, and a block apart
+    // launch: one block of 128 threads
+
+Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
+told: ``n``, the count of the launch, and ``NAME_size`` for the size of array NAME. Template parameters: ``T``, the
+value type; any other ``typename`` is deduced from the type of the first argument that mentions it.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import pathlib
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+CORE = pathlib.Path(__file__).parent / "kernels"
+C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
+           "int32": "int", "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
+           "uint32": "unsigned"}
+KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
+                    r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads"
+                    r"(?:, (?P<each>\d+) each)?(?:, at most (?P<per>\d+) blocks? per multiprocessor)?(?P<more>, and one "
+                    r"block more)?|one block of (?P<single>\d+) threads)$")
+# CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
+OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel: its C++ type without const, whether it is a pointer, and its name."""
+
+    type: str
+    pointer: bool
+    name: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the source says of one kernel."""
+
+    name: str
+    template: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    launch: dict
+
+
+@functools.lru_cache(maxsize=None)
+def signatures(path: pathlib.Path) -> dict[str, Signature]:
+    """The kernels of a .cu file by name."""
+    found = {}
+    for match in KERNEL.finditer(path.read_text()):
+        launch = LAUNCH.match(match["launch"])
+        if not launch:
+            raise InputError(f"{path.name}: cannot read the launch of {match['name']}: {match['launch']!r}")
+        parameters = []
+        for text in match["parameters"].split(","):
+            text = text.replace("const ", "").replace("__restrict__", " ").strip()
+            kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
+            parameters.append(Parameter(kind.replace("*", "").strip(), "*" in kind, name))
+        template = tuple(t.split()[-1] for t in match["template"].split(","))
+        found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict())
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def headers_digest() -> str:
+    """A digest of our headers: CuPy's cache of compiled kernels does not look into files found through -I."""
+    digest = hashlib.sha256()
+    for header in sorted(CORE.glob("*.cuh")):
+        digest.update(header.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def name_expression(signature: Signature, types: dict[str, str]) -> str:
+    """The instantiation's name: ``residual<double>``."""
+    return f"{signature.name}<{', '.join(types[t] for t in signature.template)}>"
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int):
+    """The module of all kernels in a file that these template arguments determine, for one device."""
+    import cupy
+    known = dict(types)
+    expressions = [name_expression(s, known) for s in signatures(path).values() if set(s.template) <= set(known)]
+    return cupy.RawModule(code=path.read_text(), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
+                          name_expressions=expressions)
+
+
+class Kernel:
+    """One kernel for one value type: called with the arguments of its Numba twin."""
+
+    def __init__(self, space, path, signature, dtype):
+        self.space, self.path, self.signature = space, path, signature
+        self.value = C_TYPES[np.dtype(dtype).name]
+        accumulator = "complex<double>" if self.value.startswith("complex") else "double"
+        self.scalars = {"T": np.dtype(dtype), "acc_t<T>": np.dtype(np.complex128 if "complex" in accumulator else np.float64),
+                        "int": np.dtype(np.int32), "long long": np.dtype(np.int64), "double": np.dtype(np.float64),
+                        "bool": np.dtype(np.bool_)}
+        self._functions = {}
+
+    def __call__(self, *arguments):
+        signature = self.signature
+        given = signature.parameters[:len(arguments)]
+        named = {p.name: a for p, a in zip(given, arguments)}
+        count = self._count(named)
+        for extra in signature.parameters[len(arguments):]:
+            named[extra.name] = count if extra.name == "n" else named[extra.name.removesuffix("_size")].size
+        grid, block = self._geometry(count)
+        if not grid:
+            return
+        packed = [self.space.context]
+        for p in signature.parameters:
+            value = named[p.name]
+            packed.append(np.uint64(value.data.ptr if value.size else 0) if p.pointer else self.scalars[p.type].type(value))
+        self._function(named)((grid,), (block,), tuple(packed))
+
+    def _function(self, named):
+        """The compiled instantiation for these arguments' types."""
+        types = {"T": self.value}
+        for t in self.signature.template:
+            if t != "T":
+                types[t] = next(C_TYPES[named[p.name].dtype.name] for p in self.signature.parameters if p.type == t)
+        key = tuple(sorted(types.items()))
+        if key not in self._functions:
+            module = compiled(self.path, key, self.space.device)
+            self._functions[key] = module.get_function(name_expression(self.signature, types))
+        return self._functions[key]
+
+    def _count(self, named):
+        launch = self.signature.launch
+        if launch["single"]:
+            return 1
+        array = named[launch["array"]]
+        return array.size if launch["what"] == "elements" else array.shape[-1]
+
+    def _geometry(self, count):
+        """(blocks, threads of a block)."""
+        launch = self.signature.launch
+        if launch["single"]:
+            return 1, int(launch["single"])
+        threads = int(launch["threads"])
+        blocks = -(-count // (threads * int(launch["each"] or 1)))
+        if launch["per"]:
+            blocks = min(blocks, int(launch["per"]) * self.space.multiprocessors)
+        return blocks + (1 if launch["more"] else 0), threads
+
+
+class Kernels:
+    """The kernels of one .cu file for one value type, as attributes."""
+
+    def __init__(self, space, path, dtype):
+        for name, signature in signatures(path).items():
+            setattr(self, name, Kernel(space, path, signature, dtype))

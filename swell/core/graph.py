@@ -1,0 +1,94 @@
+"""The loop driver of a GPU: the body is captured in a CUDA graph, some iterations at a time, and replayed.
+
+The host launches one graph ahead of the one that runs, and between the two looks at the judge's record in mapped
+host memory: it never waits for a value from the device, and the device never waits for the host. Kernels become no-ops
+once the judge has spoken, so what was launched too much costs its launches only.
+
+An operator that cannot be captured (a user's function, a direct solver) makes the driver call the body eagerly; then
+each iteration ends with a synchronisation, and these are counted as host reads.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.kernels import judge as J
+from swell.core.loop import Loop, interruptible
+
+STEPS_PER_LAUNCH = 16   # products in one graph: enough to hide the launch, few enough to stop and report in time
+
+
+class GraphLoop(Loop):
+    """Captures and replays. One loop serves one bound iteration."""
+
+    def __init__(self, space, stopping, n):
+        super().__init__(space, stopping, n)
+        cupy = space.xp
+        size = J.FLAGS * 8 + (self.maxiter + 1) * 8
+        self._mapped = cupy.cuda.alloc_pinned_memory(size)       # host memory that the device writes to
+        self.flags = np.frombuffer(self._mapped, np.int64, J.FLAGS)
+        self.history = np.frombuffer(self._mapped, np.float64, self.maxiter + 1, J.FLAGS * 8)
+        self.history[:] = 0
+        self._graph = None
+        self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+
+    def _send(self):
+        host = self.space.host_context[0]
+        host["flags"], host["limits"] = self.flags, self.limits
+        host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + J.FLAGS * 8
+        self.space.send_context()
+
+    def end(self):
+        self.space.stream.synchronize()
+        self.space.host_context[0]["flags"] = 0
+        self.space.send_context()
+
+    def kernels(self, package, stem, dtype):
+        """The kernels of ``package`` called ``stem``; the device's context is their state."""
+        return self.space.kernels(package, stem, dtype)
+
+    def halted(self) -> bool:
+        """While capturing nothing is left out: stopped kernels do nothing. Eagerly, ask the record."""
+        if self._capturing:
+            return False
+        self._wait()
+        return self.stopped
+
+    def _wait(self):
+        self.space.stream.synchronize()
+        self.host_reads += 1  # sync
+
+    def run(self, body, capturable=True, steps=1):
+        """Repeat ``body``, which does ``steps`` iterations, until the judge has spoken."""
+        self._capturing = capturable
+        with interruptible(self.interrupt):
+            if capturable:
+                self._replay(body, max(1, STEPS_PER_LAUNCH // steps))
+            else:
+                self._call(body)
+
+    def _call(self, body):
+        self._wait()
+        self.report()
+        while not self.stopped:
+            body()
+            self._wait()
+            self.report()
+
+    def _replay(self, body, bodies):
+        stream = self.space.stream
+        if self._graph is None:
+            stream.begin_capture()
+            for _ in range(bodies):
+                body()
+            self._graph = stream.end_capture()
+        ahead, behind = self._events
+        self._graph.launch(stream)
+        ahead.record(stream)
+        while True:
+            ahead, behind = behind, ahead
+            self._graph.launch(stream)
+            ahead.record(stream)
+            behind.synchronize()                 # an event, not a value: the next graph is already running
+            self.report()
+            if self.stopped:
+                return

@@ -1,0 +1,72 @@
+// The judge on a GPU; judge.py is the same on a CPU, line for line. One thread calls it, in the last block of a kernel.
+#pragma once
+#include "context.cuh"
+
+constexpr double PROGRESS2 = 0.98;
+
+DEVICE void show(Context* ctx) {                       // bring the host's mirror up to date
+  for (int k = 0; k < FLAGS; ++k) ((volatile long long*)ctx->mirror)[k] = ctx->flags[k];
+}
+
+DEVICE int verdict(Context* ctx, double norm2) {
+  long long* flags = ctx->flags;
+  double* limits = ctx->limits;
+  if (!isfinite(norm2)) return NONFINITE;
+  if (norm2 <= limits[THRESHOLD2]) return CONVERGED;
+  if (flags[ITERATION] >= flags[MAXITER]) return MAXITER_REACHED;
+  if (norm2 > limits[GROWTH2]) return DIVERGED;
+  if (norm2 < PROGRESS2 * limits[BEST2]) {
+    limits[BEST2] = norm2;
+    flags[BEST_ITERATION] = flags[ITERATION];
+  } else if (flags[WINDOW] > 0 && flags[ITERATION] - flags[BEST_ITERATION] >= flags[WINDOW]) {
+    return STAGNATED;
+  }
+  return RUNNING;
+}
+
+DEVICE void halt(Context* ctx, int code) {
+  ctx->flags[VERDICT] = code;
+  ctx->flags[STOP] = 1;
+  ctx->flags[FINAL] = 1;
+  show(ctx);
+}
+
+DEVICE void judge_start(Context* ctx, double norm2) {
+  ctx->limits[CYCLE2] = norm2;
+  ctx->history[0] = sqrt(norm2);
+  int code = verdict(ctx, norm2);
+  if (code != RUNNING) halt(ctx, code); else show(ctx);
+}
+
+DEVICE void judge(Context* ctx, double norm2) {
+  ctx->history[++ctx->flags[ITERATION]] = sqrt(norm2);
+  int code = verdict(ctx, norm2);
+  if (code != RUNNING) halt(ctx, code); else show(ctx);
+}
+
+DEVICE void judge_inner(Context* ctx, double norm2) {
+  norm2 *= ctx->limits[RATIO2];
+  ctx->history[++ctx->flags[ITERATION]] = sqrt(norm2);
+  int code = verdict(ctx, norm2);
+  if (code != RUNNING) {
+    ctx->flags[VERDICT] = code;
+    ctx->flags[STOP] = 1;
+  }
+  show(ctx);
+}
+
+DEVICE void resume(Context* ctx) {
+  if (!ctx->flags[FINAL]) ctx->flags[STOP] = 0;
+}
+
+DEVICE void judge_cycle(Context* ctx, double norm2) {
+  ctx->history[ctx->flags[ITERATION]] = sqrt(norm2);
+  int code = (int)ctx->flags[VERDICT];
+  if (!isfinite(norm2)) code = NONFINITE;
+  else if (norm2 <= ctx->limits[THRESHOLD2]) code = CONVERGED;
+  else if (code == CONVERGED) code = norm2 < 0.81 * ctx->limits[CYCLE2] ? RUNNING : STAGNATED;
+  if (code != RUNNING) { halt(ctx, code); return; }
+  ctx->flags[VERDICT] = RUNNING;
+  ctx->limits[CYCLE2] = norm2;
+  show(ctx);
+}

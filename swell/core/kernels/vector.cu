@@ -1,0 +1,79 @@
+// Vector operations shared by all methods, on a GPU; vector.py is the same on a CPU.
+#include "context.cuh"
+
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  acc_t<T> xy(0);
+  double yy = 0;
+  for (long long i = thread_id(); i < n; i += threads()) {
+    T v = y[i];
+    xy = conj_fused(x[i], v, xy);
+    yy += abs2(acc_t<T>(v));
+  }
+  sum_to<T>(ctx, xy, yy, out);
+}
+
+// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void weighted_norm2(Context* ctx, const T* r, const float* w, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  double v[1] = {0};
+  for (long long i = thread_id(); i < n; i += threads()) v[0] += w[i] * abs2(acc_t<T>(r[i]));
+  if (grid_sum(ctx, v) && threadIdx.x == 0) out[0] = acc_t<T>(v[0]);
+}
+
+// out[0] = the largest modulus; NaN if there is one.
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void largest(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  __shared__ double of_warp[32];
+  double most = 0;
+  auto larger = [](double a, double b) { return a > b || isnan(a) ? a : b; };
+  for (long long i = thread_id(); i < n; i += threads()) most = larger(sqrt(abs2(acc_t<T>(x[i]))), most);
+  for (int o = 16; o; o >>= 1) most = larger(__shfl_xor_sync(~0u, most, o), most);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = most;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int k = 1; k < blockDim.x / 32; ++k) most = larger(of_warp[k], most);
+    ctx->partials[blockIdx.x] = most;
+  }
+  if (last_block(ctx) && threadIdx.x == 0) {
+    for (int k = 0; k < gridDim.x; ++k) most = larger(__ldcg(ctx->partials + k), most);
+    out[0] = acc_t<T>(most);
+  }
+}
+
+// launch: elements of x, 256 threads
+template <typename T> __global__ void multiply_add(Context* ctx, const T* d, const T* x, T* out, T alpha, T beta, long long n) {
+  if (stopped(ctx)) return;
+  long long i = thread_id();
+  if (i >= n) return;
+  T y = alpha * d[i] * x[i];
+  out[i] = beta == T(0) ? y : y + beta * out[i];
+}
+
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, const T* w, acc_t<T>* sums,
+                                                    long long n) {
+  if (stopped(ctx)) return;
+  acc_t<T> wy(0);
+  double yy = 0;
+  for (long long i = thread_id(); i < n; i += threads()) {
+    T y = d[i] * x[i];
+    out[i] = y;
+    wy = conj_fused(w[i], y, wy);
+    yy += abs2(acc_t<T>(y));
+  }
+  sum_to<T>(ctx, wy, yy, sums);
+}
+
+// launch: elements of out, 256 threads
+template <typename T> __global__ void random(Context* ctx, long long seed, T* out, long long n) {
+  long long i = thread_id();
+  if (stopped(ctx) || i >= n) return;
+  unsigned long long z = i + seed * 0x9E3779B97F4A7C15ull + 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  z ^= z >> 31;
+  out[i] = T(real_t<T>(double(z >> 11) * 0x1p-52 - 1.0));
+}

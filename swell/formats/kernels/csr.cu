@@ -1,0 +1,50 @@
+// CSR products on a GPU: a warp has 32 rows, and as many lanes work on one of them as its rows are long on average.
+#include "context.cuh"
+
+// The product of row (first row of the warp) + lane, complete in that lane.
+template <class T, class I>
+DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, long long n, long long nnz) {
+  int lane = threadIdx.x % 32, lanes = 1;
+  while (lanes < 32 && 2 * lanes * n <= nnz) lanes *= 2;
+  long long first = thread_id() - lane;
+  T mine(0);
+  for (int pass = 0; pass < lanes; ++pass) {
+    long long row = first + pass * (32 / lanes) + lane / lanes;
+    T sum(0);
+    if (row < n)
+      for (I k = indptr[row] + lane % lanes; k < indptr[row + 1]; k += lanes) sum = fused(load_stream(data + k), x[__ldcs(indices + k)], sum);
+    for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
+    T of_pass = shuffle(sum, lane % (32 / lanes) * lanes);
+    if (lane / (32 / lanes) == pass) mine = of_pass;
+  }
+  return mine;
+}
+
+// y = alpha A x + beta y; beta = 0 never reads y.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, T alpha, T beta,
+                        long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  T sum = row_product(indptr, indices, data, x, n, data_size);
+  long long row = thread_id();
+  if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
+}
+
+// y = A x, dots[0] = (w, y), dots[1] = (y, y).
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
+                             acc_t<T>* dots, long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  T sum = row_product(indptr, indices, data, x, n, data_size);
+  long long row = thread_id();
+  acc_t<T> wy(0);
+  double yy = 0;
+  if (row < n) {
+    y[row] = sum;
+    wy = conj_fused(w[row], sum, wy);
+    yy = abs2(acc_t<T>(sum));
+  }
+  sum_to<T>(ctx, wy, yy, dots);
+}

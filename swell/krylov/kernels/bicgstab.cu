@@ -1,0 +1,83 @@
+// The fused steps of BiCGSTAB on a GPU; bicgstab.py is the same on a CPU, with the same scalars s.
+#include "judge.cuh"
+
+constexpr double EPS2 = 0x1p-104;
+
+template <class A> DEVICE A quotient(A a, A b) { return b != A(0) ? a / b : A(0); }
+template <class A> DEVICE bool vanishes(A product, double a2, double b2) { return abs2(product) <= EPS2 * a2 * b2; }
+template <class A> DEVICE A step_alpha(const A* s) { return quotient(s[0], s[1]); }
+template <class A> DEVICE A step_omega(const A* s) { return quotient(conj(s[3]), A(real(s[4]))); }
+
+// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void begin(Context* ctx, const T* r, const T* shadow, const float* w, T* p, acc_t<T>* s, long long n) {
+  if (stopped(ctx)) return;
+  constexpr int P = scalar<T>::parts;
+  acc_t<T> rho(0);
+  double v[P + 3] = {};
+  for (long long i = thread_id(); i < n; i += threads()) {
+    T ri = r[i], h = shadow[i];
+    p[i] = ri;
+    rho = conj_fused(h, ri, rho);
+    double r2 = abs2(acc_t<T>(ri));
+    v[P] += abs2(acc_t<T>(h));
+    v[P + 1] += r2;
+    v[P + 2] += w ? w[i] * r2 : r2;
+  }
+  put(v, rho);
+  if (grid_sum(ctx, v) && threadIdx.x == 0) {
+    get(v, rho);
+    s[0] = rho;
+    s[7] = acc_t<T>(v[P]);
+    s[8] = acc_t<T>(v[P + 1]);
+    judge_start(ctx, v[P + 2]);
+    if (!stopped(ctx) && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
+  }
+}
+
+// launch: elements of r, 256 threads
+template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {
+  long long i = thread_id();
+  if (stopped(ctx) || i >= n) return;
+  r[i] = r[i] - T(step_alpha(s)) * v[i];
+}
+
+// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void update(Context* ctx, const T* ph, const T* sh, const T* t, const T* shadow, const float* w,
+                                             T* x, T* r, acc_t<T>* s, long long n) {
+  if (stopped(ctx)) return;
+  constexpr int P = scalar<T>::parts;
+  T alpha(step_alpha(s)), omega(step_omega(s));
+  acc_t<T> rho(0);
+  double v[P + 2] = {};
+  for (long long i = thread_id(); i < n; i += threads()) {
+    x[i] = x[i] + alpha * ph[i] + omega * sh[i];
+    T d = r[i] - omega * t[i];
+    r[i] = d;
+    rho = conj_fused(shadow[i], d, rho);
+    double d2 = abs2(acc_t<T>(d));
+    v[P] += d2;
+    v[P + 1] += w ? w[i] * d2 : d2;
+  }
+  put(v, rho);
+  if (grid_sum(ctx, v) && threadIdx.x == 0) {
+    get(v, s[5]);
+    s[6] = acc_t<T>(v[P + 1]);
+    s[8] = acc_t<T>(v[P]);
+  }
+}
+
+// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void direction(Context* ctx, const T* r, const T* v, T* p, acc_t<T>* s, long long n) {
+  if (stopped(ctx)) return;
+  acc_t<T> omega_ = step_omega(s), rho = s[5];
+  acc_t<T> beta_ = quotient(rho, s[0]) * quotient(step_alpha(s), omega_);
+  T beta(beta_), omega(omega_);
+  for (long long i = thread_id(); i < n; i += threads()) p[i] = r[i] + beta * (p[i] - omega * v[i]);
+  if (last_block(ctx) && threadIdx.x == 0) {
+    bool lost = vanishes(s[1], real(s[7]), real(s[2])) || omega_ == acc_t<T>(0) || vanishes(rho, real(s[7]), real(s[8]));
+    bool finite = isfinite(real(s[1])) && isfinite(real(s[4]));
+    s[0] = rho;
+    judge(ctx, real(s[6]));
+    if (!stopped(ctx) && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+  }
+}

@@ -1,0 +1,89 @@
+"""The convergence plot: relative residuals over iterations, on a logarithmic scale, with the tolerance."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.result import Result
+from swell.report.figure import COLOURS, GRID, INK, new_figure, save
+
+SHOWN = 4000                # points of a line, beyond which a picture shows nothing more
+MANY = 8                    # lines of which the legend can still tell
+
+
+def plot(results, path):
+    """Write the convergence plot of one solve or of several as a PNG file.
+
+    Parameters
+    ----------
+    results : Result, Results, sequence of Result, or dict of str to Result
+        A dictionary's keys name the lines; otherwise method and preconditioner do. Earlier attempts of an automatic
+        choice are drawn too, dashed.
+    path : str or path-like
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    save(figure(results), path)
+
+
+def figure(results):
+    """The convergence plot as a matplotlib figure; the parameters are those of `plot`."""
+    lines = _lines(results)
+    figure, axes = new_figure()
+    for k, (label, result, earlier) in enumerate(lines):
+        iterations, history = thinned(result.history)
+        axes.semilogy(iterations, history, color=COLOURS[k % len(COLOURS)], label=label, lw=1.6,
+                      ls="--" if earlier else "-", marker="o" if len(history) < 25 else None, ms=3.5)
+        end = _end(result)
+        if end is not None:
+            axes.plot(*end, "o" if result.converged else "X", color=COLOURS[k % len(COLOURS)], ms=7, mec="white")
+    tolerances = {result.tolerance for _, result, _ in lines if result.tolerance > 0}
+    for tolerance in tolerances:
+        axes.axhline(tolerance, color=INK, lw=1, ls=":")
+        axes.annotate(f"tolerance {tolerance:.3g}", (1, tolerance), xycoords=("axes fraction", "data"), xytext=(-4, 3),
+                      textcoords="offset points", ha="right", va="bottom", fontsize=8, color=INK)
+    axes.set_xlabel("iteration", color=INK)
+    axes.set_ylabel("relative residual ‖b − Ax‖₂ / ‖b‖₂", color=INK)
+    axes.grid(True, color=GRID, lw=0.6)
+    axes.set_xlim(left=0)
+    if len(lines) <= MANY:
+        axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
+    return figure
+
+
+def thinned(history):
+    """(iterations, residuals) of a history, with the zeros and non-finite values left out that a logarithmic scale
+    cannot show, and no more points than one can see."""
+    history = np.asarray(history, dtype=np.float64)
+    iterations = np.arange(history.size)
+    if history.size > SHOWN:
+        keep = np.unique(np.linspace(0, history.size - 1, SHOWN).astype(int))
+        iterations, history = iterations[keep], history[keep]
+    shown = np.isfinite(history) & (history > 0)
+    return iterations[shown], history[shown]
+
+
+def _end(result):
+    """(iterations, true residual) where they can be drawn."""
+    return (result.iterations, result.residual) if np.isfinite(result.residual) and result.residual > 0 else None
+
+
+def _lines(results):
+    """(label, result, is an earlier attempt) for every line."""
+    if isinstance(results, dict):
+        return [(str(name), result, False) for name, result in results.items()]
+    if isinstance(results, Result):
+        return ([(f"{label(attempt)} (first: {attempt.reason.name})", attempt, True) for attempt in results.attempts]
+                + [(label(results), results, False)])
+    results = list(results)
+    return [(f"[{k}] {label(result)}", result, False) for k, result in enumerate(results)]
+
+
+def label(result) -> str:
+    """What ran, in a few words."""
+    parts = [result.method]
+    parts += [f"{kind} {value}" for kind, value in (("precond", result.precond), ("scaling", result.scaling),
+                                                    ("ordering", result.ordering)) if value != "none"]
+    return ", ".join(parts)

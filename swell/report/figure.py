@@ -1,0 +1,42 @@
+"""What every picture of the reports shares: one look, and its way to a PNG file or to bytes."""
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+DPI = 150
+INK, GRID = "#1f2933", "#d5dbe1"
+COLOURS = ("#0b6fa4", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#4a5568")
+
+
+def new_figure(width=7.0, height=4.2):
+    """A figure with one set of axes, in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
+    axes.tick_params(colors=INK, labelsize=9)
+    for side in axes.spines.values():
+        side.set_color(INK)
+        side.set_linewidth(0.8)
+    return figure, axes
+
+
+def png(figure) -> bytes:
+    """The figure as the bytes of a PNG file."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=DPI)
+    return stream.getvalue()
+
+
+def save(figure, path):
+    """Write the figure to a PNG file, which appears complete or not at all.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written.
+    """
+    from swell.io.files import write_atomically
+    picture = png(figure)
+    write_atomically(Path(path), lambda stream: stream.write(picture))

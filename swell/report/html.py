@@ -1,0 +1,89 @@
+"""The HTML report of a solve: what ran and why, how it ended, what it cost, and its pictures, in one file."""
+from __future__ import annotations
+
+from datetime import datetime
+
+import swell
+from swell.core.result import Result
+from swell.report import page
+from swell.report.convergence import figure as convergence_figure
+from swell.report.figure import png
+from swell.report.pattern import figure as pattern_figure
+
+# The parts of a setup as a reader knows them.
+_PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner or factorisation",
+          "format": "matrix format", "workspace": "buffers", "setup": "setup, all together", "solve": "solve"}
+
+
+def html(result, path, title="swell: report of a solve", pictures=None, matrix=None):
+    """Write the report of a solve as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    result : Result or Results
+    path : str or path-like
+    title : str
+    pictures : dict of str to bytes, optional
+        Further PNG pictures, by their captions.
+    matrix : scipy.sparse.csr_matrix, optional
+        The matrix, for a picture of its pattern.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    body = [f"<h1>{page.escape(title)}</h1>",
+            page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True)]
+    columns = [result] if isinstance(result, Result) else list(result)
+    if not isinstance(result, Result):
+        body += _overview(result)
+    body.append(page.heading("Convergence"))
+    body.append(page.image(png(convergence_figure(result)), "relative residual after each iteration, as the method "
+                           "follows it; the mark at the end is the true residual"))
+    for k, column in enumerate(columns):
+        if len(columns) > 1:
+            body.append(page.heading(f"Right-hand side {k}"))
+        body += _one(column)
+    if matrix is not None:
+        body.append(page.heading("Pattern of A"))
+        body.append(page.image(png(pattern_figure(matrix)), f"{matrix.shape[0]} × {matrix.shape[1]}, "
+                               f"{matrix.nnz} entries, darker where they lie densely"))
+    for caption, picture in (pictures or {}).items():
+        body.append(page.image(picture, caption))
+    page.write(path, page.page(title, body))
+
+
+def _overview(results):
+    """How many of several right-hand sides converged."""
+    done = sum(r.converged for r in results)
+    rows = [(k, r.reason.name, r.iterations, f"{r.residual:.2e}", f"{r.timings.get('solve', 0):.3g}")
+            for k, r in enumerate(results)]
+    return [f"<p>{page.badge(f'{done} of {len(results)} converged', results.converged)}</p>",
+            page.table(rows, ("right-hand side", "reason", "iterations", "true residual", "solve, s"))]
+
+
+def _one(result):
+    """The sections on one right-hand side."""
+    state = "converged" if result.converged else f"not converged: {result.reason.name}"
+    yield f"<p>{page.badge(state, result.converged)}</p>"
+    yield page.paragraph(result.message[:1].upper() + result.message[1:] + ".")
+    yield page.table([
+        ("iterations", result.iterations),
+        ("true relative residual", f"{result.residual:.3e} (asked for: {result.tolerance:.3g})"),
+        ("backward error", f"{result.backward_error:.2e}"),
+        ("products with A", result.products), ("reductions", result.reductions),
+        ("preconditioner applications", result.preconditioner_applications)])
+    yield page.heading("What ran, and why")
+    yield page.preformatted(result.configuration)
+    if result.attempts:
+        yield page.heading("What was tried before")
+        yield page.table([(a.method, a.precond, a.iterations, f"{a.residual:.2e}", a.reason.name, a.message)
+                          for a in result.attempts],
+                         ("method", "preconditioner", "iterations", "true residual", "reason", "in words"))
+    if result.notes:
+        yield page.heading("Notes")
+        yield page.bullets(result.notes)
+    yield page.heading("Time and memory")
+    yield page.table([(_PARTS.get(part, part), f"{seconds:.4g} s") for part, seconds in result.timings.items()]
+                     + [(f"memory: {part}", f"{size / 2**20:.1f} MiB") for part, size in result.memory.items()])

@@ -1,0 +1,68 @@
+"""Every .cu file compiles, for every type, for sm_80 and sm_90, without a GPU: NVRTC from its wheel needs no driver."""
+from __future__ import annotations
+
+import itertools
+import pathlib
+
+import pytest
+
+from swell.core import cuda_kernels
+
+nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc: pip install '.[test]'")
+ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
+FILES = sorted(ROOT.rglob("*.cu"))
+TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"),
+         "W": ("unsigned char", "unsigned short")}
+
+
+def compile_log(source: str, name: str, expressions: list[str], arch: str) -> str:
+    """The compiler's complaints; empty if there are none."""
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    for e in expressions:
+        nvrtc.nvrtcAddNameExpression(program, e.encode())
+    options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in cuda_kernels.OPTIONS)]
+    status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(program)
+    return "" if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else log.decode(errors="replace")
+
+
+def instantiations(path):
+    """Every kernel of a file with every combination of its template arguments."""
+    for signature in cuda_kernels.signatures(path).values():
+        for choice in itertools.product(*(TYPES[t] for t in signature.template)):
+            yield cuda_kernels.name_expression(signature, dict(zip(signature.template, choice)))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_compiles(path, arch):
+    expressions = list(instantiations(path))
+    assert expressions, f"{path.name} has no kernel that the loader can read"
+    assert compile_log(path.read_text(), path.name, expressions, arch) == ""
+
+
+def test_loader_reads_every_kernel():
+    for path in FILES:
+        assert len(cuda_kernels.signatures(path)) == path.read_text().count("__global__"), path
+
+
+def test_a_mistake_is_found():
+    assert "error" in compile_log("template <typename T> __global__ void f(T* x) { x[0] = y; }", "x.cu", ["f<float>"], "sm_80")
+
+
+def test_kernels_match_their_numba_twins():
+    """The same kernels with the same parameters in the same order, on both kinds of device."""
+    import importlib
+    import inspect
+    for path in FILES:
+        twin = importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+        for name, signature in cuda_kernels.signatures(path).items():
+            parameters = list(inspect.signature(getattr(twin, name).py_func).parameters)
+            parameters = parameters[1:] if parameters[0] == "state" else parameters
+            assert [p.name for p in signature.parameters][:len(parameters)] == parameters, f"{path.name}: {name}"
+            extra = [p.name for p in signature.parameters][len(parameters):]
+            assert all(e == "n" or e.endswith("_size") for e in extra)
