@@ -97,7 +97,7 @@ def _with_entries(A, space, dtype, b_dtype) -> Input:
         raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or complex128")
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
-    csr.data = csr.data.astype(wanted, copy=False)
+    csr = csr if csr.dtype == wanted else csr.astype(wanted)
     _check_finite(csr.data, csr.space, "A")
     return Input(csr, space, notes)
 

@@ -1,0 +1,1 @@
+"""Benchmarks: one engine, and a module for each ``swell bench`` command."""

@@ -103,8 +103,9 @@ def _recommendation(A) -> list[dict]:
 def _show(found, A):
     """The findings as text."""
     from rich.console import Console
+    from rich.markup import escape
     console = Console(highlight=False)
-    console.print(f"[bold]{found['matrix']}[/]: {found['n']} unknowns, {found['nnz']} entries, {found['dtype']}")
+    console.print(f"[bold]{escape(found['matrix'])}[/]: {found['n']} unknowns, {found['nnz']} entries, {found['dtype']}")
     console.print(_summary(found))
     console.print(_rows(found))
     _show_pattern(console, A)

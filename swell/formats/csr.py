@@ -87,6 +87,10 @@ class CSRMatrix(Matrix):
         data = self.data[order]
         return CSRMatrix(self.space, indptr, self.rows()[order], data.conj() if conjugate else data, self.shape[::-1])
 
+    def astype(self, dtype):
+        """The same matrix with values of another type."""
+        return CSRMatrix(self.space, self.indptr, self.indices, self.data.astype(dtype), self.shape)
+
     def scaled(self, left, right):
         """diag(left) A diag(right); either may be None."""
         data = self.data

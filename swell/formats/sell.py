@@ -39,8 +39,8 @@ class SELL:
     height : int
         Rows of a slice: 8, 16, 32, 64 or 128.
     window : int
-        Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A multiple of
-        ``height``, at most 65 536.
+        Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
+        from ``height`` to 65 536.
     """
 
     height: int = 32
@@ -50,9 +50,9 @@ class SELL:
         positive(self, "window")
         if self.height not in (8, 16, 32, 64, 128):
             raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128")
-        if self.window != 1 and (self.window % self.height or self.window > 65536):
-            raise InputError(f"SELL(window={self.window!r}): expected 1, or a multiple of height={self.height} "
-                             "up to 65536")
+        if self.window & (self.window - 1) or self.window > 65536 or 1 < self.window < self.height:
+            raise InputError(f"SELL(window={self.window!r}): expected 1, or a power of two from height={self.height} "
+                             "to 65536")
 
     def build(self, csr):
         """A CSR matrix in this format, converted where it lives."""

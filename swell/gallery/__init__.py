@@ -85,6 +85,12 @@ def get(name, n=None):
     ------
     InputError
         An unknown name, or an n below 1.
+
+    Examples
+    --------
+    >>> from swell import gallery
+    >>> gallery.get("poisson2d", n=100).shape
+    (100, 100)
     """
     if name not in _CATALOGUE:
         raise InputError(f"The gallery has no matrix {name!r}. Expected one of: {', '.join(_CATALOGUE)}.")

@@ -25,8 +25,10 @@ def p1_laplacian(n, seed=0, mass=1e-6):
     A : scipy.sparse.csr_matrix, shape (n, n)
         About 7 entries a row; the condition number is at least 1/mass.
     """
-    from scipy.sparse.csgraph import reverse_cuthill_mckee      # both imports take longer than small matrices do
+    # Imported here because that takes longer than most of the gallery.
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
     from scipy.spatial import Delaunay
+
     if n < 3:
         raise InputError(f"n = {n} came, expected 3 points or more, for a triangle.")
     points = np.random.default_rng(seed).random((n, 2))

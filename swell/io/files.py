@@ -35,6 +35,8 @@ _OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open}
 
 # Frequent accidents, by their first bytes: what it is and what to do about it.
 _STRANGERS = {
+    b"\xef\xbb\xbf": ("text with a byte-order mark", "Save it as plain ASCII text."),
+    b"\xff\xfe": ("text in UTF-16", "Save it as plain ASCII text."),
     b"version https://git-lfs": ("a Git LFS pointer, not the file itself", "Run 'git lfs pull' to get the file."),
     b"MATLAB 5.0": ("a MATLAB .mat file", "Load it with scipy.io.loadmat and write the matrix with scipy.io.mmwrite."),
     b"\x89HDF": ("an HDF5 file, as MATLAB 7.3 writes", "Write the matrix with MATLAB's or SciPy's mmwrite."),
@@ -123,7 +125,7 @@ def identify(path):
 
 def _kind(path, head):
     """The `Kind` of the file that starts with the bytes `head`."""
-    if head[:14].lower() == b"%%matrixmarket":
+    if head.lstrip(b" ")[:14].lower() == b"%%matrixmarket":      # MUMPS writes spaces before it
         return Kind.MATRIX_MARKET
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return Kind.NPZ

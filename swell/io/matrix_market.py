@@ -8,9 +8,9 @@ a word, and some damaged files crash it. Here the header is ours, the text is ch
 numbers, as many as the header promises, and SciPy sees a plain general matrix; symmetry is expanded here, where its
 rules can be checked.
 """
-import io
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import scipy.io
@@ -106,7 +106,7 @@ def read_dense(path):
 
 def write_dense(stream, x):
     """Write an array of shape (n,) or (n, k) as a general Matrix Market array."""
-    scipy.io.mmwrite(stream, x.reshape(len(x), -1), symmetry="general")
+    scipy.io.mmwrite(stream, x if x.ndim == 2 else x[:, None], symmetry="general")
 
 
 def _read(path):
@@ -263,8 +263,12 @@ def _unpack(header, values):
 def _first_fault(path, header):
     """Say what is wrong with the entries and where, line by line: slow, and only called once something is wrong."""
     with files.opened(path) as stream:
-        lines = stream.read().splitlines()[header.line:]
-    seen = 0
+        return _first_fault_in(islice(stream, header.line, None), header)
+
+
+def _first_fault_in(lines, header):
+    """`_first_fault` of the data lines."""
+    seen, number = 0, header.line
     for number, line in enumerate(lines, header.line + 1):
         words = line.split()
         if not words:
@@ -276,7 +280,7 @@ def _first_fault(path, header):
             return (f"{where} follows the {header.entries} entries that line {header.line} announces. "
                     "Mend the count there, or remove what follows.")
         if len(words) != header.columns:
-            if number == header.line + len(lines) and seen and len(words) < header.columns:
+            if len(words) < header.columns and not line.endswith(b"\n"):
                 return f"{where} breaks off: the file is truncated. Fetch or write it again."
             return (f"{where} has {len(words)} numbers, but {header.describes} of line 1 has {header.columns} on each. "
                     f"Mend the line, or the header in line 1{_better_field(header, len(words))}.")
@@ -292,7 +296,7 @@ def _first_fault(path, header):
                 return f"{where}: '{_shown(word)}' is not a number. Mend the line."
         seen += 1
     if seen < header.entries:
-        return (f"line {header.line + len(lines)}: the file ends after {seen} of {header.entries} entries; it is "
+        return (f"line {number}: the file ends after {seen} of {header.entries} entries; it is "
                 f"truncated, or line {header.line} counts wrongly. Fetch it again, or mend the count.")
     return "the entries hold characters other than those of numbers and spaces. Write it again as plain ASCII text."
 

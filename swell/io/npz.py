@@ -5,7 +5,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError
-from swell.io import files
 from swell.io.canonical import canonical_csr, dense_to_csr
 
 
@@ -75,9 +74,10 @@ def _check_indices(A):
     """Raise `ValueError` where an index lies outside the matrix: compiled code would read past the end."""
     if A.format in ("csr", "csc", "bsr"):
         A.check_format(full_check=True)
-    elif A.format == "coo" and A.nnz:
-        if min(A.row.min(), A.col.min()) < 0 or A.row.max() >= A.shape[0] or A.col.max() >= A.shape[1]:
-            raise ValueError(f"an index lies outside the shape {A.shape}")
+    elif A.format == "coo":
+        for index, size in zip((A.row, A.col), A.shape):
+            if index.min(initial=0) < 0 or index.max(initial=-1) >= size:
+                raise ValueError(f"an index lies outside the shape {A.shape}")
 
 
 def _check_numeric(path, dtype):

@@ -37,7 +37,8 @@ def read_matrix(path):
     objects = _objects(path)
     mat = _first(path, objects, _MAT)
     rows, cols, nonzeros = mat.sizes
-    notes = [f"{len(objects) - 1} more in the file, not read as the matrix"] if len(objects) > 1 else []
+    others = len(objects) - 1
+    notes = [f"{others} more PETSc object{'s' * (others > 1)} in the file: not part of the matrix"] if others else []
     if nonzeros == -1:
         A, found = dense_to_csr(_part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
         return A, notes + found

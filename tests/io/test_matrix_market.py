@@ -122,7 +122,8 @@ def test_spellings_of_numbers(write, spelling, value):
 @pytest.mark.parametrize("text", [
     "%%MATRIXMARKET MATRIX Coordinate REAL General\n1 1 1\n1 1 2\n",
     f"{COORDINATE}double general\n% c\n\n%\n 1  1\t1 \n\n\n  1\t1  2  ",
-    f"{COORDINATE}integer general\n1 1 1\n1 1 2\n\n  \n\t\n"])
+    f"{COORDINATE}integer general\n1 1 1\n1 1 2\n\n  \n\t\n",
+    f"  {COORDINATE}integer general\r\n\r\n1 1 1\r\n\r\n1 1 2\r\n \r\n"])
 def test_lenient_where_nothing_is_lost(write, text):
     assert read_matrix(write(text))[0].toarray() == [[2.0]]
 
@@ -138,6 +139,7 @@ BAD = {
     "empty": ("", "is empty.*write or fetch it again"),
     "only white space": ("\n \n", "is empty"),
     "no header": ("2 2 1\n1 1 1.0\n", "without a Matrix Market header.*first line must be a header"),
+    "byte-order mark": ("\ufeff" + GENERAL + "1 1 1\n1 1 1\n", "byte-order mark.*plain ASCII"),
     "another format": ("<!DOCTYPE html><p>404", "a web page.*fetch the file itself"),
     "a pointer": ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     "words missing": ("%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n", "line 1.*4 words, expected 5.*Mend"),

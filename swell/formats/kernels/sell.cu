@@ -12,10 +12,11 @@ constexpr int BATCH = 4;
 template <class T, class I>
 DEVICE T row_product(const I* ptr, const I* base, const unsigned short* offsets, const T* values, const I* high_ptr,
                      const unsigned short* high, const T* x, long long slot, int height) {
-  long long slice = slot / height;
-  int lane = slot % height;
-  I first = __ldg(ptr + slice), width = (__ldg(ptr + slice + 1) - first) / height;
-  const I* column = base + first / height;
+  const int shift = __ffs(height) - 1;                 // height and window are powers of two: no division
+  long long slice = slot >> shift;
+  int lane = slot & (height - 1);
+  I first = __ldg(ptr + slice), width = (__ldg(ptr + slice + 1) - first) >> shift;
+  const I* column = base + (first >> shift);
   const unsigned short* offset = offsets + first + lane;
   const T* value = values + first + lane;
   I up = high_ptr ? __ldg(high_ptr + slice) : I(-1);
@@ -53,7 +54,7 @@ DEVICE T row_product(const I* ptr, const I* base, const unsigned short* offsets,
 
 // The row at a place of the sorted order.
 template <class W> DEVICE long long row_at(const W* rows, long long slot, int window) {
-  return rows ? slot / window * window + __ldg(rows + slot) : slot;
+  return rows ? (slot & -(long long)window) + __ldg(rows + slot) : slot;
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.

@@ -1,0 +1,221 @@
+"""The benchmark engine: how time is taken, what a record holds, and how records are shown.
+
+On a GPU the time is that of the device, from events on the space's stream, with the host kept ahead of it; on a CPU it
+is wall time. Both are medians after a warm-up. A record is a flat dictionary, one line of JSON.
+"""
+from __future__ import annotations
+
+import datetime
+import importlib.resources
+import json
+import platform
+import shlex
+import statistics
+import sys
+import time
+from contextlib import contextmanager
+from importlib import metadata
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+WARM_UP = 3
+BATCH = 20              # calls between two waits for the GPU
+HEAD_START = 4          # copies that keep the GPU busy while the host issues a batch
+COPY_BYTES = {"cpu": 128 << 20, "cuda": 512 << 20}
+
+
+class Meter:
+    """Takes times in one space, and knows its copy speed.
+
+    Parameters
+    ----------
+    space : Space
+    size : int, optional
+        Bytes of the arrays that are copied.
+
+    Attributes
+    ----------
+    copy_speed : float
+        Bytes read and written a second by the fastest copy there is.
+    """
+
+    def __init__(self, space, size=None):
+        self.space = space
+        self._source = space.empty((size or COPY_BYTES[space.name]) // 8, np.float64)
+        self._target = space.empty(self._source.size, np.float64)
+        self._source.fill(1)
+        best = min(self.seconds(copy, 10) for copy in self._copies())
+        self.copy_speed = 2 * self._source.nbytes / best
+
+    def _copies(self):
+        """NumPy's or CuPy's copy, and on a CPU a parallel one."""
+        yield lambda: self.space.copy(self._source, self._target)
+        if self.space.name == "cpu":
+            from swell.bench.kernels.copy import copy
+            yield lambda: copy(self._source, self._target)
+
+    def seconds(self, call, repeat: int) -> float:
+        """The median time of a call."""
+        for _ in range(WARM_UP):
+            call()
+        self.space.synchronize()
+        times = self._wall(call, repeat) if self.space.name == "cpu" else self._events(call, repeat)
+        return statistics.median(times)
+
+    def _wall(self, call, repeat):
+        for _ in range(repeat):
+            start = time.perf_counter()
+            call()
+            yield time.perf_counter() - start
+
+    def _events(self, call, repeat):
+        """Times between events; while the copies run, the host issues the calls, so that none waits for it."""
+        cupy, stream = self.space.xp, self.space.stream
+        for first in range(0, repeat, BATCH):
+            count = min(BATCH, repeat - first)
+            events = [cupy.cuda.Event() for _ in range(count + 1)]
+            for _ in range(HEAD_START):
+                self.space.copy(self._source, self._target)
+            events[0].record(stream)
+            for event in events[1:]:
+                call()
+                event.record(stream)
+            events[-1].synchronize()
+            yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in zip(events, events[1:]))
+
+
+@contextmanager
+def stopwatch(space):
+    """Wall time of a block, the device's work included, as ``elapsed[0]``."""
+    elapsed = [0.0]
+    space.synchronize()
+    start = time.perf_counter()
+    yield elapsed
+    space.synchronize()
+    elapsed[0] = time.perf_counter() - start
+
+
+def matrices(text: str, scale: float, known=None):
+    """Yield (name, SciPy CSR matrix) for names apart by commas, at a share of their standard sizes.
+
+    Raises
+    ------
+    InputError
+        For a name that the gallery, or ``known``, does not have.
+    """
+    from swell import gallery
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in (known or gallery.names()):
+            raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known or gallery.names())}")
+    for name in names:
+        yield name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name))))
+
+
+def circumstances(space) -> dict:
+    """What every record says of its run."""
+    packages = {"cpu": ("numpy", "scipy", "numba"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
+    return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
+            "command": shlex.join(["swell", *sys.argv[1:]]),
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds")}
+
+
+def _versions(packages):
+    versions = {"python": platform.python_version()}
+    for package in ("swell", *packages):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
+    """The stored figures of others for one matrix of standard size; empty where there are none.
+
+    Parameters
+    ----------
+    kind : {"spmv_us", "iteration_us", "solve_s"}
+    case : str, optional
+        The method, for ``iteration_us``.
+    """
+    if scale != 1:
+        return {}
+    stored = json.loads(importlib.resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))
+    figures = stored[space.name].get(kind, {})
+    return (figures.get(case, {}) if case else figures).get(matrix, {})
+
+
+def append(path, records):
+    """Add the records to a file of JSON lines.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from swell.cli.output import as_json
+    try:
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.writelines(as_json(record) + "\n" for record in records)
+    except OSError as error:
+        raise InputError(f"--out {path}: {error.strerror}") from None
+
+
+def show(title, header, rows):
+    """Print a table."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for k, name in enumerate(header):
+        table.add_column(name, justify="left" if k < 2 else "right", no_wrap=k < 2)
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    Console(highlight=False, width=max(Console().width, 120)).print(table)
+
+
+def report(path, title, tables, space, figure=None):
+    """Write the HTML report: tables of (caption, header, rows), a figure, and the circumstances.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from swell.report import page
+    from swell.report.figure import png
+    facts = circumstances(space)
+    body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
+    if figure is not None:
+        body.append(page.image(png(figure), title))
+    for caption, header, rows in tables:
+        body += [page.heading(caption), page.table(rows, header)]
+    body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),
+             page.paragraph(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))]
+    page.write(path, page.page(title, body))
+
+
+def bars(groups, labels, values, ylabel):
+    """A bar chart: a group of bars for each matrix, one bar for each label; values[label][group] may be None."""
+    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    figure, axes = new_figure(7.5, 3.8)
+    width = 0.8 / max(len(labels), 1)
+    for k, label in enumerate(labels):
+        heights = [value or 0 for value in values[label]]
+        axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
+                 color=COLOURS[k % len(COLOURS)])
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_ylabel(ylabel, color=INK)
+    axes.grid(True, axis="y", color=GRID, lw=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def in_microseconds(figures: dict) -> str:
+    """Stored figures, fastest first."""
+    return ", ".join(f"{name} {value:g}" for name, value in sorted(figures.items(), key=lambda item: item[1]))

@@ -1,0 +1,161 @@
+"""Krylov methods: time of an iteration, and whole solves with their true residuals, beside the peer of the same run.
+
+The right-hand side is all ones. An iteration's time is the wall time of a solve of so many iterations over their
+number, transfer of b and the final residual included; whole solves go to a true relative residual of 1e-8.
+"""
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+
+from swell import api
+from swell.bench import engine
+from swell.core.registry import resolve
+from swell.core.space import make_space
+from swell.core.stopping import Stopping
+
+# case: (method, scaling, its matrices)
+CASES = {
+    "cg_jacobi": ("cg", "jacobi", ("thermal2~", "ecology2~", "parabolic_fem~")),
+    "gmres30": ("gmres(restart=30)", None, ("atmosmodd~",)),
+    "bicgstab": ("bicgstab", None, ("atmosmodd~", "audi3d4~")),
+}
+RESTART = 30
+RTOL = 1e-8
+PEER_PATIENCE = 2       # the peer may take so many times swell's iterations in a whole solve
+ITERATION = ("matrix", "case", "n", "iterations", "µs an iteration", "peer", "its µs", "ratio", "stored figures, µs")
+SOLVE = ("matrix", "case", "reason", "iterations", "s", "true residual", "peer", "its iterations", "its s",
+         "its residual", "ratio")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    space = make_space(arguments.device)
+    known = list(dict.fromkeys(name for _, _, names in CASES.values() for name in names))
+    records = []
+    for name, A in engine.matrices(arguments.matrices, arguments.scale, known):
+        for case, (method, scaling, names) in CASES.items():
+            if name in names:
+                system = _System(space, name, A, case, method, scaling, arguments)
+                records.append(system.iteration())
+                if not arguments.no_solves:
+                    records.append(system.solve())
+    tables = [("Time of an iteration", ITERATION, _iterations(records))]
+    if not arguments.no_solves:
+        tables.append((f"Whole solves to {RTOL:g}", SOLVE, _solves(records)))
+    for caption, header, rows in tables:
+        engine.show(f"{caption} on {space.describe()}", header, rows)
+    if arguments.out:
+        engine.append(arguments.out, records)
+    if arguments.report:
+        engine.report(arguments.report, f"swell bench krylov on {space.describe()}", tables, space, _figure(records))
+    return 0
+
+
+class _System:
+    """One matrix with one method, and the peer on the same device."""
+
+    def __init__(self, space, name, A, case, method, scaling, arguments):
+        self.space, self.name, self.A, self.case, self.arguments = space, name, A, case, arguments
+        self.method, self.scaling = resolve("method", method), resolve("scaling", scaling)
+        self.b = np.ones(A.shape[0], A.dtype)
+        self.repeat = arguments.repeat or 3
+        self.peer = _Peer(space, A, self.b, case)
+
+    def _prepare(self, stopping):
+        return api.prepare(self.A, method=self.method, scaling=self.scaling, device=self.arguments.device,
+                           stopping=stopping, b_like=self.b)
+
+    def iteration(self) -> dict:
+        """The record of a fixed number of iterations; no tolerance, no judgement of progress."""
+        count = self.arguments.iterations
+        solver = self._prepare(Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e200))
+        runs = [solver.solve(self.b) for _ in range(self.repeat + 1)][1:]
+        done = max(runs[0].iterations, 1)
+        seconds = statistics.median(run.timings["solve"] for run in runs) / done
+        theirs = statistics.median(_each(*self.peer.run(count, 1e-30)[1:]) for _ in range(self.repeat))
+        return self._record("iteration", seconds=seconds, iterations=done, format=runs[0].format,
+                            peer_seconds=theirs, ratio=theirs / seconds, host_reads=runs[0].host_reads,
+                            published_us=engine.published("iteration_us", self.space, self.name, self.arguments.scale,
+                                                          self.case))
+
+    def solve(self) -> dict:
+        """The record of a whole solve."""
+        solver = self._prepare(Stopping(rtol=RTOL))
+        solver.solve(self.b)
+        result = solver.solve(self.b)
+        x, seconds, iterations = self.peer.run(PEER_PATIENCE * max(result.iterations, RESTART), RTOL)
+        return self._record("solve", seconds=result.timings["solve"], iterations=result.iterations,
+                            setup_seconds=result.timings["setup"], reason=result.reason.name, format=result.format,
+                            residual=self._residual(result.x), peer_seconds=seconds, peer_iterations=iterations,
+                            peer_residual=self._residual(x), ratio=seconds / result.timings["solve"],
+                            published_s=engine.published("solve_s", self.space, self.name, self.arguments.scale))
+
+    def _residual(self, x) -> float:
+        """The true relative residual, by SciPy."""
+        return float(np.linalg.norm(self.b - self.A @ x) / np.linalg.norm(self.b))
+
+    def _record(self, kind, **measured):
+        return {"benchmark": f"krylov {kind}", "matrix": self.name, "n": self.A.shape[0], "nnz": self.A.nnz,
+                "dtype": self.A.dtype.name, "case": self.case, "peer": self.peer.name, **measured,
+                "scale": self.arguments.scale, **engine.circumstances(self.space)}
+
+
+class _Peer:
+    """SciPy's method on a CPU, CuPy's on a GPU, with the same preconditioner."""
+
+    def __init__(self, space, A, b, case):
+        self.space, self.case = space, case
+        if space.name == "cpu":
+            from scipy.sparse import linalg
+            self.name, self.A, self.b = "SciPy", A, b
+        else:
+            from cupyx.scipy.sparse import csr_matrix, linalg
+            self.name, self.A, self.b = "CuPy", csr_matrix(A), space.xp.asarray(b)
+        inverse = 1 / self.A.diagonal()
+        self.linalg = linalg
+        self.M = linalg.LinearOperator(A.shape, lambda r: inverse * r.ravel(), dtype=A.dtype) if "jacobi" in case else None
+
+    def run(self, iterations, rtol):
+        """(x on the host, seconds, iterations done)."""
+        done = [0]
+
+        def count(_):
+            done[0] += 1
+
+        options = {"rtol": rtol, "atol": 0.0, "maxiter": iterations, "M": self.M, "callback": count}
+        if self.case == "gmres30":               # CuPy's maxiter counts iterations, SciPy's counts cycles
+            cycles = -(-iterations // RESTART)
+            options |= {"restart": RESTART, "callback_type": "pr_norm",
+                        "maxiter": cycles if self.name == "SciPy" else cycles * RESTART}
+        method = {"cg_jacobi": "cg", "gmres30": "gmres", "bicgstab": "bicgstab"}[self.case]
+        with np.errstate(all="ignore"), engine.stopwatch(self.space) as elapsed:
+            x, _ = getattr(self.linalg, method)(self.A, self.b, **options)
+        steps = done[0] * (RESTART if self.case == "gmres30" and self.name == "CuPy" else 1)
+        return self.space.to_host(x), elapsed[0], steps
+
+
+def _each(seconds, iterations):
+    return seconds / max(iterations, 1)
+
+
+def _iterations(records):
+    return [(r["matrix"], r["case"], r["n"], r["iterations"], f"{1e6 * r['seconds']:.1f}", r["peer"],
+             f"{1e6 * r['peer_seconds']:.1f}", f"{r['ratio']:.2f}", engine.in_microseconds(r["published_us"]))
+            for r in records if r["benchmark"] == "krylov iteration"]
+
+
+def _solves(records):
+    return [(r["matrix"], r["case"], r["reason"], r["iterations"], f"{r['seconds']:.3g}", f"{r['residual']:.1e}",
+             r["peer"], r["peer_iterations"], f"{r['peer_seconds']:.3g}", f"{r['peer_residual']:.1e}",
+             f"{r['ratio']:.2f}") for r in records if r["benchmark"] == "krylov solve"]
+
+
+def _figure(records):
+    """Times of an iteration beside the peer's."""
+    mine = [r for r in records if r["benchmark"] == "krylov iteration"]
+    groups = [f"{r['case']}\n{r['matrix']}" for r in mine]
+    values = {"swell": [1e6 * r["seconds"] for r in mine],
+              mine[0]["peer"] if mine else "peer": [1e6 * r["peer_seconds"] for r in mine]}
+    return engine.bars(groups, list(values), values, "µs an iteration")

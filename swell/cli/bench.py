@@ -1,0 +1,45 @@
+"""Measure: products with the gallery's matrices, or iterations and whole solves.
+
+Every figure stands beside the peer that was measured in the same run (SciPy on a CPU, CuPy on a GPU) and beside the
+stored figures of others.
+"""
+from __future__ import annotations
+
+import importlib
+
+from swell.cli.output import check_paths
+from swell.core.errors import InputError
+
+HELP = "measure products and solves beside their peers"
+BENCHMARKS = ("spmv", "krylov")
+MATRICES = ("thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~")
+
+
+def add_arguments(parser):
+    """The arguments of ``swell bench``."""
+    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves")
+    parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
+    parser.add_argument("--matrices", metavar="LIST", default=",".join(MATRICES),
+                        help="names of the gallery, apart by commas; default " + ",".join(MATRICES))
+    parser.add_argument("--formats", metavar="LIST", default="csr,sell", help="spmv: formats; default csr,sell")
+    parser.add_argument("--scale", type=float, default=1.0, metavar="S",
+                        help="share of each matrix's standard size, for a quick look; default 1")
+    parser.add_argument("--repeat", type=int, metavar="N", help="repetitions, of which the median counts; "
+                        "default 50 products, 3 solves")
+    parser.add_argument("--iterations", type=int, default=300, metavar="N", help="krylov: iterations timed; default 300")
+    parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
+    parser.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML report")
+
+
+def run(arguments) -> int:
+    """Check, then hand over to the benchmark's module."""
+    check_paths({"--out": arguments.out, "--report": arguments.report},
+                endings={"--out": (".jsonl",), "--report": (".html", ".htm")})
+    for option in ("scale", "repeat", "iterations"):
+        value = getattr(arguments, option)
+        if value is not None and not value > 0:
+            raise InputError(f"--{option} {value}: expected a positive number")
+    from swell.core.space import make_space
+    make_space(arguments.device)
+    return importlib.import_module(f"swell.bench.{arguments.benchmark}").run(arguments)
