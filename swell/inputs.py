@@ -9,6 +9,7 @@ from swell.core.errors import InputError
 from swell.core.operator import CallableOperator, LinearOperator
 from swell.core.space import Space, make_space
 
+CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
@@ -91,6 +92,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
 def _with_entries(A, space, dtype, b_dtype) -> Input:
     """A matrix with entries, as CSR of the space."""
     notes = []
+    _check_size(A, space)
     csr = _to_csr(A, space, notes)
     wanted = checked_dtype(dtype or np.result_type(checked_dtype(csr.dtype, "A"), _complexity(b_dtype)), "A")
     if wanted.kind != "c" and csr.dtype.kind == "c":
@@ -100,6 +102,14 @@ def _with_entries(A, space, dtype, b_dtype) -> Input:
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
     _check_finite(csr.data, csr.space, "A")
     return Input(csr, space, notes)
+
+
+def _check_size(A, space):
+    """Estimate what the matrix and its conversion need, before anything is moved."""
+    entries = A.nnz if hasattr(A, "nnz") else int(np.prod(A.shape))
+    space.check_fits(entries * CONVERSION_BYTES, f"a matrix of {entries} entries",
+                     "solve on device='cpu', use dtype='float32', or a larger GPU" if space.name == "cuda" else
+                     "use dtype='float32' or a machine with more memory")
 
 
 def _complexity(b_dtype):

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from swell.core.space import accumulator
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -65,11 +67,11 @@ def analyse(A) -> Facts:
     if A.dtype.kind == "c":
         hermitian = same_pattern and (A.nnz == 0 or float(abs(transposed.data.conj() - A.data).max()) <= tolerance)
     d = A.diagonal()
-    modulus = abs(A.data).astype("float64")
-    sums = _row_sums(modulus, A, xp)
+    wide = A.astype(accumulator(A.dtype))
+    sums = wide.absolute().row_sums()
     off = sums - abs(d)
     dominant = abs(d) >= off * (1 - 1e-12)
-    balance = abs(_row_sums(A.data.astype("complex128" if A.dtype.kind == "c" else "float64"), A, xp))
+    balance = abs(wide.row_sums())
     return Facts(
         n=n, nnz=A.nnz, complex=A.dtype.kind == "c", pattern_symmetric=same_pattern, symmetric=symmetric,
         hermitian=hermitian, zero_diagonal=int(xp.count_nonzero(d == 0)),
@@ -78,10 +80,3 @@ def analyse(A) -> Facts:
         dominant_rows=float(dominant.mean()) if n else 1.0,
         zero_row_sums=bool(n) and bool((balance <= 1e-12 * sums).all()),
         bandwidth=int(abs(rows - A.indices).max()) if A.nnz else 0)
-
-
-def _row_sums(values, A, xp):
-    """Σ of the values in each row, through one running sum."""
-    running = xp.zeros(A.nnz + 1, values.dtype)
-    xp.cumsum(values, out=running[1:])
-    return running[A.indptr[1:]] - running[A.indptr[:-1]]

@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import contextmanager
 from importlib import metadata
+from itertools import pairwise
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class Meter:
                 call()
                 event.record(stream)
             events[-1].synchronize()
-            yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in zip(events, events[1:]))
+            yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(events))
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def stopwatch(space):
 
 
 def matrices(text: str, scale: float, known=None):
-    """Yield (name, SciPy CSR matrix) for names apart by commas, at a share of their standard sizes.
+    """Iterate over (name, SciPy CSR matrix) for names apart by commas, at a share of their standard sizes.
 
     Raises
     ------
@@ -110,8 +111,8 @@ def matrices(text: str, scale: float, known=None):
     for name in names:
         if name not in (known or gallery.names()):
             raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known or gallery.names())}")
-    for name in names:
-        yield name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name))))
+    return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
+            for name in names)
 
 
 def circumstances(space) -> dict:

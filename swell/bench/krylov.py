@@ -70,15 +70,15 @@ class _System:
     def iteration(self) -> dict:
         """The record of a fixed number of iterations; no tolerance, no judgement of progress."""
         count = self.arguments.iterations
-        solver = self._prepare(Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e200))
+        solver = self._prepare(Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e100))
         runs = [solver.solve(self.b) for _ in range(self.repeat + 1)][1:]
         done = max(runs[0].iterations, 1)
         seconds = statistics.median(run.timings["solve"] for run in runs) / done
         theirs = statistics.median(_each(*self.peer.run(count, 1e-30)[1:]) for _ in range(self.repeat))
-        return self._record("iteration", seconds=seconds, iterations=done, format=runs[0].format,
-                            peer_seconds=theirs, ratio=theirs / seconds, host_reads=runs[0].host_reads,
-                            published_us=engine.published("iteration_us", self.space, self.name, self.arguments.scale,
-                                                          self.case))
+        return self._record("iteration", {
+            "seconds": seconds, "iterations": done, "format": runs[0].format, "host_reads": runs[0].host_reads,
+            "peer_seconds": theirs, "ratio": theirs / seconds,
+            "published_us": engine.published("iteration_us", self.space, self.name, self.arguments.scale, self.case)})
 
     def solve(self) -> dict:
         """The record of a whole solve."""
@@ -86,17 +86,19 @@ class _System:
         solver.solve(self.b)
         result = solver.solve(self.b)
         x, seconds, iterations = self.peer.run(PEER_PATIENCE * max(result.iterations, RESTART), RTOL)
-        return self._record("solve", seconds=result.timings["solve"], iterations=result.iterations,
-                            setup_seconds=result.timings["setup"], reason=result.reason.name, format=result.format,
-                            residual=self._residual(result.x), peer_seconds=seconds, peer_iterations=iterations,
-                            peer_residual=self._residual(x), ratio=seconds / result.timings["solve"],
-                            published_s=engine.published("solve_s", self.space, self.name, self.arguments.scale))
+        mine = result.timings["solve"]
+        return self._record("solve", {
+            "seconds": mine, "setup_seconds": result.timings["setup"], "iterations": result.iterations,
+            "reason": result.reason.name, "residual": self._residual(result.x), "format": result.format,
+            "peer_seconds": seconds, "peer_iterations": iterations, "peer_residual": self._residual(x),
+            "ratio": seconds / mine,
+            "published_s": engine.published("solve_s", self.space, self.name, self.arguments.scale)})
 
     def _residual(self, x) -> float:
         """The true relative residual, by SciPy."""
         return float(np.linalg.norm(self.b - self.A @ x) / np.linalg.norm(self.b))
 
-    def _record(self, kind, **measured):
+    def _record(self, kind, measured: dict) -> dict:
         return {"benchmark": f"krylov {kind}", "matrix": self.name, "n": self.A.shape[0], "nnz": self.A.nnz,
                 "dtype": self.A.dtype.name, "case": self.case, "peer": self.peer.name, **measured,
                 "scale": self.arguments.scale, **engine.circumstances(self.space)}

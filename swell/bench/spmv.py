@@ -1,6 +1,8 @@
 """Products y = A x: time, bytes by the model, share of the copy speed, the peer of the same run, and stored figures."""
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from swell.bench import engine
@@ -14,11 +16,12 @@ HEADER = ("matrix", "format", "n", "entries", "µs", "MB by the model", "GB/s", 
 def run(arguments) -> int:
     """Measure, print, write."""
     formats = {name: resolve("format", name) for name in arguments.formats.split(",")}
+    systems = engine.matrices(arguments.matrices, arguments.scale)
     space = make_space(arguments.device)
     records = []
     with space.active():
         meter = engine.Meter(space)
-        for name, A in engine.matrices(arguments.matrices, arguments.scale):
+        for name, A in systems:
             records += _measure(meter, name, A, formats, arguments)
     rows, stored = _rows(records), _stored(records)
     title = f"products on {space.describe()}; copy {meter.copy_speed / 1e9:.1f} GB/s"
@@ -45,7 +48,7 @@ def _measure(meter, name, A, formats, arguments):
     peer_seconds = meter.seconds(product, repeat)
     for label, settings in formats.items():
         matrix = settings.build(csr)
-        seconds = meter.seconds(lambda: matrix.apply(x, y), repeat)
+        seconds = meter.seconds(partial(matrix.apply, x, y), repeat)
         error = np.linalg.norm(space.to_host(y) - expected) / np.linalg.norm(expected)
         yield {"benchmark": "spmv", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "dtype": csr.dtype.name,
                "format": label, "settings": matrix.describe(), "seconds": seconds, "bytes": matrix.product_bytes,

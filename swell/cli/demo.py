@@ -100,9 +100,9 @@ def temperature_figure(temperature, hottest):
     from matplotlib.figure import Figure
     depth, width, length = PACKAGE_MM
     level = int(DIE_MM / depth * temperature.shape[0])
-    figure = Figure(figsize=(7, 7.2), layout="constrained")
-    above, upright = figure.subplots(2, 1, height_ratios=[3, 1])
-    shared = {"origin": "lower", "cmap": "inferno", "vmin": 0.0, "vmax": float(temperature.max())}
+    figure = Figure(figsize=(7, 7.4), layout="compressed")
+    above, upright = figure.subplots(2, 1, height_ratios=[width, depth])
+    shared = {"origin": "lower", "cmap": "inferno", "vmin": float(temperature.min()), "vmax": float(temperature.max())}
     image = above.imshow(temperature[level], extent=(0, length, 0, width), **shared)
     upright.imshow(temperature[:, hottest[1], :], extent=(0, length, 0, depth), **shared)
     lines = above.contour(temperature[level], levels=8, colors="white", linewidths=0.6, extent=(0, length, 0, width))

@@ -131,7 +131,7 @@ def _try_cpu():
         works, sentence = _solve("cpu")
         from numba import threading_layer
         return works, f"{sentence}; Numba's threading layer is {threading_layer()}"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return False, f"a small solve failed with {type(error).__name__}: {error}"
 
 
@@ -153,7 +153,7 @@ def _try_gpu(parts):
         return works, (f"{properties['name'].decode()}, compute capability {properties['major']}.{properties['minor']}, "
                        f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free, driver for CUDA "
                        f"{_cuda(runtime.driverGetVersion())}, runtime {_cuda(runtime.runtimeGetVersion())}: {sentence}")
-    except Exception as error:                   # drivers fail in many ways; each is a sentence here
+    except Exception as error:  # noqa: BLE001     drivers fail in many ways; each is a sentence here
         return False, f"CuPy is installed, but the GPU does not work: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -163,22 +163,19 @@ def _cuda(version):
 
 
 def _show(parts, cpu, gpu):
-    """The parts as a table, then the two sentences."""
+    """What is there as a table, what is missing by the command that installs it, then the two sentences."""
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
     table = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in ("part", "found", "for", "how to get it"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("part", "found", "for"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "part")
     for part in parts:
-        table.add_row(part.name, part.found or "[red]missing[/]", part.purpose, "" if part.found else _escaped(part.remedy))
+        table.add_row(part.name, escape(part.found) or "[red]missing[/]", part.purpose)
     console = Console(highlight=False)
     console.print(table)
-    console.print(f"CPU: {cpu}", markup=False)
-    console.print(f"GPU: {gpu}", markup=False)
-
-
-def _escaped(text):
-    """Square brackets are markup to rich, and part of our commands."""
-    from rich.markup import escape
-    return escape(text)
+    for remedy in dict.fromkeys(part.remedy for part in parts if not part.found):
+        missing = ", ".join(part.name for part in parts if part.remedy == remedy and not part.found)
+        console.print(f"for {missing}: {remedy}", markup=False, soft_wrap=True)
+    console.print(f"\nCPU: {cpu}\nGPU: {gpu}", markup=False, soft_wrap=True)

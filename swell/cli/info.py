@@ -4,8 +4,10 @@ Size, symmetry, definiteness, dominance, bandwidth, blocks, lengths of rows, sto
 """
 from __future__ import annotations
 
+from pathlib import Path
+
+from swell.cli import source
 from swell.cli.output import as_json, check_paths
-from swell.cli.source import HELP as SOURCE_HELP, read_system
 
 HELP = "what a matrix is like, and how to solve it"
 BAR = 40                # characters of the longest bar of the histogram
@@ -14,7 +16,7 @@ BINS = 12
 
 def add_arguments(parser):
     """The arguments of ``swell info``."""
-    parser.add_argument("A", help=SOURCE_HELP)
+    parser.add_argument("A", help=source.HELP)
     parser.add_argument("--picture", metavar="FILE", help="write a picture of the pattern: .png")
     parser.add_argument("--json", action="store_true", help="print what was found as one JSON object")
 
@@ -22,14 +24,14 @@ def add_arguments(parser):
 def run(arguments) -> int:
     """Read, look, print."""
     check_paths({"--picture": arguments.picture}, (arguments.A,), {"--picture": (".png",)})
-    A, notes = read_system(arguments.A)
+    A, notes = source.read_system(arguments.A)
     from swell.inputs import read_matrix
     given = read_matrix(A, "cpu")
     findings = _look(given.A, A)
     findings = {"matrix": arguments.A, **findings, "notes": notes + given.notes}
     if arguments.picture:
         from swell.report import picture
-        picture(A, arguments.picture, title=f"{arguments.A}: {A.shape[0]} unknowns, {A.nnz} entries")
+        picture(A, arguments.picture, title=f"{Path(arguments.A).name}: {A.shape[0]} unknowns, {A.nnz} entries")
         findings["picture"] = arguments.picture
     if arguments.json:
         print(as_json(findings))
@@ -105,15 +107,16 @@ def _show(found, A):
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(found['matrix'])}[/]: {found['n']} unknowns, {found['nnz']} entries, {found['dtype']}")
+    console.print(f"[bold]{escape(found['matrix'])}[/]: {found['n']} unknowns, {found['nnz']} entries, {found['dtype']}",
+                  soft_wrap=True)
     console.print(_summary(found))
     console.print(_rows(found))
     _show_pattern(console, A)
     _show_recommendation(console, found["recommendation"])
     for note in found["notes"]:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
     if found.get("picture"):
-        console.print(f"picture written to {found['picture']}", markup=False)
+        console.print(f"picture written to {found['picture']}", markup=False, soft_wrap=True)
 
 
 def _summary(found):
@@ -190,4 +193,4 @@ def _show_recommendation(console, chain):
                  if choice[kind] != "none"]
         console.print(f"[bold]{'recommended' if k == 0 else 'if that fails'}[/]: {', '.join([choice['method'], *parts])}")
         for why in choice["why"]:
-            console.print(f"  because {why}", markup=False)
+            console.print(f"  because {why}", markup=False, soft_wrap=True)

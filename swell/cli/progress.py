@@ -40,10 +40,9 @@ class Progress:
         self._began = time.perf_counter()
         self._first = None                       # residual and time of iteration 0
         self._latest = None
-        console = Console(stderr=True)
-        self._live = Live(console=console, get_renderable=self._line, refresh_per_second=UPDATES,
-                          transient=True) if shown and sys.stderr.isatty() else None
         self._spinner = Spinner("dots")
+        self._live = Live(console=Console(stderr=True), get_renderable=self._line, refresh_per_second=UPDATES,
+                          transient=True) if shown and sys.stderr.isatty() else None
 
     def __enter__(self):
         if self._live:

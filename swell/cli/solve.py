@@ -6,9 +6,10 @@ Names may carry settings: --method 'gmres(restart=50)'. Ctrl-C ends with the cur
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
+from swell.cli import source
 from swell.cli.output import VECTORS, as_json, check_paths
-from swell.cli.source import HELP as SOURCE_HELP, read_system
 from swell.core.registry import names, resolve
 
 HELP = "solve a system from files"
@@ -19,7 +20,7 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 
 def add_arguments(parser):
     """The arguments of ``swell solve``."""
-    parser.add_argument("A", help=SOURCE_HELP)
+    parser.add_argument("A", help=source.HELP)
     parser.add_argument("--rhs", metavar="FILE", help="right-hand side, or several as columns (.mtx, .npy, .txt, "
                         "PETSc); all ones by default")
     parser.add_argument("--x0", metavar="FILE", help="starting vector; zero by default")
@@ -52,7 +53,7 @@ def run(arguments) -> int:
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.A}"
-        A, notes = read_system(arguments.A)
+        A, notes = source.read_system(arguments.A)
         b, x0 = _vectors(arguments, A.shape[0], notes)
         progress.phase = "preparing the solver"
         result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
@@ -91,7 +92,7 @@ def _write(arguments, result, A):
         write_vector(arguments.out, result.x)
     if arguments.report:
         from swell.report import html
-        html(result, arguments.report, title=f"swell solve {arguments.A}", matrix=A)
+        html(result, arguments.report, title=f"swell solve {Path(arguments.A).name}", matrix=A)
 
 
 def _print(arguments, result, A):

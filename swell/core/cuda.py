@@ -8,15 +8,14 @@ from contextlib import contextmanager
 import numpy as np
 
 from swell.core.cuda_kernels import Kernels
-from swell.core.errors import MissingDependency
+from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.kernels import judge as J
 from swell.core.space import Space
 
 # struct Context of core/kernels/context.cuh
 CONTEXT = np.dtype([("flags", np.int64, J.FLAGS), ("limits", np.float64, J.LIMITS), ("mirror", np.uint64),
-                    ("history", np.uint64), ("partials", np.uint64), ("groups", np.uint64), ("arrivals", np.uint64),
-                    ("arrived", np.uint32), ("padding", np.uint32)])
-GROUP = 64              # blocks of a group of the reductions' tree, as in context.cuh
+                    ("history", np.uint64), ("partials", np.uint64), ("arrived", np.uint32), ("padding", np.uint32)])
+THREADS = 128           # of a block of a product with inner products, one for each row
 
 
 def require_cupy():
@@ -78,17 +77,19 @@ class CudaSpace(Space):
         """Make room for the partial sums of a reduction with so many doubles over all blocks."""
         if doubles <= self._scratch_doubles:
             return
-        xp = self.xp
         self._scratch_doubles = doubles
-        self._partials, self._groups = xp.empty(doubles), xp.empty(doubles // GROUP + 64 * GROUP)
-        self._arrivals = xp.zeros(doubles // GROUP + 1, np.uint32)
-        host = self.host_context[0]
-        host["partials"], host["groups"], host["arrivals"] = (a.data.ptr for a in (self._partials, self._groups,
-                                                                                  self._arrivals))
+        self._partials = self.xp.empty(doubles)
+        self.host_context[0]["partials"] = self._partials.data.ptr
         self.send_context()
 
     def reserve_sums(self, scalars: int):
         self.reserve(2 * scalars * 8 * self.multiprocessors)
+
+    def padded(self, n):
+        return -(-n // 4) * 4                    # rows of a basis begin at multiples of 16 bytes
+
+    def collect(self, dots, rows):
+        self.kernels("swell.core", "vector", dots.dtype).collect_dots(dots, -(-rows // THREADS))
 
     def send_context(self):
         """Copy the host's context to the device, in the stream's order."""
@@ -104,8 +105,16 @@ class CudaSpace(Space):
             if current.ptr != self.stream.ptr:
                 self.stream.wait_event(current.record())
             with self.stream:
-                yield
-                self.stream.synchronize()
+                try:
+                    yield
+                except cupy.cuda.memory.OutOfMemoryError as error:
+                    cupy.get_default_memory_pool().free_all_blocks()
+                    free, total = self.memory()
+                    raise OutOfMemory(f"{self.describe()} ran out of memory ({error}); {free / 2**30:.2f} of "
+                                      f"{total / 2**30:.2f} GiB are free: choose a smaller restart, dtype='float32', or "
+                                      "device='cpu'") from None
+                finally:
+                    self.stream.synchronize()
 
     def empty(self, shape, dtype):
         return self.xp.empty(shape, dtype)

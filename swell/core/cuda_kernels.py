@@ -4,12 +4,15 @@ A kernel's launch is declared in the comment above it, beside the code that reli
 
     // launch: elements of r, 256 threads                                   one thread for each element
     // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor     a grid-stride loop
+    // launch: elements of r, 512 threads, a pack each                      16 bytes a thread (``Pack`` of scalar.cuh)
     // launch: columns of V, 256 threads, 2 each, and one block more        two columns a thread, and a block apart
     // launch: one block of 128 threads
+    // launch: 2 blocks per multiprocessor of 512 threads, and one block more
 
 Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
-told: ``n``, the count of the launch, and ``NAME_size`` for the size of array NAME. Template parameters: ``T``, the
-value type; any other ``typename`` is deduced from the type of the first argument that mentions it.
+told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows. Template
+parameters: ``T``, the value type; any other ``typename`` is deduced from the type of the first argument that mentions it;
+``int NAME`` is the value of the argument called name, and ``bool NAME`` says whether the array called name is not empty.
 """
 from __future__ import annotations
 
@@ -30,8 +33,9 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads"
-                    r"(?:, (?P<each>\d+) each)?(?:, at most (?P<per>\d+) blocks? per multiprocessor)?(?P<more>, and one "
-                    r"block more)?|one block of (?P<single>\d+) threads)$")
+                    r"(?:, (?P<each>\d+|a pack) each)?(?:, at most (?P<per>\d+) blocks? per multiprocessor)?(?P<more>, and one "
+                    r"block more)?|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
+                    r"(?P<extra>, and one block more)?)$")
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
@@ -50,7 +54,7 @@ class Signature:
     """What the source says of one kernel."""
 
     name: str
-    template: tuple[str, ...]
+    template: tuple[tuple[str, str], ...]
     parameters: tuple[Parameter, ...]
     launch: dict
 
@@ -68,7 +72,7 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
             text = text.replace("const ", "").replace("__restrict__", " ").strip()
             kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
             parameters.append(Parameter(kind.replace("*", "").strip(), "*" in kind, name))
-        template = tuple(t.split()[-1] for t in match["template"].split(","))
+        template = tuple(tuple(t.split()) for t in match["template"].split(","))
         found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict())
     return found
 
@@ -84,7 +88,7 @@ def headers_digest() -> str:
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
     """The instantiation's name: ``residual<double>``."""
-    return f"{signature.name}<{', '.join(types[t] for t in signature.template)}>"
+    return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
 @functools.lru_cache(maxsize=None)
@@ -92,7 +96,7 @@ def compiled(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int
     """The module of all kernels in a file that these template arguments determine, for one device."""
     import cupy
     known = dict(types)
-    expressions = [name_expression(s, known) for s in signatures(path).values() if set(s.template) <= set(known)]
+    expressions = [name_expression(s, known) for s in signatures(path).values() if {n for _, n in s.template} <= set(known)]
     return cupy.RawModule(code=path.read_text(), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
                           name_expressions=expressions)
 
@@ -115,7 +119,7 @@ class Kernel:
         named = {p.name: a for p, a in zip(given, arguments)}
         count = self._count(named)
         for extra in signature.parameters[len(arguments):]:
-            named[extra.name] = count if extra.name == "n" else named[extra.name.removesuffix("_size")].size
+            named[extra.name] = count if extra.name == "n" else self._measure(named, extra.name)
         grid, block = self._geometry(count)
         if not grid:
             return
@@ -125,12 +129,22 @@ class Kernel:
             packed.append(np.uint64(value.data.ptr if value.size else 0) if p.pointer else self.scalars[p.type].type(value))
         self._function(named)((grid,), (block,), tuple(packed))
 
+    @staticmethod
+    def _measure(named, extra):
+        """The value of a parameter NAME_size or NAME_stride."""
+        name, _, what = extra.rpartition("_")
+        array = named[name]
+        return array.size if what == "size" else array.strides[0] // array.itemsize
+
     def _function(self, named):
         """The compiled instantiation for these arguments' types."""
         types = {"T": self.value}
-        for t in self.signature.template:
-            if t != "T":
-                types[t] = next(C_TYPES[named[p.name].dtype.name] for p in self.signature.parameters if p.type == t)
+        for kind, name in self.signature.template[1:]:
+            if kind == "typename":
+                types[name] = next(C_TYPES[named[p.name].dtype.name] for p in self.signature.parameters if p.type == name)
+            else:
+                value = named[name.lower()]
+                types[name] = str(value) if kind == "int" else "true" if value.size else "false"
         key = tuple(sorted(types.items()))
         if key not in self._functions:
             module = compiled(self.path, key, self.space.device)
@@ -148,9 +162,11 @@ class Kernel:
         """(blocks, threads of a block)."""
         launch = self.signature.launch
         if launch["single"]:
-            return 1, int(launch["single"])
+            blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
+            return blocks + (1 if launch["extra"] else 0), int(launch["single"])
         threads = int(launch["threads"])
-        blocks = -(-count // (threads * int(launch["each"] or 1)))
+        each = 16 // self.scalars["T"].itemsize if launch["each"] == "a pack" else int(launch["each"] or 1)
+        blocks = -(-count // (threads * each))
         if launch["per"]:
             blocks = min(blocks, int(launch["per"]) * self.space.multiprocessors)
         return blocks + (1 if launch["more"] else 0), threads

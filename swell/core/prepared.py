@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from swell.core.errors import InputError, OutOfMemory
+from swell.core.errors import InputError
 from swell.core.result import Result
 from swell.core.settings import describe
 from swell.core.stopping import Reason
@@ -111,14 +111,10 @@ class Prepared:
 
     def _check_memory(self):
         """Before the buffers are allocated: say what they need and what there is."""
-        n, item = self.A.shape[0], self.A.dtype.itemsize
-        needed = n * item * (5 + basis_vectors(self.configuration.method))
-        free, total = self.space.memory()
-        if needed > free:
-            raise OutOfMemory(f"{self.configuration.name('method')} on {n} unknowns needs {needed / 2**30:.2f} GiB of "
-                              f"vectors on {self.space.name}, and {free / 2**30:.2f} of {total / 2**30:.2f} GiB are "
-                              "free: choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
-                              "dtype='float32'")
+        method = self.configuration.method
+        self.space.check_fits(self.A.shape[0] * self.A.dtype.itemsize * (5 + basis_vectors(method)),
+                              f"{self.configuration.name('method')} on {self.A.shape[0]} unknowns",
+                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or dtype='float32'")
 
     def _norm_inf(self, A):
         """‖A‖∞, or NaN where there are no entries to look at."""

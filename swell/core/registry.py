@@ -5,6 +5,7 @@ documented and tested from the day its row is here. Rows name modules as text: n
 """
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 
@@ -83,7 +84,7 @@ def resolve(kind: str, choice):
     if isinstance(choice, str):
         name, arguments = parse(choice)
         return construct(load(kind, name), arguments)
-    if isinstance(choice, type):
+    if isinstance(choice, type) and dataclasses.is_dataclass(choice):
         choice = construct(choice, {})
     if any(isinstance(choice, load(kind, name)) for name in TABLE[kind]):
         return choice

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import numbers
 import re
 
 from swell.core.errors import InputError
@@ -50,8 +51,10 @@ def construct(cls, arguments: dict):
     return cls(**arguments)
 
 
-def positive(owner, name: str, minimum=1):
-    """Raise InputError unless the integer field ``name`` of ``owner`` is at least ``minimum``."""
+def positive(owner, name: str, minimum=1, most=None):
+    """Raise InputError unless the integer field ``name`` of ``owner`` lies between ``minimum`` and ``most``."""
     value = getattr(owner, name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        raise InputError(f"{type(owner).__name__}({name}={value!r}): expected an integer of at least {minimum}")
+    if (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum
+            or (most is not None and value > most)):
+        raise InputError(f"{type(owner).__name__}({name}={value!r}): expected an integer of at least {minimum}"
+                         + (f" and at most {most}" if most is not None else ""))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, OutOfMemory
 
 
 def accumulator(dtype):
@@ -71,6 +71,13 @@ class Space(ABC):
         """The name that ``make_space`` takes."""
         return self.name
 
+    def check_fits(self, needed: int, what: str, remedy: str):
+        """Raise OutOfMemory, before anything is allocated, if ``what`` needs more bytes than are free."""
+        free, total = self.memory()
+        if needed > free:
+            raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and {free / 2**30:.2f} of "
+                              f"{total / 2**30:.2f} GiB are free: {remedy}")
+
     def active(self):
         """A context in which this space works, after what the caller has under way, and at whose end it is done."""
         return nullcontext()
@@ -80,6 +87,13 @@ class Space(ABC):
 
     def reserve_sums(self, scalars: int):
         """The same for a kernel whose every block leaves so many scalars."""
+
+    def padded(self, n: int) -> int:
+        """The distance of the rows of a basis of vectors of length n."""
+        return n
+
+    def collect(self, dots, rows: int):
+        """Complete the inner products that a product with so many rows left in parts; nothing to do on a CPU."""
 
     def largest(self, x, out):
         """``out[0] = ‖x‖∞``."""

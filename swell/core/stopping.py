@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import enum
 import math
+import numbers
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
+
+
+MOST_ITERATIONS = 10**8     # the history keeps 8 bytes of each
+
+
+def _check_count(name, value):
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 <= value <= MOST_ITERATIONS:
+        raise InputError(f"{name}={value!r}: expected an integer from 0 to {MOST_ITERATIONS}")
 
 
 class Reason(enum.Enum):
@@ -30,8 +39,8 @@ class Reason(enum.Enum):
     STOPPED = (9, "the monitor asked to stop: x is the current iterate")
     FALSE_CONVERGENCE = (10, "the method's own residual met the tolerance but the true residual b − A x does not: "
                              "try gmres, a better-conditioned preconditioner, or method='direct'")
-    ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance: the backward error is already at the level of the "
-                               "working precision; accept this x, relax rtol, or use a wider dtype")
+    ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance: the residual is already at the level of the rounding "
+                               "errors of A x; accept this x, relax rtol, or use a wider dtype")
     SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, pin a "
                     "null space (a constant pressure, a rigid-body mode), or remove empty and dependent rows")
     NOT_FACTORED = (13, "the direct solver could not factor the matrix: see the note, or choose an iterative method")
@@ -60,9 +69,10 @@ class Stopping:
         Iteration limit; None lets the solver choose (at least 1000, at most 20 000, n between).
     relative_to : {"b", "r0"}
     window : int or None
-        Iterations without a new least residual (by at least 1 %) that count as stagnation; None chooses by method.
+        Iterations without a new least residual (by at least 1 %) that count as stagnation; 0: never; None chooses by
+        method.
     growth : float
-        Residual over first residual that counts as divergence.
+        Residual over the larger of ‖b‖ and the first residual that counts as divergence.
     """
 
     rtol: float = 1e-8
@@ -75,14 +85,18 @@ class Stopping:
     def __post_init__(self):
         for name in ("rtol", "atol"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+            if not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
                 raise InputError(f"{name}={value!r}: expected a finite number, not negative, such as 1e-8")
         if self.rtol == 0 and self.atol == 0:
             raise InputError("rtol=0 and atol=0: no residual but zero would do; give one of them a positive value")
         if self.rtol >= 1:
             raise InputError(f"rtol={self.rtol!r}: expected less than 1 (x = 0 already meets it)")
-        if self.maxiter is not None and (not isinstance(self.maxiter, int) or self.maxiter < 0):
-            raise InputError(f"maxiter={self.maxiter!r}: expected an integer, 0 or more")
+        if self.maxiter is not None:
+            _check_count("maxiter", self.maxiter)
+        if self.window is not None:
+            _check_count("window", self.window)
+        if not isinstance(self.growth, numbers.Real) or not self.growth > 1:
+            raise InputError(f"growth={self.growth!r}: expected more than 1, such as 1e10 (inf: never diverged)")
         if self.relative_to not in ("b", "r0"):
             raise InputError(f"relative_to={self.relative_to!r}: expected 'b' or 'r0'")
 

@@ -53,6 +53,7 @@ class CSRMatrix(Matrix):
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots)
+        self.space.collect(dots, self.shape[0])
 
     def to_csr(self):
         return self
@@ -99,6 +100,16 @@ class CSRMatrix(Matrix):
         if right is not None:
             data = data * right[self.indices]
         return CSRMatrix(self.space, self.indptr, self.indices, data, self.shape)
+
+    def absolute(self):
+        """The matrix of the moduli |aᵢⱼ|, which are real."""
+        return CSRMatrix(self.space, self.indptr, self.indices, abs(self.data), self.shape)
+
+    def row_sums(self):
+        """Σⱼ aᵢⱼ of each row, summed row by row: differences of one running sum would lose the small rows."""
+        sums = self.space.empty(self.shape[0], self.dtype)
+        self.apply(self.space.xp.ones(self.shape[1], self.dtype), sums)
+        return sums
 
     @property
     def nbytes(self):

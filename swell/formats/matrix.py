@@ -30,7 +30,7 @@ class Matrix(LinearOperator):
     def __init__(self, shape, dtype, space, nnz):
         super().__init__(shape, dtype, space)
         self.nnz = nnz
-        space.reserve(3 * (shape[0] // 256 + 1))     # of a product fused with two inner products, a thread a row
+        space.reserve(3 * (shape[0] // 128 + 1))     # of a product fused with two inner products, a thread a row
         self._adjoint = None
 
     @abstractmethod

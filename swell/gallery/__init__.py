@@ -25,7 +25,7 @@ from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poi
 
 __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "elasticity2d", "get", "helmholtz",
            "jumping_diffusion", "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d",
-           "saddle_point", "shifted_laplacian"]
+           "saddle_point", "shifted_laplacian", "standard_size"]
 
 
 def _side(n, axes, least=1):
@@ -64,6 +64,11 @@ _CATALOGUE = {
 def names():
     """List the names that `get` knows."""
     return list(_CATALOGUE)
+
+
+def standard_size(name):
+    """The unknowns that `get` aims at for a name when none are given."""
+    return _CATALOGUE[name][0]
 
 
 def get(name, n=None):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.settings import positive
-from swell.krylov.gmres import GMRESIteration
+from swell.krylov.gmres import MOST, GMRESIteration
 from swell.krylov.method import Method
 
 
@@ -22,7 +22,7 @@ class FGMRES(Method):
     Attributes
     ----------
     restart : int
-        Steps of a cycle, m.
+        Steps of a cycle, m; at most 500.
     """
 
     restart: int = 30
@@ -33,7 +33,7 @@ class FGMRES(Method):
     flexible = True
 
     def __post_init__(self):
-        positive(self, "restart")
+        positive(self, "restart", most=MOST)
 
     def bind(self, system):
         return GMRESIteration(system, self.restart, flexible=True)

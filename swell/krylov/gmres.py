@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from swell.core.settings import positive
 from swell.krylov.method import Counts, Iteration, Method
 
+MOST = 500              # steps of a cycle that the small dense work has room for, as in gmres.cu
+
 
 @dataclass(frozen=True)
 class GMRES(Method):
@@ -34,7 +36,7 @@ class GMRES(Method):
     Attributes
     ----------
     restart : int
-        Steps of a cycle, m.
+        Steps of a cycle, m; at most 500.
     """
 
     restart: int = 30
@@ -44,7 +46,7 @@ class GMRES(Method):
     vectors = "restart + 2"
 
     def __post_init__(self):
-        positive(self, "restart")
+        positive(self, "restart", most=MOST)
 
     def bind(self, system):
         return GMRESIteration(system, self.restart, flexible=False)
@@ -60,8 +62,8 @@ class GMRESIteration(Iteration):
         super().__init__(system)
         m = self.m = self.steps = min(restart, max(self.n, 1))
         self.flexible = flexible
-        self.V = self.workspace.array("V", (m + 1, self.n), self.dtype)
-        self.Z = self.workspace.array("Z", (m, self.n), self.dtype) if flexible else None
+        self.V = self._basis("V", m + 1)
+        self.Z = self._basis("Z", m) if flexible else None
         self.w = self.vector("w")
         self.z = self.vector("z") if self.M is not None and not flexible else None
         self.norm2 = self.scalars("norm2", 2)
@@ -76,6 +78,10 @@ class GMRESIteration(Iteration):
         self.step = self.loop.kernels("swell.krylov", "gmres", self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
+    def _basis(self, name, count):
+        """That many vectors as the rows of one array."""
+        return self.workspace.array(name, (count, self.space.padded(self.n)), self.dtype)[:, :self.n]
+
     def start(self, zero_guess):
         self.first_residual(self.V[0], zero_guess)
         self.residual_norm2(self.V[0], self.norm2)
@@ -85,18 +91,17 @@ class GMRESIteration(Iteration):
     def body(self):
         step, V, m = self.step, self.V, self.m
         small = (self.sums, self.H, self.R, self.rotations, self.g, self.small, self.columns)
-        for j in range(m):
-            if self.loop.halted():
-                break
+        j = 0
+        while j < m and not (j and self.loop.halted()):
             z = self._precondition(j)                                          # z = M u
             self.A.apply(z, self.w)                                            # w = A z
             step.dots(V, self.w, self.sums, j)                                 # s = Vᴴ u, t = Vᴴ w
             self.space.allreduce(self.sums)
             step.update(V, self.w, *small, j, self.flexible)                   # v_j, H(:, j), next u
-        else:
-            step.dots(V, V[m], self.sums, m)                                   # the last candidate's second pass
-            self.space.allreduce(self.sums)
-        step.close(*small, self.y, m)                                          # R y = g
+            j += 1
+        step.dots(V, V[j], self.sums, j)                                       # the last candidate's second pass
+        self.space.allreduce(self.sums)
+        step.close(*small, self.y, j)                                          # R y = g
         self._correct()                                                        # x = x + M V y
         self.A.residual(self.x, self.b, V[0])                                  # r = b − A x
         self.residual_norm2(V[0], self.norm2)

@@ -29,11 +29,11 @@ class User(Preconditioner):
 
     def build(self, A):
         M = self.M
-        if isinstance(M, LinearOperator):
-            return M
         shape = getattr(M, "shape", None)
         if shape is not None and tuple(shape) != tuple(A.shape):
             raise InputError(f"M has shape {tuple(shape)}: expected {tuple(A.shape)}, the shape of A")
+        if isinstance(M, LinearOperator):
+            return M
         xp = A.space.xp
         if hasattr(M, "matvec"):
             return CallableOperator(A.shape, A.dtype, A.space, M.matvec, getattr(M, "rmatvec", None), self.variable,

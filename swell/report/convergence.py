@@ -42,8 +42,8 @@ def figure(results):
     tolerances = {result.tolerance for _, result, _ in lines if result.tolerance > 0}
     for tolerance in tolerances:
         axes.axhline(tolerance, color=INK, lw=1, ls=":")
-        axes.annotate(f"tolerance {tolerance:.3g}", (1, tolerance), xycoords=("axes fraction", "data"), xytext=(-4, 3),
-                      textcoords="offset points", ha="right", va="bottom", fontsize=8, color=INK)
+        axes.annotate(f"tolerance {tolerance:.3g}", (0, tolerance), xycoords=("axes fraction", "data"), xytext=(4, 3),
+                      textcoords="offset points", ha="left", va="bottom", fontsize=8, color=INK)
     axes.set_xlabel("iteration", color=INK)
     axes.set_ylabel("relative residual ‖b − Ax‖₂ / ‖b‖₂", color=INK)
     axes.grid(True, color=GRID, lw=0.6)

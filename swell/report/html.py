@@ -35,16 +35,16 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     """
     body = [f"<h1>{page.escape(title)}</h1>",
             page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True)]
-    columns = [result] if isinstance(result, Result) else list(result)
-    if not isinstance(result, Result):
-        body += _overview(result)
+    single = isinstance(result, Result)
+    body += _outcome(result) if single else _overview(result)
     body.append(page.heading("Convergence"))
     body.append(page.image(png(convergence_figure(result)), "relative residual after each iteration, as the method "
                            "follows it; the mark at the end is the true residual"))
-    for k, column in enumerate(columns):
-        if len(columns) > 1:
-            body.append(page.heading(f"Right-hand side {k}"))
-        body += _one(column)
+    if single:
+        body += _details(result)
+    else:
+        for k, column in enumerate(result):
+            body += [page.heading(f"Right-hand side {k}"), *_outcome(column), *_details(column)]
     if matrix is not None:
         body.append(page.heading("Pattern of A"))
         body.append(page.image(png(pattern_figure(matrix)), f"{matrix.shape[0]} × {matrix.shape[1]}, "
@@ -63,8 +63,8 @@ def _overview(results):
             page.table(rows, ("right-hand side", "reason", "iterations", "true residual", "solve, s"))]
 
 
-def _one(result):
-    """The sections on one right-hand side."""
+def _outcome(result):
+    """How it ended."""
     state = "converged" if result.converged else f"not converged: {result.reason.name}"
     yield f"<p>{page.badge(state, result.converged)}</p>"
     yield page.paragraph(result.message[:1].upper() + result.message[1:] + ".")
@@ -74,6 +74,10 @@ def _one(result):
         ("backward error", f"{result.backward_error:.2e}"),
         ("products with A", result.products), ("reductions", result.reductions),
         ("preconditioner applications", result.preconditioner_applications)])
+
+
+def _details(result):
+    """What ran, and what it cost."""
     yield page.heading("What ran, and why")
     yield page.preformatted(result.configuration)
     if result.attempts:

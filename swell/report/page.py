@@ -9,7 +9,7 @@ _STYLE = """
 :root { color-scheme: light; --ink: #1f2933; --soft: #5f6c7b; --line: #d5dbe1; --good: #1f7a4d; --bad: #b3261e; }
 * { box-sizing: border-box; }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: #f4f6f8; margin: 0; }
-main { max-width: 60rem; margin: 2rem auto; padding: 2rem 2.5rem; background: white; border: 1px solid var(--line);
+main { max-width: 68rem; margin: 2rem auto; padding: 2rem 2.5rem; background: white; border: 1px solid var(--line);
        border-radius: 6px; }
 h1 { font-size: 1.5rem; margin: 0 0 .3rem; }
 h2 { font-size: 1.05rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line); }
@@ -20,7 +20,7 @@ p { margin: .4rem 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem 1.2rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; } td.number { text-align: right; }
+th { font-weight: 600; } .number { text-align: right; }
 pre { background: #f4f6f8; padding: .8rem 1rem; border-radius: 4px; overflow-x: auto; font-size: .87rem;
       white-space: pre-wrap; }
 figure { margin: .8rem 0; } img { max-width: 100%; height: auto; } figcaption { color: var(--soft); font-size: .87rem; }
@@ -62,7 +62,10 @@ def badge(text: str, good: bool) -> str:
 
 def table(rows, header=()) -> str:
     """A table of texts; with a header, columns after the first that hold numbers are set flush right."""
-    head = "<tr>" + "".join(f"<th>{escape(str(cell))}</th>" for cell in header) + "</tr>" if header else ""
+    rows = list(rows)
+    first = rows[0] if rows else header
+    head = "<tr>" + "".join(f"<th{_flush(cell) if k else ''}>{escape(str(name))}</th>"
+                            for k, (name, cell) in enumerate(zip(header, first))) + "</tr>" if header else ""
     lines = []
     for row in rows:
         cells = [f"<td{_flush(cell) if header and k else ''}>{escape(str(cell))}</td>" for k, cell in enumerate(row)]

@@ -6,6 +6,7 @@ import numpy as np
 from swell.report.figure import GRID, INK, new_figure, save
 
 CHUNK = 4_000_000           # entries handled at once, so that a picture of a huge matrix needs little memory
+_SHADES = ("#7fb2d6", "#0b4f7d", "#10131f")            # a lone entry must still be seen on white
 # Bits of the dots in a braille character, by (row, column) of its 4 × 2 dots.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
@@ -29,7 +30,7 @@ def counts(A, rows: int, columns: int) -> np.ndarray:
 
 def figure(A, title=None):
     """The pattern of a SciPy CSR matrix as a matplotlib figure."""
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
     n = A.shape[0]
     side = max(1, min(n, 400))
     density = counts(A, side, side) / max(n / side, 1) ** 2
@@ -38,7 +39,7 @@ def figure(A, title=None):
     axes.set_facecolor("white")
     if shown.count():
         low, high = float(shown.min()), float(shown.max())
-        image = axes.imshow(shown, norm=LogNorm(low, high) if low < high else None, cmap="viridis_r",
+        image = axes.imshow(shown, norm=LogNorm(low, high) if low < high else None, cmap=LinearSegmentedColormap.from_list("pattern", _SHADES),
                             extent=(0, n, n, 0), interpolation="nearest" if side == n else "antialiased")
         if low < high:
             bar = figure.colorbar(image, ax=axes, shrink=0.85)

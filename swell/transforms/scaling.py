@@ -1,6 +1,6 @@
-"""Jacobi scaling as a two-sided transform: A' = D^−½ A D^−½ with D = |diag A|.
+"""Jacobi scaling as a two-sided transform: A' = D^−½ A D^−½ with D = |diag A| / 4ᵏ, where 4ᵏ is near the largest |aᵢᵢ|.
 
-The scaled system has a unit diagonal (in modulus) and stays symmetric or Hermitian. With CG it gives the iterates of
+The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the iterates of
 the Jacobi preconditioner without applying one. The judge's norm is that of the original residual, r = D^½ r', through
 weights w = D in single precision (4 bytes a row an iteration); the final check uses the original matrix.
 """
@@ -16,7 +16,7 @@ from swell.preconditioners.jacobi import nonzero_diagonal
 
 @dataclass(frozen=True)
 class JacobiScaling:
-    """Two-sided scaling to a unit diagonal."""
+    """Two-sided scaling to a constant diagonal."""
 
     problem = "any matrix with a diagonal without zeros"
     cost = "4 bytes a row"
@@ -45,8 +45,10 @@ class Scaling(Transform):
 
     def update(self, A):
         """Take the diagonal of another matrix, in place."""
-        d = abs(nonzero_diagonal(A, "Jacobi scaling"))
+        d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
         self.uniform = bool((d == d[:1]).all())
+        if d.size:
+            d /= 4.0 ** (np.frexp(float(d.max()))[1] // 2)   # exact; the weights then fit in single precision
         self.s[...] = 1 / np.sqrt(d)
         self._weights[...] = d
 

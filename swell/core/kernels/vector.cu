@@ -11,7 +11,8 @@ template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y,
     xy = conj_fused(x[i], v, xy);
     yy += abs2(acc_t<T>(v));
   }
-  sum_to<T>(ctx, xy, yy, out);
+  Two<T> sums(xy, yy);
+  if (grid_sum(ctx, sums.v)) sums.write(out);
 }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
@@ -19,7 +20,7 @@ template <typename T> __global__ void weighted_norm2(Context* ctx, const T* r, c
   if (stopped(ctx)) return;
   double v[1] = {0};
   for (long long i = thread_id(); i < n; i += threads()) v[0] += w[i] * abs2(acc_t<T>(r[i]));
-  if (grid_sum(ctx, v) && threadIdx.x == 0) out[0] = acc_t<T>(v[0]);
+  if (grid_sum(ctx, v)) out[0] = acc_t<T>(v[0]);
 }
 
 // out[0] = the largest modulus; NaN if there is one.
@@ -43,6 +44,15 @@ template <typename T> __global__ void largest(Context* ctx, const T* x, acc_t<T>
   }
 }
 
+// Add the sums that the blocks of a product left: it has too many of them, too short-lived, for one to wait for all.
+// launch: one block of 1024 threads
+template <typename T> __global__ void collect_dots(Context* ctx, acc_t<T>* dots, int blocks) {
+  if (stopped(ctx)) return;
+  Two<T> sums(acc_t<T>(0), 0);
+  collect_sums(ctx, blocks, sums.v);
+  if (threadIdx.x == 0) sums.write(dots);
+}
+
 // launch: elements of x, 256 threads
 template <typename T> __global__ void multiply_add(Context* ctx, const T* d, const T* x, T* out, T alpha, T beta, long long n) {
   if (stopped(ctx)) return;
@@ -64,7 +74,8 @@ template <typename T> __global__ void multiply_dots(Context* ctx, const T* d, co
     wy = conj_fused(w[i], y, wy);
     yy += abs2(acc_t<T>(y));
   }
-  sum_to<T>(ctx, wy, yy, sums);
+  Two<T> both(wy, yy);
+  if (grid_sum(ctx, both.v)) both.write(sums);
 }
 
 // launch: elements of out, 256 threads

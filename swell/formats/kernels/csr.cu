@@ -31,20 +31,18 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
   if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x, dots[0] = (w, y), dots[1] = (y, y).
-// launch: elements of y, 256 threads
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// launch: elements of y, 128 threads
 template <typename T, typename I>
 __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
                              acc_t<T>* dots, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  T sum = row_product(indptr, indices, data, x, n, data_size);
+  T sum = row_product(indptr, indices, data, x, n, data_size), weight(0);
   long long row = thread_id();
-  acc_t<T> wy(0);
-  double yy = 0;
   if (row < n) {
     y[row] = sum;
-    wy = conj_fused(w[row], sum, wy);
-    yy = abs2(acc_t<T>(sum));
+    weight = w[row];
   }
-  sum_to<T>(ctx, wy, yy, dots);
+  Two<T> sums(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum)));
+  leave_sums(ctx, sums.v);
 }

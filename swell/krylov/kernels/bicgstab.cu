@@ -23,9 +23,9 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
     v[P + 1] += r2;
     v[P + 2] += w ? w[i] * r2 : r2;
   }
-  put(v, rho);
-  if (grid_sum(ctx, v) && threadIdx.x == 0) {
-    get(v, rho);
+  split(v, rho);
+  if (grid_sum(ctx, v)) {
+    join(rho, v);
     s[0] = rho;
     s[7] = acc_t<T>(v[P]);
     s[8] = acc_t<T>(v[P + 1]);
@@ -34,46 +34,62 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
   }
 }
 
-// launch: elements of r, 256 threads
+// launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {
-  long long i = thread_id();
-  if (stopped(ctx) || i >= n) return;
-  r[i] = r[i] - T(step_alpha(s)) * v[i];
+  if (stopped(ctx)) return;
+  T alpha(step_alpha(s));
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    Pack<T> rs = load(r, i, n), vs = load(v, i, n);
+#pragma unroll
+    for (int e = 0; e < Pack<T>::size; ++e) rs.at[e] = rs.at[e] - alpha * vs.at[e];
+    store(r, i, n, rs);
+  }
 }
 
-// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+// launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void update(Context* ctx, const T* ph, const T* sh, const T* t, const T* shadow, const float* w,
                                              T* x, T* r, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  constexpr int P = scalar<T>::parts;
+  constexpr int P = scalar<T>::parts, S = Pack<T>::size;
   T alpha(step_alpha(s)), omega(step_omega(s));
   acc_t<T> rho(0);
   double v[P + 2] = {};
-  for (long long i = thread_id(); i < n; i += threads()) {
-    x[i] = x[i] + alpha * ph[i] + omega * sh[i];
-    T d = r[i] - omega * t[i];
-    r[i] = d;
-    rho = conj_fused(shadow[i], d, rho);
-    double d2 = abs2(acc_t<T>(d));
-    v[P] += d2;
-    v[P + 1] += w ? w[i] * d2 : d2;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    Pack<T> rs = load(r, i, n), ts = load(t, i, n), xs = load(x, i, n), ps = load(ph, i, n), hs = load(shadow, i, n);
+    Pack<T> ss = sh == r ? rs : load(sh, i, n);
+#pragma unroll
+    for (int e = 0; e < S; ++e) {
+      xs.at[e] = xs.at[e] + alpha * ps.at[e] + omega * ss.at[e];
+      rs.at[e] = rs.at[e] - omega * ts.at[e];
+      rho = conj_fused(hs.at[e], rs.at[e], rho);
+      double square = abs2(acc_t<T>(rs.at[e]));
+      v[P] += square;
+      if (w && i * S + e < n) v[P + 1] += w[i * S + e] * square;
+    }
+    store(x, i, n, xs);
+    store(r, i, n, rs);
   }
-  put(v, rho);
-  if (grid_sum(ctx, v) && threadIdx.x == 0) {
-    get(v, s[5]);
-    s[6] = acc_t<T>(v[P + 1]);
+  split(v, rho);
+  if (grid_sum(ctx, v)) {
+    join(s[5], v);
+    s[6] = acc_t<T>(w ? v[P + 1] : v[P]);
     s[8] = acc_t<T>(v[P]);
   }
 }
 
-// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+// launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void direction(Context* ctx, const T* r, const T* v, T* p, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> omega_ = step_omega(s), rho = s[5];
   acc_t<T> beta_ = quotient(rho, s[0]) * quotient(step_alpha(s), omega_);
   T beta(beta_), omega(omega_);
-  for (long long i = thread_id(); i < n; i += threads()) p[i] = r[i] + beta * (p[i] - omega * v[i]);
-  if (last_block(ctx) && threadIdx.x == 0) {
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    Pack<T> rs = load(r, i, n), vs = load(v, i, n), ps = load(p, i, n);
+#pragma unroll
+    for (int e = 0; e < Pack<T>::size; ++e) ps.at[e] = rs.at[e] + beta * (ps.at[e] - omega * vs.at[e]);
+    store(p, i, n, ps);
+  }
+  if (last_to_read(ctx)) {
     bool lost = vanishes(s[1], real(s[7]), real(s[2])) || omega_ == acc_t<T>(0) || vanishes(rho, real(s[7]), real(s[8]));
     bool finite = isfinite(real(s[1])) && isfinite(real(s[4]));
     s[0] = rho;

@@ -4,7 +4,7 @@
 // for it. Where it ends the cycle, the vectors that the others are writing are not used again.
 #include "judge.cuh"
 
-constexpr int BATCH = 4;               // basis vectors whose sums a thread keeps at a time
+constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) is checked against it
 
 // launch: columns of V, 256 threads
 template <typename T> __global__ void first(Context* ctx, T* V, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
@@ -20,115 +20,144 @@ template <typename T> __global__ void first(Context* ctx, T* V, const acc_t<T>* 
   }
 }
 
-// Every block adds up its rows: BATCH basis vectors at a time, whose sums stay in registers.
-// launch: elements of w, 256 threads, 4 each, at most 4 blocks per multiprocessor
-template <typename T> __global__ void dots(Context* ctx, const T* V, const T* w, acc_t<T>* sums, int j, long long n,
-                                           long long sums_size) {
+// Packs of 16 bytes that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them
+// upwards and update downwards, so that each finds in the cache what the other read last.
+struct Range {
+  long long from, to, tile;
+};
+DEVICE Range range_of(long long packs, int block, int blocks) {
+  long long from = packs * block / blocks & ~31ll, to = block + 1 == blocks ? packs : packs * (block + 1) / blocks & ~31ll;
+  long long tiles = max(1ll, (to - from + blockDim.x - 1) / blockDim.x);
+  return {from, to, ((to - from + tiles - 1) / tiles + 31) & ~31ll};
+}
+
+// N sums over the warp by halving: lane l ends with the sum of value l / (32 / N), for the shuffles of about two values.
+template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
+  if constexpr (O == 0) {
+    return v[0];
+  } else if constexpr (N == 1) {
+    v[0] += __shfl_xor_sync(~0u, v[0], O);
+    return scatter_sum<1, O / 2>(v);
+  } else {
+    bool upper = threadIdx.x & O;
+    double half[N / 2];
+#pragma unroll
+    for (int k = 0; k < N / 2; ++k)
+      half[k] = (upper ? v[k + N / 2] : v[k]) + __shfl_xor_sync(~0u, upper ? v[k] : v[k + N / 2], O);
+    return scatter_sum<N / 2, O / 2>(half);
+  }
+}
+
+// Each basis vector is read once, and u and w once: a thread keeps a pack of both, and BATCH vectors' sums at a time.
+// launch: 2 blocks per multiprocessor of 512 threads
+template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const T* V, const T* w, acc_t<T>* sums, int j,
+    long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
-  constexpr int P = scalar<T>::parts;
-  const int m = (sums_size - 3) / 2, count = 2 * j + 3;
-  const T* u = V + j * n;
+  constexpr int S = Pack<T>::size, P = scalar<T>::parts, BATCH = 4, N = 2 * P * BATCH, WARPS = 16, CHUNK = 32;
+  __shared__ double totals[WARPS][2 * P * CHUNK];      // s_0 t_0 s_1 t_1 ... of a chunk of the basis
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, m = (sums_size - 3) / 2, count = 2 * j + 3;
+  const long long n = w_size;
+  const T* u = V + j * V_stride;
   double* mine = ctx->partials + (long long)blockIdx.x * count * P;
-  for (int k = 0; k < j; k += BATCH) {
-    A s[BATCH], t[BATCH];
-    for (int b = 0; b < BATCH; ++b) s[b] = t[b] = A(0);
-    for (long long i = thread_id(); i < n; i += threads()) {
-      T ui = u[i], wi = w[i];
+  const Range range = range_of(packs_of<T>(n), blockIdx.x, gridDim.x);
+  A uu(0), uw(0), ww(0);
+  for (int chunk = 0; chunk == 0 || chunk < j; chunk += CHUNK) {
+    const int end = min(j, chunk + CHUNK);
+    for (int k = threadIdx.x; k < WARPS * 2 * P * CHUNK; k += blockDim.x) totals[0][k] = 0;
+    __syncthreads();
+    for (long long at = range.from; at < range.to; at += range.tile) {
+      const long long i = at + threadIdx.x;
+      const bool in = i < min(at + range.tile, range.to);
+      Pack<T> us = {}, ws = {};
+      if (in) us = load(u, i, n), ws = load(w, i, n);
+      for (int k = chunk; k < end; k += BATCH) {
+        Pack<T> vs[BATCH];
 #pragma unroll
-      for (int b = 0; b < BATCH; ++b)
-        if (k + b < j) {
-          T v = V[(k + b) * n + i];
-          s[b] = conj_fused(v, ui, s[b]);
-          t[b] = conj_fused(v, wi, t[b]);
+        for (int b = 0; b < BATCH; ++b) {
+          vs[b] = {};
+          if (in && k + b < end) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
+        }
+        double part[N];
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b) {
+          A s(0), t(0);
+#pragma unroll
+          for (int e = 0; e < S; ++e) s = conj_fused(vs[b].at[e], us.at[e], s), t = conj_fused(vs[b].at[e], ws.at[e], t);
+          split(part + 2 * P * b, s), split(part + 2 * P * b + P, t);
+        }
+        double sum = scatter_sum(part);
+        if (lane % (32 / N) == 0) totals[warp][(k - chunk) * 2 * P + lane / (32 / N)] += sum;
+      }
+      if (chunk == 0)
+#pragma unroll
+        for (int e = 0; e < S; ++e) {
+          uu = conj_fused(us.at[e], us.at[e], uu), uw = conj_fused(us.at[e], ws.at[e], uw);
+          ww = conj_fused(ws.at[e], ws.at[e], ww);
         }
     }
-    double v[2 * BATCH * P];
-#pragma unroll
-    for (int b = 0; b < BATCH; ++b) put(v + 2 * b * P, s[b]), put(v + (2 * b + 1) * P, t[b]);
-    block_sum(v);
-    if (threadIdx.x == 0)
-      for (int b = 0; b < BATCH && k + b < j; ++b)
-        for (int q = 0; q < P; ++q) {
-          mine[(k + b) * P + q] = v[2 * b * P + q];
-          mine[(j + k + b) * P + q] = v[(2 * b + 1) * P + q];
-        }
+    __syncthreads();
+    for (int k = threadIdx.x; k < (end - chunk) * 2 * P; k += blockDim.x) {
+      double total = 0;
+      for (int v = 0; v < WARPS; ++v) total += totals[v][k];
+      mine[chunk * 2 * P + k] = total;
+    }
     __syncthreads();
   }
-  double v[P + 2] = {};
-  A uw(0);
-  for (long long i = thread_id(); i < n; i += threads()) {
-    A ui(u[i]), wi(w[i]);
-    v[P] += abs2(ui);
-    v[P + 1] += abs2(wi);
-    uw = conj_fused(ui, wi, uw);
-  }
-  put(v, uw);
-  block_sum(v);
-  if (threadIdx.x == 0) {
-    put(mine + 2 * j * P, A(v[P]));
-    get(v, uw);
-    put(mine + (2 * j + 1) * P, uw);
-    put(mine + (2 * j + 2) * P, A(v[P + 1]));
-  }
-  __shared__ bool last;
-  bool is_last = last_block(ctx);
-  if (threadIdx.x == 0) last = is_last;
+  double last[3 * P];
+  split(last, uu), split(last + P, uw), split(last + 2 * P, ww);
+  block_sum(last);
+  if (threadIdx.x == 0)
+    for (int k = 0; k < 3 * P; ++k) mine[2 * P * j + k] = last[k];
+  __threadfence();
   __syncthreads();
-  if (!last) return;
-  for (int k = threadIdx.x; k < count * P; k += blockDim.x) {
-    double total = 0;
-    for (int b = 0; b < gridDim.x; ++b) total += __ldcg(ctx->partials + (long long)b * count * P + k);
-    int at = k / P, to = at < j ? at : at < 2 * j ? m + at - j : 2 * m + at - 2 * j;
-    ((double*)(sums + to))[k % P] = total;
+  if (!last_block(ctx)) return;
+  for (int k = warp; k < count * P; k += WARPS) {      // a warp a sum, the blocks in a fixed order
+    double total[1] = {0};
+    for (int b = lane; b < gridDim.x; b += 32) total[0] += __ldcg(ctx->partials + (long long)b * count * P + k);
+    warp_sum(total);
+    const int value = k / P, to = value < 2 * j ? value / 2 + value % 2 * m : 2 * m + value - 2 * j;
+    if (lane == 0) ((double*)(sums + to))[k % P] = total[0];
   }
 }
 
-template <class A> DEVICE double norm_after_pass(const A* sums, int m, int j) {
-  double left = real(sums[2 * m]);
-  for (int i = 0; i < j; ++i) left -= abs2(sums[i]);
-  return sqrt(left > 0 ? left : 0.0);
-}
-
-template <class A> DEVICE double modulus(A a) { return sqrt(abs2(a)); }
-
-// By one thread: Givens rotation of column k of R, and of g. Returns |g[k + 1]|, or -1 where the column is zero.
-template <class A> DEVICE double rotate(A* R, A* rotations, A* g, int m, int k) {
-  A a = R[k];
+// By one thread: Givens rotation of a column whose entries 0..k+1 are in `column`, with the rotations before it in `turns`
+// (cosine and sine in turn; both in shared memory, since each step waits for the one before), and of g. Returns
+// |g[k + 1]|, or -1 where the column is zero.
+template <class A> DEVICE double rotate(A* column, const A* turns, A* rotations, A* g, int k) {
+  A a = column[0];
   for (int i = 0; i < k; ++i) {
-    double c = real(rotations[2 * i]);
-    A sn = rotations[2 * i + 1], b = R[(i + 1) * m + k];
-    if (i == 0) a = R[k];
-    R[i * m + k] = c * a + sn * b;
+    const double c = real(turns[2 * i]);
+    const A sn = turns[2 * i + 1], b = column[i + 1];
+    column[i] = c * a + sn * b;
     a = c * b - conj(sn) * a;
   }
-  A b = R[(k + 1) * m + k];
-  double size = hypot(modulus(a), modulus(b));
+  const A b = column[k + 1];
+  const double of_a = sqrt(abs2(a)), size = hypot(of_a, sqrt(abs2(b)));
   if (size == 0) return -1;
-  double c = modulus(a) / size;
-  A sn = modulus(a) == 0 ? conj(b) / A(modulus(b)) : a / A(modulus(a)) * conj(b) / A(size);
-  R[k * m + k] = c * a + sn * b;
-  R[(k + 1) * m + k] = A(0);
+  const double c = of_a / size;
+  const A sn = of_a == 0 ? (1 / sqrt(abs2(b))) * conj(b) : (1 / (of_a * size)) * (a * conj(b));
+  column[k] = c * a + sn * b;
+  column[k + 1] = A(0);
   rotations[2 * k] = A(c);
   rotations[2 * k + 1] = sn;
-  g[k + 1] = -(conj(sn) * g[k]);
-  g[k] = c * g[k];
-  return modulus(g[k + 1]);
+  const A old = g[k], next = -(conj(sn) * old);
+  g[k] = c * old;
+  g[k + 1] = next;
+  return sqrt(abs2(next));
 }
 
 // By one block: correct column j - 1 of H by the second pass, rotate it, and judge the residual after j steps.
 template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, A* R, A* rotations, A* g, A* small, int* columns,
                                              int m, int j, double alpha) {
-  int k = j - 1;
-  double gamma = real(small[0]);
-  for (int i = threadIdx.x; i <= j; i += blockDim.x) {
-    A h = i < j ? H[i * m + k] + gamma * sums[i] : A(gamma * alpha);
-    H[i * m + k] = h;
-    R[i * m + k] = h;
-  }
+  __shared__ A column[MOST + 2], turns[2 * MOST];
+  const int k = j - 1;
+  const double gamma = real(small[0]);
+  for (int i = threadIdx.x; i < 2 * k; i += blockDim.x) turns[i] = rotations[i];
+  for (int i = threadIdx.x; i <= j; i += blockDim.x) H[i * m + k] = column[i] = i < j ? H[i * m + k] + gamma * sums[i] : A(gamma * alpha);
   __syncthreads();
   if (threadIdx.x == 0) {
-    double estimate = rotate(R, rotations, g, m, k);
+    const double estimate = rotate(column, turns, rotations, g, k);
     if (estimate < 0) {
       ctx->flags[VERDICT] = BREAKDOWN;
       ctx->flags[STOP] = 1;
@@ -138,38 +167,54 @@ template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, 
     }
   }
   __syncthreads();
+  for (int i = threadIdx.x; i <= j; i += blockDim.x) R[i * m + k] = column[i];
+  __syncthreads();
 }
 
-// What every block knows of a step: alpha, beta, the square of the next candidate's norm (times the divisor squared).
+// What every block knows of a step: alpha, beta, and the norm of w − V t − beta v_j by Pythagoras.
 template <class A> struct Step {
   double alpha, left;
   A beta;
 };
+
+// By one warp: the same bits in every block.
 template <class A> DEVICE Step<A> step_of(const A* sums, int m, int j) {
-  Step<A> step;
-  step.alpha = norm_after_pass(sums, m, j);
-  A beta = sums[2 * m + 1];
-  double left = real(sums[2 * m + 2]);
-  for (int i = 0; i < j; ++i) {
-    beta -= conj_mul(sums[i], sums[m + i]);
-    left -= abs2(sums[m + i]);
+  constexpr int P = scalar<A>::parts;
+  double v[P + 2] = {};                                // conj(s) t, |s|^2, |t|^2
+  A st(0);
+  for (int i = threadIdx.x % 32; i < j; i += 32) {
+    st += conj_mul(sums[i], sums[m + i]);
+    v[P] += abs2(sums[i]);
+    v[P + 1] += abs2(sums[m + i]);
   }
-  step.beta = (1 / step.alpha) * beta;
-  left -= abs2(step.beta);
-  double least = 0x1p-104 * real(sums[2 * m + 2]);
+  split(v, st);
+  warp_sum(v);
+  join(st, v);
+  Step<A> step;
+  const double alpha2 = real(sums[2 * m]) - v[P], ww = real(sums[2 * m + 2]);
+  step.alpha = sqrt(alpha2 > 0 ? alpha2 : 0.0);
+  step.beta = (1 / step.alpha) * (sums[2 * m + 1] - st);
+  const double left = ww - v[P + 1] - abs2(step.beta), least = 0x1p-104 * ww;
   step.left = sqrt(left > least ? left : least);
   return step;
 }
 
-// launch: elements of w, 256 threads, 2 each, and one block more
+// launch: 2 blocks per multiprocessor of 256 threads, and one block more
 template <typename T>
-__global__ void update(Context* ctx, T* V, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R, acc_t<T>* rotations,
-                       acc_t<T>* g, acc_t<T>* small, int* columns, int j, bool flexible, long long n, long long sums_size) {
+__global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
+    acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int j, bool flexible, long long V_stride, long long w_size,
+    long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
+  constexpr int S = Pack<T>::size, BATCH = 16, CHUNK = 128;
   const int m = (sums_size - 3) / 2;
+  const long long n = w_size;
   __shared__ Step<A> shared;
-  if (threadIdx.x == 0) shared = step_of(sums, m, j);
+  __shared__ T coefficients[CHUNK][2];
+  if (threadIdx.x < 32) {
+    Step<A> mine = step_of(sums, m, j);
+    if (threadIdx.x == 0) shared = mine;
+  }
   __syncthreads();
   const Step<A> step = shared;
   const double divisor = flexible ? 1.0 : step.alpha, gamma = step.left / divisor;
@@ -184,19 +229,38 @@ __global__ void update(Context* ctx, T* V, const T* w, const acc_t<T>* sums, acc
     if (threadIdx.x == 0) small[0] = A(gamma);
     return;
   }
-  const double scale = gamma > 0 ? 1 / (gamma * divisor) : 0.0;
-  long long blocks = gridDim.x - 1;
-  for (long long i = thread_id(); i < n; i += blocks * blockDim.x) {
-    A a(V[j * n + i]), b(w[i]);
-#pragma unroll 8
-    for (int k = 0; k < j; ++k) {
-      A v(V[k * n + i]);
-      a -= sums[k] * v;
-      b -= sums[m + k] * v;
+  const real_t<T> inverse(1 / step.alpha), scale(gamma > 0 ? 1 / (gamma * divisor) : 0.0);
+  const T beta(step.beta);
+  T* u = V + j * V_stride;
+  const Range range = range_of(packs_of<T>(n), blockIdx.x, gridDim.x - 1);
+  for (long long tile = (range.to - range.from - 1) / range.tile; tile >= 0; --tile) {
+    const long long at = range.from + tile * range.tile, i = at + threadIdx.x;
+    const bool in = i < min(at + range.tile, range.to);
+    Pack<T> us = {}, ws = {};
+    if (in) us = load(u, i, n), ws = load(w, i, n);
+    for (int chunk = 0; chunk < j; chunk += CHUNK) {
+      const int end = min(j, chunk + CHUNK);
+      __syncthreads();
+      for (int k = chunk + threadIdx.x; k < end; k += blockDim.x)
+        coefficients[k - chunk][0] = T(-sums[k]), coefficients[k - chunk][1] = T(-sums[m + k]);
+      __syncthreads();
+      for (int k = chunk; k < end; k += BATCH) {
+        Pack<T> vs[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b)
+          if (in && k + b < end) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b)
+          if (in && k + b < end) {
+            const T s = coefficients[k + b - chunk][0], t = coefficients[k + b - chunk][1];
+#pragma unroll
+            for (int e = 0; e < S; ++e) us.at[e] = fused(s, vs[b].at[e], us.at[e]), ws.at[e] = fused(t, vs[b].at[e], ws.at[e]);
+          }
+      }
     }
-    a = (1 / step.alpha) * a;
-    V[j * n + i] = T(a);
-    V[(j + 1) * n + i] = T(scale * (b - step.beta * a));
+#pragma unroll
+    for (int e = 0; e < S; ++e) us.at[e] = inverse * us.at[e], ws.at[e] = scale * (ws.at[e] - beta * us.at[e]);
+    if (in) store(u, i, n, us), store(u + V_stride, i, n, ws);
   }
 }
 
@@ -207,7 +271,11 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
   using A = acc_t<T>;
   const int m = (sums_size - 3) / 2;
   if (ctx->flags[FINAL]) return;                       // the stop inside a cycle does not stop this kernel
-  if (!stopped(ctx)) finish_column(ctx, sums, H, R, rotations, g, small, columns, m, j, norm_after_pass(sums, m, j));
+  __shared__ double alpha;
+  const double of_warp = step_of(sums, m, j).alpha;
+  if (threadIdx.x == 0) alpha = of_warp;
+  __syncthreads();
+  if (!stopped(ctx)) finish_column(ctx, sums, H, R, rotations, g, small, columns, m, j, alpha);
   __syncthreads();
   int k = columns[0];
   for (int i = threadIdx.x; i < m; i += blockDim.x) y[i] = i < k ? g[i] : A(0);
@@ -222,16 +290,21 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
   if (threadIdx.x == 0) resume(ctx);
 }
 
-// launch: elements of out, 256 threads, 2 each
+// launch: elements of out, 256 threads, a pack each
 template <typename T>
-__global__ void combine(Context* ctx, const T* V, const acc_t<T>* y, const int* columns, T* out, bool add, long long n) {
-  if (stopped(ctx)) return;
-  using A = acc_t<T>;
-  int k = columns[0];
-  for (long long i = thread_id(); i < n; i += threads()) {
-    A total = add ? A(out[i]) : A(0);
+__global__ void combine(Context* ctx, const T* V, const acc_t<T>* y, const int* columns, T* out, bool add, long long V_stride,
+                        long long n) {
+  const long long i = thread_id();
+  if (stopped(ctx) || i >= packs_of<T>(n)) return;
+  const int k = columns[0];
+  Pack<T> total = {};
+  if (add) total = load(out, i, n);
 #pragma unroll 8
-    for (int l = 0; l < k; ++l) total += y[l] * A(V[l * n + i]);
-    out[i] = T(total);
+  for (int l = 0; l < k; ++l) {
+    const T yl(y[l]);
+    const Pack<T> v = load<true>(V + l * V_stride, i, n);
+#pragma unroll
+    for (int e = 0; e < Pack<T>::size; ++e) total.at[e] = fused(yl, v.at[e], total.at[e]);
   }
+  store(out, i, n, total);
 }

@@ -1,0 +1,145 @@
+"""SciPy's names and conventions for code that exists: change the import, and nothing else.
+
+    from swell.scipy_like import cg, gmres, bicgstab        # instead of scipy.sparse.linalg
+
+What the arguments mean is what they mean in SciPy, and so is ``(x, info)``: ``info`` is 0 where ‖b − A x‖₂ ≤
+max(rtol ‖b‖₂, atol) holds for the x that is returned, positive (the iterations done) where it does not, and negative
+where the method broke down. What SciPy does and swell does not is an error that says so. New code has more from
+`swell.solve`: a reason in words, the history, several right-hand sides, a choice of everything.
+
+Where swell differs without contradicting SciPy: gmres is preconditioned on the right, so that the residual that it
+follows is the true one; a solve that stagnates ends before ``maxiter``.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.api import solve
+from swell.core.errors import InputError
+from swell.core.stopping import Reason, Stopping
+from swell.inputs import checked_dtype, dtype_of
+from swell.krylov.gmres import GMRES
+
+BROKEN = (Reason.BREAKDOWN, Reason.INDEFINITE, Reason.NONFINITE, Reason.DIVERGED, Reason.SINGULAR)
+LONGEST = 1_000_000     # iterations that the history has room for
+
+
+def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
+    """Conjugate gradients for a Hermitian positive definite A; as ``scipy.sparse.linalg.cg``.
+
+    Parameters
+    ----------
+    A : sparse matrix, array or LinearOperator, shape (n, n)
+    b : array, shape (n,) or (n, 1)
+    x0 : array, optional
+        Starting vector; zero by default. It is not modified.
+    rtol, atol : float
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol).
+    maxiter : int, optional
+        Iteration limit; 10 n by default (at most a million).
+    M : sparse matrix, array or LinearOperator, optional
+        An approximate inverse of A.
+    callback : None
+        SciPy calls it with the current x, which swell does not form in every iteration.
+
+    Returns
+    -------
+    x : array, shape (n,)
+    info : int
+        0: converged. Positive: not converged, iterations done. Negative: breakdown.
+
+    Raises
+    ------
+    InputError
+        For a callback, and for input that `swell.solve` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> from swell.scipy_like import cg
+    >>> x, info = cg(swell.gallery.poisson2d(20), np.ones(400))
+    >>> info
+    0
+    """
+    _no_callback("cg", callback)
+    return _solve("cg", A, b, x0, rtol, atol, maxiter, M)
+
+
+def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
+    """BiCGSTAB for any square A; as ``scipy.sparse.linalg.bicgstab``. Arguments and results are those of `cg`."""
+    _no_callback("bicgstab", callback)
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M)
+
+
+def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=None, callback=None,
+          callback_type=None):
+    """Restarted GMRES for any square A; as ``scipy.sparse.linalg.gmres``. Arguments beyond those of `cg`:
+
+    Parameters
+    ----------
+    restart : int, optional
+        Iterations of a cycle; 20 by default.
+    maxiter : int, optional
+        Limit of cycles; 10 n by default. Of iterations, as in SciPy, where there is a callback of the legacy type.
+    callback : callable, optional
+        Called as ``callback(residual)`` with the relative residual norm after every iteration.
+    callback_type : {"pr_norm", "legacy"}, optional
+        SciPy's default is "legacy". Its type "x" is refused: swell does not form x in every cycle.
+    """
+    if callback_type not in (None, "pr_norm", "legacy") and (callback is not None or callback_type != "x"):
+        raise InputError(f"callback_type={callback_type!r}: expected 'pr_norm' or 'legacy'; swell does not form x while it "
+                         "iterates, so for x use swell.solve with a monitor that stops, and solve on from there (x0=)")
+    restart = 20 if restart is None else restart
+    if maxiter is not None and not (callback is not None and callback_type in (None, "legacy")):
+        maxiter = maxiter * min(restart, max(len(b), 1))
+    return _solve(GMRES(restart=restart), A, b, x0, rtol, atol, maxiter, M,
+                  None if callback is None else _monitor(callback))
+
+
+def _no_callback(name, callback):
+    if callback is not None:
+        raise InputError(f"{name}: a callback gets x in SciPy, and swell does not form x in every iteration. For the "
+                         "residuals use swell.solve(A, b, monitor=f), which calls f(iteration, relative_residual)")
+
+
+def _monitor(callback):
+    """SciPy calls after each iteration, not before the first, and does not look at what comes back."""
+    def monitor(iteration, residual):
+        if iteration:
+            callback(residual)
+    return monitor
+
+
+def _solve(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
+    """What the three have in common."""
+    n = A.shape[0]
+    b, x0 = _flat(b), None if x0 is None else _flat(x0)
+    if b.ndim != 1:
+        raise InputError(f"b has shape {tuple(b.shape)}: expected ({n},) or ({n}, 1); swell.solve takes several at once")
+    limit = min(10 * n if maxiter is None else maxiter, LONGEST)
+    result = solve(A, b, method=method, M=M, x0=x0, monitor=monitor, dtype=_dtype(A, b),
+                   stopping=Stopping(rtol=float(rtol), atol=float(atol), maxiter=limit))
+    if result.reason is Reason.INTERRUPTED:
+        raise KeyboardInterrupt                  # SciPy's callers expect it
+    return result.x, _info(result)
+
+
+def _flat(v):
+    """Lists become arrays, single columns vectors."""
+    v = v if hasattr(v, "ndim") else np.asarray(v)
+    return v.reshape(-1) if v.ndim == 2 and v.shape[1] == 1 else v
+
+
+def _dtype(A, b):
+    """SciPy computes in the wider of the two types."""
+    parts = [checked_dtype(dtype_of(part), name) for part, name in ((A, "A"), (b, "b"))
+             if getattr(part, "dtype", None) is not None]
+    return np.result_type(*parts)
+
+
+def _info(result) -> int:
+    if result.converged:
+        return 0
+    if result.reason in BROKEN:
+        return -result.reason.code
+    return max(result.iterations, 1)

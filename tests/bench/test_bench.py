@@ -1,0 +1,56 @@
+"""The benchmark engine, on small stand-ins of its matrices."""
+import json
+
+import numpy as np
+import pytest
+
+from swell.bench import engine
+from swell.cli import main
+from swell.core.space import CpuSpace
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_spmv(tmp_path, capsys):
+    out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
+    assert main(["bench", "spmv", "--scale", "0.001", "--repeat", "3", "--out", str(out), "--report", str(report),
+                 "--matrices", "ecology2~,atmosmodd~"]) == 0
+    found = records(out)
+    assert [(r["matrix"], r["format"]) for r in found] == [("ecology2~", "csr"), ("ecology2~", "sell"),
+                                                          ("atmosmodd~", "csr"), ("atmosmodd~", "sell")]
+    for r in found:
+        assert r["relative_error"] < 1e-14 and r["seconds"] > 0 and r["peer"] == "SciPy" and r["versions"]
+        assert r["bytes_per_second"] == pytest.approx(r["bytes"] / r["seconds"])
+    assert "ecology2~" in capsys.readouterr().out
+    assert "data:image/png" in report.read_text("utf-8")
+
+
+def test_krylov(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    arguments = ["bench", "krylov", "--scale", "0.001", "--iterations", "20", "--repeat", "1", "--out", str(out)]
+    assert main([*arguments, "--matrices", "ecology2~,atmosmodd~"]) == 0
+    found = records(out)
+    iterations = [r for r in found if r["benchmark"] == "krylov iteration"]
+    solves = [r for r in found if r["benchmark"] == "krylov solve"]
+    assert {r["case"] for r in iterations} == {"cg_jacobi", "gmres30", "bicgstab"}
+    assert all(r["iterations"] == 20 for r in iterations)
+    for r in solves:
+        assert (r["reason"] == "CONVERGED") == (r["residual"] <= 1e-8)
+    assert main([*arguments, "--matrices", "ecology2~", "--no-solves"]) == 0      # appended to the same file
+    assert len(records(out)) == len(found) + 1
+
+
+def test_stored_figures_belong_to_the_standard_size():
+    space = CpuSpace()
+    assert engine.published("spmv_us", space, "atmosmodd~", 1.0)["petsc"] > 0
+    assert engine.published("spmv_us", space, "atmosmodd~", 0.5) == {}
+    assert engine.published("iteration_us", space, "atmosmodd~", 1.0, "gmres30")["scipy"] > 0
+
+
+def test_a_meter_measures_what_it_is_given():
+    meter = engine.Meter(CpuSpace(), size=1 << 20)
+    a = np.ones(1 << 16)
+    assert meter.copy_speed > 1e8
+    assert 0 < meter.seconds(lambda: a.sum(), 5) < 0.1

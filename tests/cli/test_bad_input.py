@@ -1,0 +1,148 @@
+"""Bad input: one clear line that names the argument and the remedy, exit status 2, no traceback, no output file."""
+import gzip
+import importlib.util
+
+import numpy as np
+import pytest
+
+HEADER = "%%MatrixMarket matrix coordinate real general\n"
+
+# name of a file: its content
+FILES = {
+    "truncated.mtx": HEADER + "2 2 2\n1 1 1\n",
+    "too_many.mtx": HEADER + "2 2 1\n1 1 1\n2 2 1\n",
+    "index.mtx": HEADER + "2 2 2\n1 1 1\n3 2 1\n",
+    "huge.mtx": HEADER + "1000000000000 1000000000000 900000000000000\n1 1 1\n",
+    "nan.mtx": HEADER + "2 2 2\n1 1 nan\n2 2 1\n",
+    "inf.mtx": HEADER + "2 2 2\n1 1 inf\n2 2 1\n",
+    "mislabelled.mtx": "this is\nno matrix\n",
+    "empty.mtx": "",
+    "zero_diagonal.mtx": HEADER + "2 2 2\n1 2 1\n2 1 1\n",
+    "garbage.txt": "one two\n",
+}
+
+# (arguments after the names of --out, what the message must say)
+CASES = [
+    (["missing.mtx"], ["missing.mtx"]),
+    (["."], ["folder"]),
+    (["truncated.mtx"], ["truncated"]),
+    (["truncated.mtx.gz"], ["truncated"]),
+    (["too_many.mtx"], ["too_many.mtx"]),
+    (["index.mtx"], ["index.mtx", "3"]),
+    (["huge.mtx"], ["huge.mtx"]),
+    (["nan.mtx"], ["NaN"]),
+    (["inf.mtx"], ["Inf"]),
+    (["mislabelled.mtx"], ["MatrixMarket"]),
+    (["array.mtx"], ["array.mtx", ".npy"]),
+    (["empty.mtx"], ["empty"]),
+    (["rectangular.mtx"], ["square"]),
+    (["A.mtx", "--rhs", "missing.npy"], ["missing.npy"]),
+    (["A.mtx", "--rhs", "short.npy"], ["b has shape (3,)", "144"]),
+    (["A.mtx", "--rhs", "nan.npy"], ["b contains NaN"]),
+    (["A.mtx", "--rhs", "garbage.txt"], ["garbage.txt"]),
+    (["A.mtx", "--x0", "short.npy"], ["x0 has shape (3,)"]),
+    (["A.mtx", "--x0", "nan.npy"], ["x0 contains NaN"]),
+    (["A.mtx", "--rtol", "0"], ["rtol"]),
+    (["A.mtx", "--rtol", "-1"], ["rtol", "negative"]),
+    (["A.mtx", "--rtol=-1e-8"], ["rtol", "negative"]),
+    (["A.mtx", "--rtol", "nan"], ["rtol"]),
+    (["A.mtx", "--rtol", "2"], ["rtol"]),
+    (["A.mtx", "--rtol", "small"], ["--rtol", "small"]),
+    (["A.mtx", "--atol", "-1"], ["atol"]),
+    (["A.mtx", "--maxiter", "-5"], ["maxiter"]),
+    (["A.mtx", "--maxiter", "1.5"], ["--maxiter", "1.5"]),
+    (["A.mtx", "--method", "gmrez"], ["gmrez", "did you mean 'gmres'"]),
+    (["A.mtx", "--method", "gmres(restat=3)"], ["restat", "restart"]),
+    (["A.mtx", "--method", "gmres(restart=0)"], ["restart=0"]),
+    (["A.mtx", "--method", "gmres(restart"], ["gmres(restart"]),
+    (["A.mtx", "--precond", "jakobi"], ["did you mean 'jacobi'"]),
+    (["A.mtx", "--scaling", "jacoby"], ["did you mean 'jacobi'"]),
+    (["A.mtx", "--format", "sel"], ["did you mean 'sell'"]),
+    (["A.mtx", "--ordering", "rmc"], ["did you mean 'rcm'"]),
+    (["A.mtx", "--dtype", "float16"], ["--dtype", "float16", "float64"]),
+    (["complex.mtx", "--dtype", "float64"], ["imaginary", "complex128"]),
+    (["A.mtx", "--device", "tpu"], ["device='tpu'", "cuda"]),
+    (["A.mtx", "--method", "gmres(restart=100000000)", "--format", "csr"], ["GiB", "restart"]),
+    (["zero_diagonal.mtx", "--method", "cg", "--scaling", "jacobi"], ["diagonal", "direct"]),
+    (["zero_diagonal.mtx", "--method", "gmres", "--precond", "jacobi"], ["diagonal", "direct"]),
+    (["gallery:poison2d"], ["did you mean 'poisson2d'"]),
+    (["gallery:poisson2d:many"], ["many"]),
+]
+
+
+@pytest.fixture
+def bad(folder, monkeypatch):
+    """The folder, with broken files beside the good ones, as the working directory."""
+    for name, content in FILES.items():
+        (folder / name).write_text(content)
+    packed = gzip.compress((folder / "A.mtx").read_bytes())
+    (folder / "truncated.mtx.gz").write_bytes(packed[:len(packed) // 2])
+    np.save(folder / "short.npy", np.ones(3))
+    np.save(folder / "nan.npy", np.full(144, np.nan))
+    (folder / "array.mtx").write_bytes((folder / "b.npy").read_bytes())
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def check(bad, outcome, words):
+    """One line, status 2, and the folder as it was."""
+    status, out, err = outcome
+    assert status == 2, (out, err)
+    assert out == "" and err.startswith("swell: ") and err.count("\n") == 1 and "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize("arguments, words", CASES, ids=lambda value: " ".join(value)[:50])
+def test_solve(cli, bad, arguments, words):
+    before = sorted(path.name for path in bad.iterdir())
+    check(bad, cli("solve", *arguments, "--out", "x.npy", "--report", "r.html"), words)
+    assert sorted(path.name for path in bad.iterdir()) == before
+
+
+OUTPUTS = [
+    (["--out", "nowhere/x.npy"], ["--out", "nowhere"]),
+    (["--report", "nowhere/r.html"], ["--report", "nowhere"]),
+    (["--out", "x.dat"], ["--out", ".npy"]),
+    (["--out", "x"], ["--out", ".npy"]),
+    (["--report", "r.pdf"], ["--report", ".html"]),
+    (["--out", "taken.npy"], ["--out", "folder"]),
+    (["--out", "A.mtx"], ["--out", "replace"]),
+    (["--rhs", "b.npy", "--out", "b.npy"], ["--out", "replace"]),
+]
+
+
+@pytest.mark.parametrize("arguments, words", OUTPUTS, ids=lambda value: " ".join(value)[:50])
+def test_outputs_are_checked_before_the_solve(cli, bad, monkeypatch, arguments, words):
+    (bad / "taken.npy").mkdir()
+    monkeypatch.setattr("swell.io.read_matrix", lambda path: pytest.fail("the matrix was read first"))
+    check(bad, cli("solve", "A.mtx", *arguments), words)
+
+
+def test_names_are_checked_before_the_matrix_is_read(cli, bad, monkeypatch):
+    monkeypatch.setattr("swell.io.read_matrix", lambda path: pytest.fail("the matrix was read first"))
+    for arguments in (["--method", "gmrez"], ["--rtol", "0"], ["--device", "tpu"]):
+        assert cli("solve", "A.mtx", *arguments)[0] == 2
+
+
+def test_no_gpu(cli, bad):
+    if importlib.util.find_spec("cupy"):
+        pytest.skip("CuPy is installed here")
+    check(bad, cli("solve", "A.mtx", "--device", "cuda"), ["cuda", "swell[cuda13]", "device='cpu'"])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["info", "missing.mtx"], ["missing.mtx"]),
+    (["info", "rectangular.mtx"], ["square"]),
+    (["info", "A.mtx", "--picture", "p.jpg"], [".png"]),
+    (["info", "A.mtx", "--picture", "nowhere/p.png"], ["nowhere"]),
+    (["demo", "--cells", "2"], ["cells", "8"]),
+    (["demo", "--out", "A.mtx"], ["--out"]),
+    (["bench", "spmv", "--matrices", "none"], ["none"]),
+    (["bench", "krylov", "--matrices", "poisson2d"], ["poisson2d", "thermal2~"]),
+    (["bench", "spmv", "--formats", "sel"], ["did you mean 'sell'"]),
+    (["bench", "spmv", "--scale", "0"], ["--scale"]),
+    (["bench", "spmv", "--out", "x.csv"], [".jsonl"]),
+], ids=lambda value: " ".join(value)[:50])
+def test_other_commands(cli, bad, arguments, words):
+    check(bad, cli(*arguments), words)

@@ -1,0 +1,60 @@
+"""``info``, ``doctor`` and ``demo``."""
+import json
+
+import numpy as np
+import pytest
+
+
+def test_info_says_what_the_matrix_is_like(cli, folder):
+    status, out, err = cli("info", folder / "A.mtx", "--picture", folder / "p.png")
+    assert status == 0 and not err
+    for words in ("144 unknowns", "symmetric", "positive definite", "bandwidth", "Cuthill–McKee", "blocks",
+                  "entries a row: 3 to 5", "recommended", "CG()", "because", "padding"):
+        assert words in out
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_json(cli):
+    found = json.loads(cli("info", "gallery:elasticity2d:400", "--json")[1])
+    assert found["symmetry"] == "symmetric" and found["block_size"] == 2 and found["n"] > 300
+    assert sum(step["rows"] for step in found["row_lengths"]["histogram"]) == found["n"]
+    assert found["recommendation"][0]["method"] == "CG()"
+
+
+def test_info_hints_at_a_null_space(cli):
+    out = cli("info", "gallery:neumann2d:100")[1]
+    assert "every row sums to zero" in out and "singular" in out
+
+
+@pytest.mark.parametrize("name", ["saddle_point:100", "helmholtz2d:100", "upwind2d:100", "poisson1d:1"])
+def test_info_of_every_structure(cli, name):
+    assert cli("info", f"gallery:{name}")[0] == 0
+
+
+def test_doctor(cli):
+    status, out, _ = cli("doctor")
+    assert status == 0
+    for words in ("Python", "NumPy", "CuPy", "cuDSS", "mpi4py", "CPU: solved 2500 unknowns", "GPU: "):
+        assert words in out
+    found = json.loads(cli("doctor", "--json")[1])
+    assert found["cpu_works"] and all(part["found"] or part["remedy"] for part in found["parts"])
+
+
+def test_doctor_reports_a_broken_cpu(cli, monkeypatch):
+    def broken(device):
+        raise RuntimeError("no kernels")
+    monkeypatch.setattr("swell.cli.doctor._solve", broken)
+    status, out, _ = cli("doctor")
+    assert status == 2 and "RuntimeError: no kernels" in out
+
+
+def test_demo(cli, tmp_path):
+    status, out, _ = cli("demo", "--cells", "16", "--out", tmp_path / "demo")
+    assert status == 0
+    assert "Hottest: " in out and "4096 unknowns" in out and "because" in out
+    temperature = np.load(tmp_path / "demo" / "x.npy")
+    assert temperature.min() > 0 and 40 < temperature.max() < 120
+    for name in ("temperature.png", "convergence.png"):
+        assert (tmp_path / "demo" / name).read_bytes().startswith(b"\x89PNG")
+        assert name in out
+    assert "chip" in (tmp_path / "demo" / "report.html").read_text("utf-8")

@@ -1,0 +1,64 @@
+"""The command line starts at once, and says what there is."""
+import subprocess
+import sys
+import time
+
+import pytest
+
+import swell
+from swell.cli import COMMANDS
+
+
+def seconds(*command):
+    """The best of five runs."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *command], check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_help_is_quick():
+    assert seconds("-m", "swell", "--help") - seconds("-c", "pass") < 0.3
+
+
+def test_help_imports_nothing_heavy():
+    program = ("import sys\nfrom swell.cli import main\nmain(['--help'])\nmain(['solve', '--help'])\n"
+               "heavy = {'numpy', 'scipy', 'numba', 'rich', 'matplotlib', 'cupy'} & set(sys.modules)\n"
+               "assert not heavy, heavy")
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(cli, command):
+    status, out, err = cli(command, "--help")
+    assert status == 0 and f"swell {command}" in out and not err
+
+
+def test_help_lists_what_is_registered(cli):
+    out = cli("solve", "--help")[1]
+    for kind in ("method", "precond", "format", "ordering", "scaling"):
+        assert all(name in out for name in swell.names(kind))
+
+
+def test_version(cli):
+    assert cli("--version") == (0, f"swell {swell.__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["sovle"], ["solve"], ["solve", "A.mtx", "--nonsense"]])
+def test_a_wrong_command_line_is_one_line(cli, arguments):
+    status, out, err = cli(*arguments)
+    assert status == 2 and not out
+    assert err.startswith("swell: ") and err.count("\n") == 1
+
+
+def test_unexpected_errors_are_one_line_without_debug(cli, folder, monkeypatch):
+    def broken(path):
+        raise RuntimeError("not\nexpected")
+    monkeypatch.setattr("swell.io.read_matrix", broken)
+    status, out, err = cli("solve", folder / "A.mtx")
+    assert status == 2 and not out and err.count("\n") == 1
+    assert "RuntimeError: not expected" in err and "--debug" in err
+    with pytest.raises(RuntimeError):
+        cli("solve", folder / "A.mtx", "--debug")

@@ -1,0 +1,99 @@
+"""Plots, pattern pictures and HTML reports."""
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swell
+from swell.core.errors import InputError
+from swell.report import html, pattern, picture, plot
+from swell.report.convergence import thinned
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def result():
+    A = swell.gallery.poisson2d(15)
+    return swell.solve(A, np.ones(225), method="cg")
+
+
+def test_plot_of_one_several_and_named_results(result, tmp_path):
+    A = swell.gallery.poisson2d(15)
+    several = swell.solve(A, np.ones((225, 2)), method="cg")
+    for k, what in enumerate((result, [result, result], several, {"first": result, "second": result})):
+        plot(what, tmp_path / f"{k}.png")
+        assert (tmp_path / f"{k}.png").read_bytes().startswith(PNG)
+
+
+def test_plot_of_a_solve_of_nothing(tmp_path):
+    plot(swell.solve(swell.gallery.poisson1d(5), np.zeros(5)), tmp_path / "p.png")
+    assert (tmp_path / "p.png").exists()
+
+
+def test_a_history_is_thinned_and_freed_of_what_a_logarithm_cannot_show():
+    iterations, history = thinned([1.0, 0.0, np.nan, np.inf, 0.5])
+    assert iterations.tolist() == [0, 4] and history.tolist() == [1.0, 0.5]
+    iterations, history = thinned(np.linspace(1, 0.1, 100_000))
+    assert len(history) <= 4000 and iterations[0] == 0 and iterations[-1] == 99_999
+
+
+def test_the_page_is_self_contained_and_escaped(result, tmp_path):
+    path = tmp_path / "r.html"
+    html(result, path, title="<b>&", pictures={"a 'caption'": PNG}, matrix=swell.gallery.poisson2d(15))
+    text = path.read_text("utf-8")
+    assert "<b>&<" not in text and "&lt;b&gt;&amp;" in text
+    assert not re.search(r"(?:src|href)=.(?!data:)", text) and "http" not in text and "@import" not in text
+    assert text.count("data:image/png;base64,") == 3
+    for words in ("CONVERGED", "converged", "CG()", "true relative residual", "setup", "memory"):
+        assert words in text or words == "CONVERGED"
+
+
+def test_a_report_tells_of_earlier_attempts(tmp_path):
+    A = swell.gallery.get("saddle_point", 300)
+    result = swell.solve(A, np.ones(A.shape[0]), maxiter=3)
+    html(result, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    for attempt in result.attempts:
+        assert attempt.reason.name in text
+
+
+def test_a_report_of_several(tmp_path):
+    several = swell.solve(swell.gallery.poisson2d(15), np.ones((225, 2)), method="cg")
+    html(several, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "2 of 2 converged" in text and "Right-hand side 1" in text
+
+
+def test_nothing_is_left_where_the_folder_is_missing(result, tmp_path):
+    for write in (lambda p: plot(result, p), lambda p: html(result, p), lambda p: picture(sp.identity(3, format="csr"), p)):
+        with pytest.raises(InputError, match="folder"):
+            write(tmp_path / "nowhere" / "file.png")
+
+
+def test_counts_are_those_of_the_patches(monkeypatch):
+    monkeypatch.setattr(pattern, "CHUNK", 7)
+    A = sp.random(23, 23, 0.2, format="csr", random_state=3)
+    found = pattern.counts(A, 5, 4)
+    rows, columns = A.nonzero()
+    expected = np.zeros((5, 4), int)
+    np.add.at(expected, (rows * 5 // 23, columns * 4 // 23), 1)
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 1000])
+def test_text_and_picture_at_every_size(n, tmp_path):
+    A = sp.identity(n, format="csr")
+    lines = pattern.text(A, 10)
+    assert lines and len({len(line) for line in lines}) == 1 and len(lines[0]) <= 10 and len(lines) <= 5
+    assert all(any(character != "⠀" for character in line) for line in lines)
+    picture(A, tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(PNG)
+
+
+def test_an_empty_matrix(tmp_path):
+    A = sp.csr_matrix((4, 4))
+    assert pattern.text(A, 4) == ["⠀⠀"]
+    picture(A, tmp_path / "p.png")
+    assert pattern.text(sp.csr_matrix((0, 0))) == []

@@ -1,0 +1,22 @@
+"""Every example runs; each asserts its own numbers."""
+from __future__ import annotations
+
+import pathlib
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_example(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out or path.read_text().count("print(") == 0
+
+
+def test_algorithms_page_is_what_the_registry_says():
+    done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
