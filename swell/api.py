@@ -17,8 +17,9 @@ from swell.core.prepared import Prepared
 from swell.core.registry import resolve
 from swell.core.result import Result, Results
 from swell.core.stopping import Reason, Stopping
-from swell.preconditioners.direct import FactorisationError
 from swell.preconditioners.user import resolve_preconditioner
+
+FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED, Reason.ATTAINABLE_ACCURACY)     # nothing is tried after
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, device=None,
@@ -100,6 +101,10 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         raise InputError("both M and precond were given: name one of them")
     if stopping is None:
         stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
+    elif not isinstance(stopping, Stopping):
+        raise InputError(f"stopping={stopping!r}: expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
+    elif (rtol, atol, maxiter) != (1e-8, 0.0, None):
+        raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
     # Names are checked before the matrix is touched: a misspelt one must not cost a conversion.
     named = Configuration(resolve("method", method), resolve_preconditioner(M if M is not None else precond),
                           resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format))
@@ -150,6 +155,8 @@ class Solver:
         guess = None if x0 is None else inputs.read_vector(x0, n, "x0")
         if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
             raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
+        if guess is not None and guess.dtype.kind == "c" and self.A.dtype.kind != "c":
+            raise InputError("x0 is complex and the system is real: give its real part, or dtype='complex128'")
         if guess is not None and guess.shape != rhs.shape:
             raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
         if rhs.ndim == 1:
@@ -168,20 +175,24 @@ class Solver:
         for k in range(len(self.chain)):
             try:
                 prepared = self._prepare(k)
-            except FactorisationError as error:
-                if not attempts and len(self.chain) == 1:
+            except KeyboardInterrupt:            # during a setup: there is an iterate if this is not the first
+                if not attempts:
                     raise
-                attempts[-1].notes.append(f"{self.chain[k].name('method')} was tried next: {error}")
+                attempts[-1].reason = Reason.INTERRUPTED
                 break
             result = prepared.run(b, x0, monitor)
             result.x = inputs.returned(result.x, self.space, original)
             attempts.append(result)
-            if result.converged or result.reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.ATTAINABLE_ACCURACY):
+            if result.reason in FINAL:
                 break
-        best = attempts[-1] if attempts[-1].converged else min(attempts, key=lambda r: _rank(r.residual))
-        best.attempts = [r for r in attempts if r is not best]
-        best.notes = self.notes + best.notes
-        return best
+        final = attempts[-1]
+        if final.reason not in FINAL:
+            final = min(attempts, key=lambda r: _rank(r.residual))
+            if any(r.reason is Reason.SINGULAR for r in attempts):
+                final.reason = Reason.SINGULAR   # what one of them found out about A explains the others' failure
+        final.attempts = [r for r in attempts if r is not final]
+        final.notes = self.notes + final.notes
+        return final
 
     def update(self, A) -> "Solver":
         """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.

@@ -48,7 +48,10 @@ def checked_dtype(dtype, name):
     InputError
         For float16, extended precision, objects.
     """
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}") from None
     if dtype.kind in "iub":
         return np.dtype(np.float64)
     if dtype.name not in DTYPES:
@@ -73,6 +76,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
     InputError
         If A is not square, not finite, of an unsupported type, or has no rows of its own shape.
     """
+    if device is not None and not isinstance(device, str):
+        raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")
     if isinstance(A, LinearOperator):
         return _own(A, device, dtype)
     shape = getattr(A, "shape", None)
@@ -176,18 +181,33 @@ def _canonical_csr(A):
     checked_dtype(csr.dtype, "A")
     before = A.nnz if sp.issparse(A) else csr.nnz
     if not csr.has_canonical_format:
-        if csr is A or np.shares_memory(csr.data, getattr(A, "data", csr.data)):
-            csr = csr.copy()
+        csr = csr.copy()
         csr.sum_duplicates()
+    elif any(np.shares_memory(ours, theirs) for ours, theirs in _parts(csr, A)):
+        csr = csr.copy()                         # a prepared system must not follow later changes of the user's arrays
     return csr, max(0, before - csr.nnz) if getattr(A, "format", "") in ("coo", "csr", "csc") else 0
 
 
+def _parts(csr, A):
+    """The arrays of a CSR matrix beside those of what it was made from."""
+    theirs = [getattr(A, name, None) for name in ("data", "indices", "indptr")]
+    if not hasattr(A, "tocsr"):
+        theirs = []
+    return [(ours, other) for ours in (csr.data, csr.indices, csr.indptr) for other in theirs
+            if isinstance(other, np.ndarray) and other.dtype != object]
+
+
 def _check_indices(A):
-    """Compressed arrays that contradict each other would crash SciPy's compiled code: look first."""
-    if A.format not in ("csr", "csc"):
+    """Index arrays that contradict each other would crash SciPy's compiled code: look first."""
+    if A.format == "coo":
+        for name, index, size in zip(("row", "column"), A.coords, A.shape):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise InputError(f"A has a {name} index of {index.max() if index.max() >= size else index.min()}: expected "
+                                 f"0 to {size - 1}; was it built with one-based indices?")
+    if A.format not in ("csr", "csc", "bsr"):
         return
-    major = A.shape[0] if A.format == "csr" else A.shape[1]
-    minor = A.shape[1] if A.format == "csr" else A.shape[0]
+    shape = A.shape if A.format != "bsr" else [size // block for size, block in zip(A.shape, A.blocksize)]
+    major, minor = shape if A.format != "csc" else shape[::-1]
     if A.indptr.size != major + 1 or A.indptr[0] != 0 or (np.diff(A.indptr) < 0).any() or A.indptr[-1] > A.indices.size:
         raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending values from 0 to nnz")
     if A.indices.size and (A.indices.min() < 0 or A.indices.max() >= minor):
@@ -230,7 +250,7 @@ def read_vector(v, n: int, name: str):
     if kind_of(v) == "torch":
         v = _dlpack(v)
     elif kind_of(v) == "host":
-        v = v.toarray() if hasattr(v, "toarray") else np.asarray(v)
+        v = v.toarray() if hasattr(v, "toarray") else _as_array(v, name)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
@@ -241,6 +261,13 @@ def read_vector(v, n: int, name: str):
         raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "
                          "numbers; look where it was assembled")
     return v
+
+
+def _as_array(v, name):
+    try:
+        return np.asarray(v)
+    except ValueError as error:
+        raise InputError(f"{name} is no array ({error}): expected shape (n,) or (n, k)") from None
 
 
 def _check_finite(data, space, name):
@@ -254,7 +281,7 @@ def dtype_of(array):
     """The NumPy dtype of an array of any kind."""
     if kind_of(array) == "torch":
         return _dlpack(array[:0]).dtype
-    return array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+    return array.dtype if hasattr(array, "dtype") else _as_array(array, "b").dtype
 
 
 def returned(x, space, original):

@@ -87,8 +87,9 @@ def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=N
         SciPy's default is "legacy". Its type "x" is refused: swell does not form x in every cycle.
     """
     if callback_type not in (None, "pr_norm", "legacy") and (callback is not None or callback_type != "x"):
-        raise InputError(f"callback_type={callback_type!r}: expected 'pr_norm' or 'legacy'; swell does not form x while it "
-                         "iterates, so for x use swell.solve with a monitor that stops, and solve on from there (x0=)")
+        raise InputError(f"callback_type={callback_type!r}: expected 'pr_norm' or 'legacy'; swell does not form x "
+                         "while it iterates, so for x use swell.solve with a monitor that stops, and go on from there "
+                         "(x0=)")
     restart = 20 if restart is None else restart
     if maxiter is not None and not (callback is not None and callback_type in (None, "legacy")):
         maxiter = maxiter * min(restart, max(len(b), 1))
@@ -115,7 +116,7 @@ def _solve(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
     n = A.shape[0]
     b, x0 = _flat(b), None if x0 is None else _flat(x0)
     if b.ndim != 1:
-        raise InputError(f"b has shape {tuple(b.shape)}: expected ({n},) or ({n}, 1); swell.solve takes several at once")
+        raise InputError(f"b has shape {tuple(b.shape)}: expected ({n},) or ({n}, 1); swell.solve takes several")
     limit = min(10 * n if maxiter is None else maxiter, LONGEST)
     result = solve(A, b, method=method, M=M, x0=x0, monitor=monitor, dtype=_dtype(A, b),
                    stopping=Stopping(rtol=float(rtol), atol=float(atol), maxiter=limit))

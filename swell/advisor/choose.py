@@ -1,4 +1,11 @@
-"""The first advisor: chooses method, scaling and preconditioner by what it finds in A, and what to try next."""
+"""The first advisor: chooses method, scaling and preconditioner by what it finds in A, and what to try next.
+
+1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
+2. Hermitian with a positive diagonal: cg, Jacobi-scaled. Everything else: bicgstab with Jacobi. On the real systems of
+   the tests it converges more often than gmres(30), and several times sooner.
+3. Where that fails, the direct solver, if its factors will not be huge; after it, or instead of it, gmres, which
+   brings the residual as far down as restarts allow, in singular systems too.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -8,6 +15,7 @@ from swell.core.configuration import Configuration
 from swell.core.registry import load
 
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
+FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
 def setting(kind, name, **fields):
@@ -37,33 +45,35 @@ def choose(A, named: Configuration) -> list[Configuration]:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
     named = replace(named, format=named.format or default_format(A))
     facts = analyse(A)
-    chain = []
-    if facts.zero_diagonal or facts.empty_rows:
-        why = f"{facts.zero_diagonal} of {facts.n} diagonal entries are zero, where Jacobi and cg cannot start"
+    singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
+    if facts.zero_diagonal:
+        what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
+        chain, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
     else:
-        chain = _iterative(facts, named)
-        why = "the iterative choice failed"
+        chain, why = [_iterative(facts, named, singular)], "the iterative choice failed"
     if facts.n <= DIRECT_LIMIT:
-        chain.append(Configuration(setting("method", "direct"), format=named.format, why=(why,)))
-    elif not chain:
-        chain.append(replace(named, method=setting("method", "gmres"),
-                             why=(why, f"a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked")))
+        chain.append(Configuration(setting("method", "direct", largest=FACTOR_LIMIT), format=named.format, why=(why,)))
+        why = "the direct solver failed"
+    else:
+        why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"
+    jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
+    chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
     return chain
 
 
-def _iterative(facts, named):
+def _iterative(facts, named, singular):
     """The method that the structure suggests."""
-    scaling = None if named.precond is not None else named.scaling or setting("scaling", "jacobi")
+    why = f"A is {facts.symmetry}"
     if facts.hermitian and facts.positive_diagonal:
-        sure = "which makes it positive definite" if facts.dominant else "so it may be positive definite; cg will tell"
-        why = f"A is {facts.symmetry} with a positive diagonal{' and diagonally dominant' if facts.dominant else ''}, {sure}"
-        return [replace(named, method=setting("method", "cg"), scaling=scaling, why=(why,))]
+        scaling = None if named.precond is not None else named.scaling or setting("scaling", "jacobi")
+        why += " with a positive diagonal"
+        if facts.dominant and not singular:
+            why += " and diagonally dominant, which makes it positive definite"
+        elif not singular:
+            why += ", so it may be positive definite; cg will tell"
+        return replace(named, method=setting("method", "cg"), scaling=scaling, why=(why + singular,))
     precond = named.precond if named.precond is not None or named.scaling else setting("precond", "jacobi")
     if facts.hermitian:
-        why = f"A is {facts.symmetry} but its diagonal has both signs, so it is indefinite"
-    else:
-        why = f"A is {facts.symmetry}"
-    if facts.dominant:
-        return [replace(named, method=setting("method", "bicgstab"), precond=precond,
-                        why=(why + " and diagonally dominant, where bicgstab is quick",))]
-    return [replace(named, method=setting("method", "gmres"), precond=precond, why=(why,))]
+        why += " but its diagonal is not positive, so it is not positive definite"
+    return replace(named, method=setting("method", "bicgstab"), precond=precond,
+                   why=(why + ", where bicgstab is quick if it converges" + singular,))

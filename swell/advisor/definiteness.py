@@ -44,7 +44,7 @@ def definiteness(A, facts) -> str:
 
 
 def _dominant(host, diagonal) -> str:
-    """For a Hermitian, diagonally dominant matrix with positive diagonal: Gershgorin, and Taussky where that leaves 0."""
+    """For a Hermitian, dominant matrix with positive diagonal: Gershgorin, and Taussky where that leaves 0."""
     from scipy.sparse.csgraph import connected_components
     sums = np.asarray(abs(host).sum(axis=1)).ravel()
     strict = diagonal > (sums - diagonal) * (1 + 1e-12)

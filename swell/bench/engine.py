@@ -107,10 +107,10 @@ def matrices(text: str, scale: float, known=None):
         For a name that the gallery, or ``known``, does not have.
     """
     from swell import gallery
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names, known = [name.strip() for name in text.split(",") if name.strip()], known or gallery.names()
     for name in names:
-        if name not in (known or gallery.names()):
-            raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known or gallery.names())}")
+        if name not in known:
+            raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known)}")
     return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
             for name in names)
 

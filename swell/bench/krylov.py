@@ -110,14 +110,18 @@ class _Peer:
     def __init__(self, space, A, b, case):
         self.space, self.case = space, case
         if space.name == "cpu":
-            from scipy.sparse import linalg
-            self.name, self.A, self.b = "SciPy", A, b
+            from scipy.sparse import csr_matrix, linalg
+            self.name = "SciPy"
         else:
             from cupyx.scipy.sparse import csr_matrix, linalg
-            self.name, self.A, self.b = "CuPy", csr_matrix(A), space.xp.asarray(b)
-        inverse = 1 / self.A.diagonal()
+            self.name = "CuPy"
+        with space.active():
+            self.A, self.b = csr_matrix(A), space.xp.asarray(b)
+            inverse = 1 / self.A.diagonal()
         self.linalg = linalg
-        self.M = linalg.LinearOperator(A.shape, lambda r: inverse * r.ravel(), dtype=A.dtype) if "jacobi" in case else None
+        self.M = None
+        if case == "cg_jacobi":
+            self.M = linalg.LinearOperator(A.shape, lambda r: inverse * r.ravel(), dtype=A.dtype)
 
     def run(self, iterations, rtol):
         """(x on the host, seconds, iterations done)."""
@@ -132,10 +136,12 @@ class _Peer:
             options |= {"restart": RESTART, "callback_type": "pr_norm",
                         "maxiter": cycles if self.name == "SciPy" else cycles * RESTART}
         method = {"cg_jacobi": "cg", "gmres30": "gmres", "bicgstab": "bicgstab"}[self.case]
-        with np.errstate(all="ignore"), engine.stopwatch(self.space) as elapsed:
-            x, _ = getattr(self.linalg, method)(self.A, self.b, **options)
+        with self.space.active(), np.errstate(all="ignore"):
+            with engine.stopwatch(self.space) as elapsed:
+                x, _ = getattr(self.linalg, method)(self.A, self.b, **options)
+            x = self.space.to_host(x)
         steps = done[0] * (RESTART if self.case == "gmres30" and self.name == "CuPy" else 1)
-        return self.space.to_host(x), elapsed[0], steps
+        return x, elapsed[0], steps
 
 
 def _each(seconds, iterations):

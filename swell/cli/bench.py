@@ -26,7 +26,8 @@ def add_arguments(parser):
                         help="share of each matrix's standard size, for a quick look; default 1")
     parser.add_argument("--repeat", type=int, metavar="N", help="repetitions, of which the median counts; "
                         "default 50 products, 3 solves")
-    parser.add_argument("--iterations", type=int, default=300, metavar="N", help="krylov: iterations timed; default 300")
+    parser.add_argument("--iterations", type=int, default=300, metavar="N",
+                        help="krylov: iterations timed; default 300")
     parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
     parser.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")

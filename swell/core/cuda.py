@@ -14,8 +14,8 @@ from swell.core.space import Space
 
 # struct Context of core/kernels/context.cuh
 CONTEXT = np.dtype([("flags", np.int64, J.FLAGS), ("limits", np.float64, J.LIMITS), ("mirror", np.uint64),
-                    ("history", np.uint64), ("partials", np.uint64), ("arrived", np.uint32), ("padding", np.uint32)])
-THREADS = 128           # of a block of a product with inner products, one for each row
+                    ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64), ("left_for", np.uint64),
+                    ("left_count", np.int32), ("arrived", np.uint32)])
 
 
 def require_cupy():
@@ -48,6 +48,8 @@ class CudaSpace(Space):
     stream : cupy.cuda.Stream
         Everything of this space runs on it, in order.
     multiprocessors : int
+    dependent_launch : bool
+        Kernels may begin while the one before them drains (``launch.py``).
     """
 
     name = "cuda"
@@ -63,6 +65,7 @@ class CudaSpace(Space):
             self.stream = cupy.cuda.Stream(non_blocking=True)
             properties = cupy.cuda.runtime.getDeviceProperties(device)
             self.multiprocessors = properties["multiProcessorCount"]
+            self.dependent_launch = properties["major"] >= 9
             self._name = properties["name"].decode()
             self._kernels = {}
             with self.stream:
@@ -78,8 +81,9 @@ class CudaSpace(Space):
         if doubles <= self._scratch_doubles:
             return
         self._scratch_doubles = doubles
-        self._partials = self.xp.empty(doubles)
-        self.host_context[0]["partials"] = self._partials.data.ptr
+        self._partials, self._left = self.xp.empty(doubles), self.xp.empty(doubles)
+        host = self.host_context[0]
+        host["partials"], host["left"] = self._partials.data.ptr, self._left.data.ptr
         self.send_context()
 
     def reserve_sums(self, scalars: int):
@@ -88,8 +92,8 @@ class CudaSpace(Space):
     def padded(self, n):
         return -(-n // 4) * 4                    # rows of a basis begin at multiples of 16 bytes
 
-    def collect(self, dots, rows):
-        self.kernels("swell.core", "vector", dots.dtype).collect_dots(dots, -(-rows // THREADS))
+    def collect(self, dots):
+        self.kernels("swell.core", "vector", dots.dtype).collect_dots(dots)
 
     def send_context(self):
         """Copy the host's context to the device, in the stream's order."""
@@ -115,6 +119,10 @@ class CudaSpace(Space):
                                       "device='cpu'") from None
                 finally:
                     self.stream.synchronize()
+
+    def current_stream(self) -> int:
+        """The address of CuPy's current stream: this space's own within ``active``."""
+        return self.xp.cuda.get_current_stream().ptr
 
     def empty(self, shape, dtype):
         return self.xp.empty(shape, dtype)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.launch import launch_dependent
 
 CORE = pathlib.Path(__file__).parent / "kernels"
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
@@ -123,11 +124,16 @@ class Kernel:
         grid, block = self._geometry(count)
         if not grid:
             return
-        packed = [self.space.context]
+        packed = [np.array(self.space.context.data.ptr, np.uint64)]
         for p in signature.parameters:
             value = named[p.name]
-            packed.append(np.uint64(value.data.ptr if value.size else 0) if p.pointer else self.scalars[p.type].type(value))
-        self._function(named)((grid,), (block,), tuple(packed))
+            packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer else
+                          np.array(value, self.scalars[p.type]))
+        function = self._function(named)
+        if self.space.dependent_launch:
+            launch_dependent(function.kernel.ptr, grid, block, packed, self.space.current_stream())
+        else:
+            function((grid,), (block,), tuple(a[()] for a in packed))
 
     @staticmethod
     def _measure(named, extra):

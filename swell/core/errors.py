@@ -12,6 +12,20 @@ class InputError(SwellError, ValueError):
     """An argument or a file is not what it must be."""
 
 
+class FactorisationError(SwellError):
+    """A factorisation ended without factors; the message says why.
+
+    Attributes
+    ----------
+    singular : bool
+        True if the matrix is to blame, rather than the memory.
+    """
+
+    def __init__(self, message, singular=False):
+        super().__init__(message)
+        self.singular = singular
+
+
 class MissingDependency(SwellError):
     """An optional package or a GPU is missing; the message carries the line that installs it."""
 

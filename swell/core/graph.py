@@ -23,10 +23,9 @@ class GraphLoop(Loop):
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
         cupy = space.xp
-        size = J.FLAGS * 8 + (self.maxiter + 1) * 8
-        self._mapped = cupy.cuda.alloc_pinned_memory(size)       # host memory that the device writes to
-        self.flags = np.frombuffer(self._mapped, np.int64, J.FLAGS)
-        self.history = np.frombuffer(self._mapped, np.float64, self.maxiter + 1, J.FLAGS * 8)
+        self._mapped = cupy.cuda.alloc_pinned_memory((self.maxiter + 2) * 8)     # host memory that the device writes to
+        self._word = np.frombuffer(self._mapped, np.int64, 1)
+        self.history = np.frombuffer(self._mapped, np.float64, self.maxiter + 1, 8)
         self.history[:] = 0
         self._graph = None
         self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
@@ -34,11 +33,19 @@ class GraphLoop(Loop):
     def _send(self):
         host = self.space.host_context[0]
         host["flags"], host["limits"] = self.flags, self.limits
-        host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + J.FLAGS * 8
+        host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + 8
+        self._word[0] = 0
         self.space.send_context()
+
+    def report(self):
+        """Look at the judge's word, then hand on what is new."""
+        word = int(self._word[0])
+        self.flags[J.STOP], self.flags[J.VERDICT], self.flags[J.ITERATION] = word & 255, word >> 8 & 255, word >> 16
+        super().report()
 
     def end(self):
         self.space.stream.synchronize()
+        self.report()
         self.space.host_context[0]["flags"] = 0
         self.space.send_context()
 
@@ -51,6 +58,7 @@ class GraphLoop(Loop):
         if self._capturing:
             return False
         self._wait()
+        self.report()
         return self.stopped
 
     def _wait(self):

@@ -51,7 +51,11 @@ class LinearOperator(ABC):
                          "(cg, gmres or bicgstab)")
 
     def apply_dots(self, x, out, w, dots):
-        """``out = A x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused where that saves a pass."""
+        """``out = A x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused where that saves a pass.
+
+        The inner products may be left in parts, which the kernel that consumes them adds up; ``space.collect(dots)``
+        does so for anybody else.
+        """
         self.apply(x, out)
         self.space.dots(w, out, dots)
 

@@ -6,14 +6,17 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import FactorisationError, InputError
 from swell.core.result import Result
 from swell.core.settings import describe
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
-from swell.krylov.method import System
+from swell.krylov.method import Counts, System
 
 RETRIES = 10            # restarts from the current x while the true residual contradicts a recursive 'converged'
+SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
+SINGULAR = 0.1          # ‖|A||x|‖ over ‖b‖ + ‖r‖ from which A is singular to working precision, in units of 1/eps
+ROUNDING = 8            # residual over ‖|A||x|‖ + ‖b‖ up to which it is rounding, in units of eps
 
 
 class Prepared:
@@ -39,7 +42,7 @@ class Prepared:
         with self._timed("transform"):
             system = self._transform(A)
         with self._timed("preconditioner"):
-            self.M = self._preconditioner(system)
+            self._factor(lambda: self._preconditioner(system))
         with self._timed("format"):
             self.matrix = self._format(system, kept)
         with self._timed("workspace"):
@@ -89,6 +92,14 @@ class Prepared:
                 return weights
         return None
 
+    def _factor(self, setup):
+        """Set up the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
+        self.failure = None
+        try:
+            self.M = setup()
+        except FactorisationError as error:
+            self.M, self.failure = None, error
+
     def _preconditioner(self, system):
         c = self.configuration
         settings = c.method if hasattr(c.method, "build") else c.precond
@@ -97,6 +108,8 @@ class Prepared:
         if not hasattr(system, "indptr") and type(settings).__name__ != "User":
             raise InputError(f"{describe(settings)} needs a matrix with entries, and A is matrix-free: give M= as a "
                              "function or LinearOperator")
+        if type(settings).__name__ == "User" and self.transforms:
+            raise InputError("M acts on the system as it was given: give it without ordering and scaling")
         M = settings.build(system)
         if M.variable and not c.method.flexible:
             raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
@@ -122,9 +135,7 @@ class Prepared:
             return float("nan")
         if not A.shape[0]:
             return 0.0
-        xp = self.space.xp
-        sums = xp.concatenate([xp.zeros(1), xp.cumsum(abs(A.data), dtype=np.float64)])
-        return float((sums[A.indptr[1:]] - sums[A.indptr[:-1]]).max())
+        return float(A.absolute().row_sums().max())
 
     def update(self, A):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
@@ -136,12 +147,20 @@ class Prepared:
         for transform in self.transforms:
             transform.update(A)
             A = transform.matrix(A)
-        if self.M is not None and hasattr(self.M, "update"):
-            self.M.update(A)
+        self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
         self.timings = {"setup": time.perf_counter() - start}
+
+    def _updated_preconditioner(self, A):
+        """The preconditioner for new values; what the user brought stays as it is."""
+        if self.configuration.name("precond") == "user" or (self.M is None and self.failure is None):
+            return self.M
+        if self.M is None:                       # there was nothing to keep: the last factorisation failed
+            return self._preconditioner(A)
+        self.M.update(A)
+        return self.M
 
     # -- solve ---------------------------------------------------------------------------------------------------
 
@@ -151,25 +170,33 @@ class Prepared:
         space, stopping = self.space, self.stopping
         space.from_host(b, out=self.b0)
         norm_b, self.largest_b = space.norms(self.b0)
-        if norm_b == 0:
+        counts = Counts(0, 0, 0)
+        if self.largest_b == 0:
             self.x0.fill(0)
-            return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, True)
+            return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, counts)
+        if not SAFE[0] < norm_b < SAFE[1]:
+            raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double precision: "
+                             "solve for b divided by that, and multiply x by it")
         self._forward(x0)
-        reference = norm_b
-        zero_guess = x0 is None
-        if stopping.relative_to == "r0" and not zero_guess:
-            reference = self._true_residual()[0]
-        threshold = stopping.threshold(reference)
+        first = norm_b
+        if x0 is not None:
+            first, counts = self._true_residual()[0], Counts(1, 0, 0)
+        threshold = stopping.threshold(first if stopping.relative_to == "r0" else norm_b)
+        if self.failure is not None:
+            residual, error = self._true_residual()
+            return self._result(start, Reason.SINGULAR if self.failure.singular else Reason.NOT_FACTORED,
+                                np.array([residual]) / norm_b, residual / norm_b, 0, error, counts, threshold / norm_b)
         history, iterations, last = [], 0, np.inf
         for attempt in range(RETRIES):
-            loop = self.loop
-            loop.begin(threshold, norm_b, self.configuration.method.window(self.A.shape[0]), iterations,
+            loop, zero_guess = self.loop, x0 is None and attempt == 0
+            loop.begin(threshold, max(norm_b, first), self.configuration.method.window(self.A.shape[0]), iterations,
                        self._scaled(monitor, norm_b))
-            self.iteration.run(zero_guess and attempt == 0)
+            self.iteration.run(zero_guess)
             loop.end()
-            history.append(loop.history[:loop.iterations + 1].copy())
+            history = [*history[:-1], *loop.history[:loop.iterations + 1]]
             iterations += loop.iterations
-            residual, error, growth = self._true_residual()
+            residual, error = self._true_residual()
+            counts = counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
             reason = loop.reason
             if reason is not Reason.CONVERGED or residual <= threshold:
                 break
@@ -177,11 +204,9 @@ class Prepared:
                 reason = Reason.FALSE_CONVERGENCE
                 break
             last = residual
-        reason = self._last_word(reason, residual, threshold, error, growth)
-        result = self._result(start, reason, np.concatenate(history) / norm_b, residual / norm_b, iterations, error,
-                              zero_guess)
-        result.tolerance = threshold / norm_b
-        return result
+        reason = self._last_word(reason, residual, threshold, norm_b)
+        return self._result(start, reason, np.array(history) / norm_b, residual / norm_b, iterations, error, counts,
+                            threshold / norm_b)
 
     @staticmethod
     def _scaled(monitor, norm_b):
@@ -209,30 +234,39 @@ class Prepared:
             source = target
 
     def _true_residual(self):
-        """(‖b − A x‖₂, backward error, ‖A‖ ‖x‖ / ‖b‖) with the original matrix; x is left in x0."""
+        """(‖b − A x‖₂, backward error) with the original matrix; x is left in x0."""
         space = self.space
         self._chain("backward_x", self.x, self.x0, self.transforms[::-1])
         self.A.residual(self.x0, self.b0, self.r0)
         norm, largest_r, _, largest_x = space.norms(self.r0, self.x0)
-        scale = self.norm_A * largest_x
-        return norm, largest_r / (scale + self.largest_b), scale / self.largest_b
+        return norm, largest_r / (self.norm_A * largest_x + self.largest_b)
 
-    def _last_word(self, reason, residual, threshold, error, growth):
+    def _last_word(self, reason, residual, threshold, norm_b):
         """What the true residual makes of the loop's reason."""
         if residual <= threshold:
             return Reason.CONVERGED
         if reason in (Reason.INTERRUPTED, Reason.STOPPED):
             return reason
-        eps = np.finfo(self.A.dtype).eps
-        if growth > 0.1 / eps:
+        size, eps = self._size_of_terms(), np.finfo(self.A.dtype).eps
+        if size > SINGULAR / eps * (norm_b + residual):
             return Reason.SINGULAR
-        if error <= 16 * eps:
+        if residual <= ROUNDING * eps * (size + norm_b):
             return Reason.ATTAINABLE_ACCURACY
         return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
 
-    def _result(self, start, reason, history, residual, iterations, error, zero_guess):
+    def _size_of_terms(self):
+        """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about
+        eps of it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
+        """
+        if not hasattr(self.A, "indptr"):
+            return float("nan")                  # which no comparison holds for
+        absolute = self.A.absolute()
+        terms = self.space.empty(self.A.shape[0], absolute.dtype)
+        absolute.apply(abs(self.x0), terms)
+        return self.space.norms(terms)[0]
+
+    def _result(self, start, reason, history, residual, iterations, error, counts, tolerance=0.0):
         self.space.synchronize()
-        counts = self.iteration.counts(iterations, zero_guess) if iterations else None
         c = self.configuration
         preconditioner = 0 if self.M is None else self.M.nbytes
         stored = 0 if self.matrix is self.A else self.A.nbytes
@@ -241,12 +275,13 @@ class Prepared:
             method=c.name("method"), precond="none" if hasattr(c.method, "build") else c.name("precond"),
             format=self._format_name(), ordering=c.name("ordering"), scaling=c.name("scaling"),
             device=self.space.describe(), dtype=self.A.dtype.name, configuration=self.describe(),
-            products=counts.products if counts else 0, reductions=counts.reductions if counts else 0,
-            preconditioner_applications=counts.preconditioner if counts else 0,
+            tolerance=tolerance, products=counts.products, reductions=counts.reductions,
+            preconditioner_applications=counts.preconditioner,
             timings={**self.timings, "solve": time.perf_counter() - start},
             memory={"matrix": self.matrix.nbytes + stored, "preconditioner": preconditioner,
                     "workspace": self.workspace.nbytes},
-            host_reads=self.loop.host_reads, notes=[*self.notes], attempts=[])
+            host_reads=self.loop.host_reads, notes=[*self.notes, *([str(self.failure)] if self.failure else [])],
+            attempts=[])
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"

@@ -92,8 +92,8 @@ class Space(ABC):
         """The distance of the rows of a basis of vectors of length n."""
         return n
 
-    def collect(self, dots, rows: int):
-        """Complete the inner products that a product with so many rows left in parts; nothing to do on a CPU."""
+    def collect(self, dots):
+        """Complete the inner products that ``apply_dots`` may have left in parts; nothing to do on a CPU."""
 
     def largest(self, x, out):
         """``out[0] = ‖x‖∞``."""

@@ -53,7 +53,6 @@ class CSRMatrix(Matrix):
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots)
-        self.space.collect(dots, self.shape[0])
 
     def to_csr(self):
         return self

@@ -147,7 +147,6 @@ class SELLMatrix(Matrix):
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window)
-        self.space.collect(dots, self.shape[0])
 
     def to_csr(self):
         xp, H, n = self.space.xp, self.height, self.shape[0]

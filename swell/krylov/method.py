@@ -29,6 +29,11 @@ class Counts(NamedTuple):
     preconditioner: int
     reductions: int
 
+    def plus(self, other: "Counts", check: int) -> "Counts":
+        """The sum, with ``check`` more products for the true residual."""
+        return Counts(self.products + other.products + check, self.preconditioner + other.preconditioner,
+                      self.reductions + other.reductions)
+
 
 class Method(ABC):
     """Settings of a method. Class attributes say what the documentation and the advisor need to know.

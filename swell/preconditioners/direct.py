@@ -12,26 +12,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.errors import InputError, MissingDependency, SwellError
+from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
+from swell.core.settings import positive
 from swell.krylov.method import Counts, Iteration, Method
 from swell.preconditioners.preconditioner import Preconditioner
 
-
-class FactorisationError(SwellError):
-    """The factorisation ended without factors; the message says why."""
+SMALL = 10_000          # unknowns up to which no estimate is needed: the factors always fit
 
 
 @dataclass(frozen=True)
 class Direct(Method, Preconditioner):
-    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement."""
+    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement.
+
+    Attributes
+    ----------
+    largest : int
+        On a CPU, entries of the factors, by estimate, above which the factorisation is refused; 0: never. A GPU's
+        memory is checked by cuDSS.
+    """
+
+    largest: int = 0
 
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 product, 1 solve with the factors, 1 reduction"
     vectors = "2, and the factors"
 
+    def __post_init__(self):
+        positive(self, "largest", 0)
+
     def build(self, A):
-        return SuperLUOperator(A) if A.space.name == "cpu" else CuDSSOperator(A)
+        return SuperLUOperator(A, self.largest) if A.space.name == "cpu" else CuDSSOperator(A)
 
     def bind(self, system):
         return Refinement(system)
@@ -74,8 +85,11 @@ class SuperLUOperator(LinearOperator):
 
     capturable = False
 
-    def __init__(self, A):
+    def __init__(self, A, largest=0):
         super().__init__(A.shape, A.dtype, A.space)
+        if largest and A.shape[0] > SMALL and (entries := factor_entries(A)) > largest:
+            raise FactorisationError(f"the factors would have about {entries:.1e} entries, too many to be tried unasked: "
+                                     "method='direct' tries them")
         self.update(A)
 
     def update(self, A):
@@ -90,7 +104,7 @@ class SuperLUOperator(LinearOperator):
                 warnings.simplefilter("ignore", MatrixRankWarning)
                 self.factors = splu(matrix)
         except RuntimeError as error:
-            raise FactorisationError(f"SuperLU met a zero pivot ({error}): the matrix is singular") from None
+            raise FactorisationError(f"SuperLU met a zero pivot ({error}): the matrix is singular", True) from None
         except MemoryError:
             raise FactorisationError(f"SuperLU ran out of memory on {A.shape[0]} unknowns") from None
         self.wide = wide
@@ -114,6 +128,18 @@ class SuperLUOperator(LinearOperator):
 
     def describe(self):
         return f"Direct() by SuperLU, {self.factors.nnz} entries in the factors"
+
+
+def factor_entries(A) -> float:
+    """What the factors of a CSR matrix may hold: n times its bandwidth after Cuthill–McKee. SuperLU's own ordering needs
+    about as much on three-dimensional grids, and a third of it on two-dimensional ones."""
+    from swell.orderings.cuthill_mckee import reverse_order
+    host = A.to_scipy()
+    order = reverse_order(host)
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    rows = np.repeat(place, np.diff(host.indptr))
+    return float(order.size) * float(abs(rows - place[host.indices]).max(initial=0))
 
 
 class CuDSSOperator(LinearOperator):

@@ -1,4 +1,4 @@
-"""The skeleton of every HTML report: one file with its style and its pictures inside, nothing fetched from elsewhere."""
+"""The skeleton of every HTML report: one file with its style and pictures inside, nothing fetched from elsewhere."""
 from __future__ import annotations
 
 import base64

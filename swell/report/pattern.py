@@ -39,8 +39,9 @@ def figure(A, title=None):
     axes.set_facecolor("white")
     if shown.count():
         low, high = float(shown.min()), float(shown.max())
-        image = axes.imshow(shown, norm=LogNorm(low, high) if low < high else None, cmap=LinearSegmentedColormap.from_list("pattern", _SHADES),
-                            extent=(0, n, n, 0), interpolation="nearest" if side == n else "antialiased")
+        colours = LinearSegmentedColormap.from_list("pattern", _SHADES)
+        image = axes.imshow(shown, norm=LogNorm(low, high) if low < high else None, cmap=colours, extent=(0, n, n, 0),
+                            interpolation="nearest" if side == n else "antialiased")
         if low < high:
             bar = figure.colorbar(image, ax=axes, shrink=0.85)
             bar.set_label("share of a patch that is stored", color=INK, fontsize=8)

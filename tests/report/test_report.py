@@ -67,7 +67,8 @@ def test_a_report_of_several(tmp_path):
 
 
 def test_nothing_is_left_where_the_folder_is_missing(result, tmp_path):
-    for write in (lambda p: plot(result, p), lambda p: html(result, p), lambda p: picture(sp.identity(3, format="csr"), p)):
+    A = sp.identity(3, format="csr")
+    for write in (lambda p: plot(result, p), lambda p: html(result, p), lambda p: picture(A, p)):
         with pytest.raises(InputError, match="folder"):
             write(tmp_path / "nowhere" / "file.png")
 

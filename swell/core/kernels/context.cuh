@@ -12,15 +12,37 @@ enum Code { RUNNING, CONVERGED, MAXITER_REACHED, STAGNATED, DIVERGED, NONFINITE,
 struct Context {
   long long flags[FLAGS];
   double limits[LIMITS];
-  long long* mirror;     // of flags, in mapped host memory: the host looks there and never reads the device
+  long long* mirror;     // iteration, verdict and stop in one word of mapped host memory
   double* history;       // residual norms, in mapped host memory
-  double* partials;      // sums of every block
+  double* partials;      // sums of every block inside a grid_sum
+  double* left;          // sums that every block of a product left
+  void* left_for;        // the inner products that they are parts of
+  int left_count;
   unsigned arrived;      // blocks at the end of a kernel; back at 0 afterwards
 };
 
 DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
-DEVICE bool stopped(const Context* ctx) { return ctx->flags[STOP] != 0; }
+
+// Programmatic dependent launch (core/launch.py): a kernel may start while the one before it drains. Nothing that a kernel
+// before it writes may be touched until wait_for_previous, which every kernel calls, in `stopped`. No-ops otherwise.
+DEVICE void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+DEVICE void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The first thing that a kernel asks. After its wait, all that came before has been done.
+DEVICE bool stopped(const Context* ctx) {
+  let_next_start();
+  wait_for_previous();
+  return ctx->flags[STOP] != 0;
+}
 
 template <int K> DEVICE void warp_sum(double (&v)[K]) {
 #pragma unroll
@@ -45,22 +67,14 @@ template <int K> DEVICE void block_sum(double (&v)[K]) {
   }
 }
 
-// Leave the sums of this block in memory, for a later kernel.
-template <int K> DEVICE void leave_sums(Context* ctx, double (&v)[K]) {
-  block_sum(v);
-  if (threadIdx.x == 0)
-#pragma unroll
-    for (int k = 0; k < K; ++k) ctx->partials[blockIdx.x * (long long)K + k] = v[k];
-}
-
-// By one block: add what `count` blocks left, in a fixed order. Complete in warp 0.
-template <int K> DEVICE void collect_sums(const Context* ctx, int count, double (&v)[K]) {
+// By one block: add the sums of `count` blocks, in a fixed order. Complete in warp 0.
+template <int K> DEVICE void collect_sums(const double* from, int count, double (&v)[K]) {
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = 0;
-#pragma unroll 8
+#pragma unroll 4
   for (int i = threadIdx.x; i < count; i += blockDim.x)
 #pragma unroll
-    for (int k = 0; k < K; ++k) v[k] += __ldcg(ctx->partials + i * (long long)K + k);
+    for (int k = 0; k < K; ++k) v[k] += __ldcg(from + i * (long long)K + k);
   block_sum(v);
 }
 
@@ -92,16 +106,54 @@ DEVICE bool last_to_read(Context* ctx) {
 // Sum over a grid of a few hundred blocks in a fixed order: the last block adds all. True in the one thread that holds
 // the totals.
 template <int K> DEVICE bool grid_sum(Context* ctx, double (&v)[K]) {
-  leave_sums(ctx, v);
+  block_sum(v);
+  if (threadIdx.x == 0)
+#pragma unroll
+    for (int k = 0; k < K; ++k) ctx->partials[blockIdx.x * K + k] = v[k];
   if (!last_block(ctx)) return false;
-  collect_sums(ctx, gridDim.x, v);
+  collect_sums(ctx->partials, gridDim.x, v);
   return threadIdx.x == 0;
 }
 
-// Two sums, (w, y) and (y, y), as one group of doubles.
+// Two inner products, (w, y) and (y, y), as one group of doubles.
 template <class T> struct Two {
   static constexpr int count = scalar<T>::parts + 1;
   double v[count];
   DEVICE Two(acc_t<T> wy, double yy) { split(v, wy), v[count - 1] = yy; }
-  DEVICE void write(acc_t<T>* out) const { join(out[0], v), out[1] = acc_t<T>(v[count - 1]); }
+  DEVICE acc_t<T> wy() const {
+    acc_t<T> value;
+    join(value, v);
+    return value;
+  }
+  DEVICE double yy() const { return v[count - 1]; }
+  DEVICE void write(acc_t<T>* out) const { out[0] = wy(), out[1] = acc_t<T>(yy()); }
 };
+
+// A product runs on thousands of short blocks, and one that waits for an atomic holds its place on the multiprocessor: so
+// each leaves its sums in memory, and every block of the kernel that consumes them adds up all (finished_dots).
+template <class T> DEVICE void leave_dots(Context* ctx, Two<T> sums, acc_t<T>* dots) {
+  block_sum(sums.v);
+  if (threadIdx.x) return;
+#pragma unroll
+  for (int k = 0; k < sums.count; ++k) ctx->left[blockIdx.x * (long long)sums.count + k] = sums.v[k];
+  if (blockIdx.x == 0) {
+    ctx->left_for = dots;
+    ctx->left_count = gridDim.x;
+  }
+}
+
+// By every thread of a block: the inner products at `dots`, added up first if they were left in parts. Block 0 writes them
+// down, for later kernels. To be called by the one kernel that follows the product.
+template <class T> DEVICE Two<T> finished_dots(const Context* ctx, acc_t<T>* dots) {
+  __shared__ double shared[Two<T>::count];
+  Two<T> sums(acc_t<T>(0), 0);
+  if (ctx->left_for != dots) return Two<T>(dots[0], real(dots[1]));
+  collect_sums(ctx->left, ctx->left_count, sums.v);
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < sums.count; ++k) shared[k] = sums.v[k];
+    if (blockIdx.x == 0) sums.write(dots);
+  }
+  __syncthreads();
+  for (int k = 0; k < sums.count; ++k) sums.v[k] = shared[k];
+  return sums;
+}

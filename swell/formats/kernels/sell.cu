@@ -15,50 +15,72 @@ template <class T, class I> struct Matrix {
   const unsigned short* high;
 };
 
-// The product with x of the row at `slot` of the sorted order; 0 past the last slice.
-template <int HEIGHT, bool HIGH, class T, class I> DEVICE T row_product(const Matrix<T, I>& A, const T* x, I slot, I slices) {
-  constexpr int BATCH = scalar<T>::parts == 1 ? 3 : 4;
-  const I slice = slot / HEIGHT, lane = slot % HEIGHT;
-  I start = 0, up = -1;                                // slice columns before this slice, here and among the wide ones
-  int width = 0;
+// The entries of one row that a thread has in flight. column -1: padding, or past the end.
+template <class T, class I> struct Batch {
+  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
+  I column[SIZE];
+  T value[SIZE];
+};
+
+// A row's place: slice columns before its slice, here and among the wide ones (-1: 16 bits do), and how many it has.
+template <class I> struct Row {
+  I start, lane, up;
+  int width;
+};
+
+template <int HEIGHT, bool HIGH, class T, class I> DEVICE Row<I> find_row(const Matrix<T, I>& A, I slot, I slices) {
+  const I slice = slot / HEIGHT;
+  Row<I> row{0, slot % HEIGHT, -1, 0};
   if (slice < slices) {
-    start = __ldg(A.ptr + slice) / HEIGHT;
-    width = int(__ldg(A.ptr + slice + 1) / HEIGHT - start);
-    if constexpr (HIGH) up = __ldg(A.high_ptr + slice);
+    row.start = __ldg(A.ptr + slice) / HEIGHT;
+    row.width = int(__ldg(A.ptr + slice + 1) / HEIGHT - row.start);
+    if constexpr (HIGH) row.up = __ldg(A.high_ptr + slice);
   }
-  T sum(0);
-  for (int k = 0; k < width; k += BATCH) {
-    I column[BATCH];                                   // -1: padding
-    T value[BATCH], gathered[BATCH];
-#pragma unroll
-    for (int i = 0; i < BATCH; ++i) {
-      unsigned low = PAD;
-      I from = 0;
-      if (k + i < width) {
-        const I at = (start + k + i) * HEIGHT + lane;
-        low = load_stream(A.offsets + at);
-        value[i] = load_stream(A.values + at);
-        from = __ldg(A.base + start + k + i);
-      }
-      column[i] = low == PAD ? I(-1) : from + I(low);
-      if constexpr (HIGH)
-        if (up >= 0 && k + i < width) {                // a slice whose columns need more than 16 bits
-          const unsigned top = load_stream(A.high + up + (k + i) * HEIGHT + lane);
-          column[i] = low == PAD && top == PAD ? I(-1) : I(low) + (I(top) << 16);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < BATCH; ++i)
-      if (column[i] >= 0) gathered[i] = x[column[i]];
-#pragma unroll
-    for (int i = 0; i < BATCH; ++i)
-      if (column[i] >= 0) sum = fused(value[i], gathered[i], sum);
-  }
-  return sum;
+  return row;
 }
 
-// The row at a place of the sorted order.
-template <class W, class I> DEVICE I row_at(const W* rows, I slot, int window) {
+template <int HEIGHT, bool HIGH, class T, class I> DEVICE Batch<T, I> load_batch(const Matrix<T, I>& A, const Row<I>& row, int k) {
+  Batch<T, I> batch;
+#pragma unroll
+  for (int i = 0; i < batch.SIZE; ++i) {
+    unsigned low = PAD;
+    I from = 0;
+    const I at = (row.start + k + i) * HEIGHT + row.lane;
+    if (k + i < row.width) {
+      low = load_stream(A.offsets + at);
+      batch.value[i] = load_stream(A.values + at);
+      from = __ldg(A.base + row.start + k + i);
+    }
+    batch.column[i] = low == PAD ? I(-1) : from + I(low);
+    if constexpr (HIGH)
+      if (row.up >= 0 && k + i < row.width) {          // a slice whose columns need more than 16 bits
+        const unsigned top = load_stream(A.high + row.up + (k + i) * HEIGHT + row.lane);
+        batch.column[i] = low == PAD && top == PAD ? I(-1) : I(low) + (I(top) << 16);
+      }
+  }
+  return batch;
+}
+
+// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+template <int HEIGHT, bool HIGH, class T, class I>
+DEVICE T row_product(const Matrix<T, I>& A, const T* x, const Row<I>& row, Batch<T, I> batch) {
+  T sum(0);
+  for (int k = 0;;) {
+    T gathered[batch.SIZE];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    if ((k += batch.SIZE) >= row.width) return sum;
+    batch = load_batch<HEIGHT, HIGH>(A, row, k);
+  }
+}
+
+// The row at a place of the sorted order; n past the last slice.
+template <class W, class I> DEVICE I row_at(const W* rows, I slot, I slots, int window, I n) {
+  if (slot >= slots) return n;
   return rows ? (slot & -I(window)) + __ldg(rows + slot) : slot;
 }
 
@@ -68,26 +90,32 @@ template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
 __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
     T* y, int height, int window, T alpha, T beta, long long n, long long ptr_size) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
   if (stopped(ctx)) return;
-  const I slot = I(thread_id());
-  const T sum = row_product<HEIGHT, HIGH>(Matrix<T, I>{ptr, base, offsets, values, high_ptr, high}, x, slot, I(ptr_size - 1));
-  if (slot >= I(ptr_size - 1) * HEIGHT) return;
-  const I row = row_at(rows, slot, window);
+  const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; the parts of (w, y) and (y, y) are left in parts.
 // launch: elements of y, 128 threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
 __global__ void __launch_bounds__(128, scalar<T>::parts == 1 ? 12 : 8) product_dots(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
     T* y, const T* w, acc_t<T>* dots, int height, int window, long long n, long long ptr_size) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
   if (stopped(ctx)) return;
-  const I slot = I(thread_id());
-  I row = slot < I(ptr_size - 1) * HEIGHT ? row_at(rows, slot, window) : I(n);
   const T weight = row < I(n) ? w[row] : T(0);         // early: at the end its latency would be in the open
-  const T sum = row_product<HEIGHT, HIGH>(Matrix<T, I>{ptr, base, offsets, values, high_ptr, high}, x, slot, I(ptr_size - 1));
+  const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
   if (row < I(n)) y[row] = sum;
-  Two<T> sums(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum)));
-  leave_sums(ctx, sums.v);
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))), dots);
 }

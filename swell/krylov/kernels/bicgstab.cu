@@ -30,14 +30,14 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
     s[7] = acc_t<T>(v[P]);
     s[8] = acc_t<T>(v[P + 1]);
     judge_start(ctx, v[P + 2]);
-    if (!stopped(ctx) && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
+    if (!ctx->flags[STOP] && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
   }
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {
+template <typename T> __global__ void half(Context* ctx, const T* v, T* r, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  T alpha(step_alpha(s));
+  const T alpha(quotient(s[0], finished_dots<T>(ctx, s + 1).wy()));
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> rs = load(r, i, n), vs = load(v, i, n);
 #pragma unroll
@@ -51,7 +51,8 @@ template <typename T> __global__ void update(Context* ctx, const T* ph, const T*
                                              T* x, T* r, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts, S = Pack<T>::size;
-  T alpha(step_alpha(s)), omega(step_omega(s));
+  const Two<T> of_t = finished_dots<T>(ctx, s + 3);
+  const T alpha(step_alpha(s)), omega(quotient(conj(of_t.wy()), acc_t<T>(of_t.yy())));
   acc_t<T> rho(0);
   double v[P + 2] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -94,6 +95,6 @@ template <typename T> __global__ void direction(Context* ctx, const T* r, const 
     bool finite = isfinite(real(s[1])) && isfinite(real(s[4]));
     s[0] = rho;
     judge(ctx, real(s[6]));
-    if (!stopped(ctx) && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
   }
 }

@@ -1,10 +1,7 @@
 // The fused steps of conjugate gradients on a GPU; cg.py is the same on a CPU, with the same scalars s.
 #include "judge.cuh"
 
-template <class A> DEVICE double step_length(const A* s) {
-  double sigma = real(s[1]);
-  return sigma > 0 ? real(s[0]) / sigma : 0.0;
-}
+DEVICE double step_length(double rho, double sigma) { return sigma > 0 ? rho / sigma : 0.0; }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, acc_t<T>* s, long long n) {
@@ -19,18 +16,22 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
   if (grid_sum(ctx, v)) {
     s[0] = acc_t<T>(v[0]);
     judge_start(ctx, v[1]);
-    if (!stopped(ctx) && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
+    if (!ctx->flags[STOP] && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
   }
 }
 
-// launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void residual(Context* ctx, const T* q, T* r, const float* w, acc_t<T>* s, long long n) {
+// launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* q, T* r, const float* w, acc_t<T>* s,
+                                                                      long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
-  real_t<T> alpha(step_length(s));
+  long long i = thread_id();
+  const long long packs = packs_of<T>(n);
+  Pack<T> rs, qs;
+  if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the inner products are added up
+  const real_t<T> alpha(step_length(real(s[0]), real(finished_dots<T>(ctx, s + 1).wy())));
   double v[2] = {0, 0};
-  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
-    Pack<T> rs = load(r, i, n), qs = load(q, i, n);
+  while (i < packs) {
 #pragma unroll
     for (int e = 0; e < S; ++e) {
       rs.at[e] = rs.at[e] - alpha * qs.at[e];
@@ -39,6 +40,8 @@ template <typename T> __global__ void residual(Context* ctx, const T* q, T* r, c
       if (w && i * S + e < n) v[1] += w[i * S + e] * square;
     }
     store(r, i, n, rs);
+    i += threads();
+    if (i < packs) rs = load(r, i, n), qs = load(q, i, n);
   }
   if (grid_sum(ctx, v)) {
     s[3] = acc_t<T>(v[0]);
@@ -46,13 +49,17 @@ template <typename T> __global__ void residual(Context* ctx, const T* q, T* r, c
   }
 }
 
-// launch: elements of p, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void direction(Context* ctx, const T* z, T* p, T* x, acc_t<T>* s, long long n) {
+// launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* x, acc_t<T>* s,
+                                                                       long long n) {
   if (stopped(ctx)) return;
-  double rho = real(s[3]);
-  real_t<T> alpha(step_length(s)), beta(rho / real(s[0]));
-  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
-    Pack<T> xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
+  long long i = thread_id();
+  const long long packs = packs_of<T>(n);
+  Pack<T> xs, ps, zs;
+  if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
+  const double rho = real(finished_dots<T>(ctx, s + 3).wy()), sigma = real(s[1]);
+  const real_t<T> alpha(step_length(real(s[0]), sigma)), beta(rho / real(s[0]));
+  while (i < packs) {
 #pragma unroll
     for (int e = 0; e < Pack<T>::size; ++e) {
       xs.at[e] = xs.at[e] + alpha * ps.at[e];
@@ -60,15 +67,16 @@ template <typename T> __global__ void direction(Context* ctx, const T* z, T* p, 
     }
     store(x, i, n, xs);
     store(p, i, n, ps);
+    i += threads();
+    if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
   }
   if (last_to_read(ctx)) {
     s[0] = acc_t<T>(rho);
-    double sigma = real(s[1]);
     if (!(sigma > 0)) {
       halt(ctx, isfinite(sigma) ? INDEFINITE : NONFINITE);
       return;
     }
     judge(ctx, real(s[5]));
-    if (!stopped(ctx) && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
+    if (!ctx->flags[STOP] && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
   }
 }

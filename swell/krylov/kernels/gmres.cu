@@ -206,11 +206,12 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
     long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
-  constexpr int S = Pack<T>::size, BATCH = 16, CHUNK = 128;
+  constexpr int S = Pack<T>::size, BATCH = 16;
   const int m = (sums_size - 3) / 2;
   const long long n = w_size;
   __shared__ Step<A> shared;
-  __shared__ T coefficients[CHUNK][2];
+  __shared__ T coefficients[MOST][2];
+  for (int k = threadIdx.x; k < j; k += blockDim.x) coefficients[k][0] = T(-sums[k]), coefficients[k][1] = T(-sums[m + k]);
   if (threadIdx.x < 32) {
     Step<A> mine = step_of(sums, m, j);
     if (threadIdx.x == 0) shared = mine;
@@ -238,25 +239,18 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
     const bool in = i < min(at + range.tile, range.to);
     Pack<T> us = {}, ws = {};
     if (in) us = load(u, i, n), ws = load(w, i, n);
-    for (int chunk = 0; chunk < j; chunk += CHUNK) {
-      const int end = min(j, chunk + CHUNK);
-      __syncthreads();
-      for (int k = chunk + threadIdx.x; k < end; k += blockDim.x)
-        coefficients[k - chunk][0] = T(-sums[k]), coefficients[k - chunk][1] = T(-sums[m + k]);
-      __syncthreads();
-      for (int k = chunk; k < end; k += BATCH) {
-        Pack<T> vs[BATCH];
+    for (int k = 0; k < j; k += BATCH) {
+      Pack<T> vs[BATCH];
 #pragma unroll
-        for (int b = 0; b < BATCH; ++b)
-          if (in && k + b < end) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
+      for (int b = 0; b < BATCH; ++b)
+        if (in && k + b < j) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
 #pragma unroll
-        for (int b = 0; b < BATCH; ++b)
-          if (in && k + b < end) {
-            const T s = coefficients[k + b - chunk][0], t = coefficients[k + b - chunk][1];
+      for (int b = 0; b < BATCH; ++b)
+        if (in && k + b < j) {
+          const T s = coefficients[k + b][0], t = coefficients[k + b][1];
 #pragma unroll
-            for (int e = 0; e < S; ++e) us.at[e] = fused(s, vs[b].at[e], us.at[e]), ws.at[e] = fused(t, vs[b].at[e], ws.at[e]);
-          }
-      }
+          for (int e = 0; e < S; ++e) us.at[e] = fused(s, vs[b].at[e], us.at[e]), ws.at[e] = fused(t, vs[b].at[e], ws.at[e]);
+        }
     }
 #pragma unroll
     for (int e = 0; e < S; ++e) us.at[e] = inverse * us.at[e], ws.at[e] = scale * (ws.at[e] - beta * us.at[e]);
@@ -270,12 +264,13 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
                       acc_t<T>* small, int* columns, acc_t<T>* y, int j, long long sums_size) {
   using A = acc_t<T>;
   const int m = (sums_size - 3) / 2;
+  const bool ended = stopped(ctx);
   if (ctx->flags[FINAL]) return;                       // the stop inside a cycle does not stop this kernel
   __shared__ double alpha;
   const double of_warp = step_of(sums, m, j).alpha;
   if (threadIdx.x == 0) alpha = of_warp;
   __syncthreads();
-  if (!stopped(ctx)) finish_column(ctx, sums, H, R, rotations, g, small, columns, m, j, alpha);
+  if (!ended) finish_column(ctx, sums, H, R, rotations, g, small, columns, m, j, alpha);
   __syncthreads();
   int k = columns[0];
   for (int i = threadIdx.x; i < m; i += blockDim.x) y[i] = i < k ? g[i] : A(0);

@@ -1,0 +1,232 @@
+"""Cases: systems with what is known of how their solution ends. The contract tests run all of them.
+
+A case whose right-hand side is "A·1" has the solution of all ones; "ones" is a right-hand side of all ones, which in
+badly scaled systems is much harder. What ``ends`` says was found by running, and judged: CONVERGED is checked against
+the residual that SciPy computes, whatever stands here, and every other reason has its why in a comment.
+"""
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from swell import gallery
+from swell.core.stopping import Reason
+
+C, INDEFINITE, SINGULAR = Reason.CONVERGED, Reason.INDEFINITE, Reason.SINGULAR
+RIGHT_HAND_SIDES = ("A·1", "ones", "A·random")
+
+
+def rng():
+    """The same numbers in every test."""
+    return np.random.default_rng(7)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system made by a function.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+        Gives A.
+    rhs : str
+        One of RIGHT_HAND_SIDES.
+    ends : dict of str to Reason
+        For each method, without preconditioner, and for "auto", the advisor: the reason. A method that is not named
+        here is not tried.
+    limit : int
+        The iteration limit of the methods.
+    """
+
+    name: str
+    make: Callable
+    rhs: str
+    ends: dict
+    limit: int = 500
+
+    def system(self):
+        """A and b."""
+        A = self.make()
+        return A, right_hand_side(A, self.rhs)
+
+
+def right_hand_side(A, kind):
+    """b of the kind that the case names; the solution that belongs to it is known but for "ones"."""
+    n = A.shape[0]
+    if kind == "ones":
+        return np.ones(n, A.dtype)
+    x = np.ones(n) if kind == "A·1" else rng().standard_normal(n)
+    return np.asarray(A @ x).reshape(-1)
+
+
+def of(*methods, **others):
+    """``ends`` for methods that converge, and others that do not."""
+    return {**{m: C for m in methods}, **others}
+
+
+KRYLOV = ("cg", "gmres", "fgmres", "bicgstab")
+ALL = (*KRYLOV, "direct", "auto")
+GENERAL = ("gmres", "fgmres", "bicgstab", "direct", "auto")
+
+
+def badly_scaled():
+    """SPD, condition 1e8 of which scaling by the diagonal removes all but 1e2."""
+    A = gallery.poisson2d(12)
+    d = sp.diags_array(10.0 ** rng().uniform(-2, 2, A.shape[0]))
+    return sp.csr_array(d @ A @ d)
+
+
+def hermitian():
+    """Hermitian positive definite: Poisson's matrix with phases."""
+    A = gallery.poisson2d(12)
+    phase = sp.diags_array(np.exp(1j * rng().uniform(0, 6, A.shape[0])))
+    return sp.csr_array(phase @ A @ phase.conj())
+
+
+def complex_symmetric():
+    """A damped wave: complex symmetric, not Hermitian."""
+    return gallery.helmholtz((15, 15), 0.3, 0.2)
+
+
+def unsymmetric():
+    """Random, with a dominant diagonal."""
+    A = sp.random_array((200, 200), density=0.03, rng=rng())
+    return sp.csr_array(A + 6 * sp.eye_array(200))
+
+
+def neumann():
+    """Free boundaries: singular."""
+    return gallery.neumann((12, 12))
+
+
+def zero_diagonal():
+    """A permutation with a twist: every diagonal entry is zero."""
+    return sp.csr_array(np.kron(np.eye(30), [[0.0, 2.0], [1.0, 0.0]]))
+
+
+def empty_rows():
+    """Three rows and columns without entries."""
+    A = gallery.poisson2d(8).tolil()
+    for k in (0, 20, 63):
+        A[k, :] = 0
+        A[:, k] = 0
+    A = A.tocsr()
+    A.eliminate_zeros()
+    return A
+
+
+def indefinite():
+    """Eigenvalues of both signs, a positive diagonal."""
+    return gallery.shifted_laplacian((10, 10), 0.5)
+
+
+SMALL = [
+    Case("spd", lambda: gallery.poisson2d(15), "A·random", of(*ALL)),
+    # Condition 1e9: 2000 iterations do not do without scaling, which the advisor applies.
+    Case("badly scaled spd", badly_scaled, "A·random",
+         of("direct", "auto", cg=Reason.MAXITER, gmres=Reason.MAXITER, bicgstab=Reason.MAXITER), 2000),
+    Case("hermitian", hermitian, "A·random", of(*ALL)),
+    Case("complex symmetric", complex_symmetric, "A·random", of(*GENERAL)),
+    Case("unsymmetric", unsymmetric, "A·random", of(*GENERAL)),
+    Case("convection", lambda: gallery.convection_diffusion((16, 16), 10.0, "upwind"), "ones", of(*GENERAL)),
+    Case("diagonal", lambda: sp.diags_array(np.arange(1.0, 41)).tocsr(), "ones", of(*ALL)),
+    Case("identity", lambda: sp.eye_array(50).tocsr(), "A·random", of(*ALL)),
+    Case("1 x 1", lambda: sp.csr_array([[3.0]]), "ones", of(*ALL)),
+    Case("singular, consistent", neumann, "A·random", of(*KRYLOV, "auto")),
+    # The right-hand side is the null space: cg sees (p, A p) = 0, the others divide by what is left of rounding.
+    Case("singular, inconsistent", neumann, "ones",
+         {"cg": INDEFINITE, "gmres": SINGULAR, "bicgstab": Reason.BREAKDOWN, "direct": SINGULAR, "auto": SINGULAR}),
+    Case("indefinite", indefinite, "A·random", of(*GENERAL, cg=INDEFINITE)),
+    Case("negative definite", lambda: -gallery.poisson2d(8), "ones", of(*GENERAL, cg=INDEFINITE)),
+    Case("saddle point", lambda: gallery.saddle_point(6), "A·random", of(*GENERAL, cg=INDEFINITE)),
+    Case("zero diagonal", zero_diagonal, "ones", of(*GENERAL, cg=INDEFINITE)),
+    Case("empty rows, consistent", empty_rows, "A·random", of(*KRYLOV, "auto", direct=SINGULAR)),
+    Case("empty rows, inconsistent", empty_rows, "ones",
+         {"cg": Reason.DIVERGED, "gmres": Reason.STAGNATED, "direct": SINGULAR, "auto": SINGULAR}),
+]
+
+
+@dataclass(frozen=True)
+class RealCase:
+    """One of the real systems and how the advisor's solve of it ends.
+
+    Attributes
+    ----------
+    name : str
+    method : str
+        What the last attempt ran, for b = A·1 (A·random where A·1 vanishes) and for b = ones.
+    limit : int
+        Iterations within which it ends.
+    ends : pair of Reason
+        For b = A·1 and for b = ones.
+    first : str or None
+        What was tried before, where the advisor's first choice failed for either b.
+    """
+
+    name: str
+    method: str
+    limit: int
+    ends: tuple = (C, C)
+    first: str | None = None
+
+
+ATTAINABLE = Reason.ATTAINABLE_ACCURACY
+REAL = [
+    RealCase("1138_bus", "cg", 1100),
+    RealCase("4elt_lap", "cg gmres", 1000, (C, SINGULAR), "cg"),     # a graph Laplacian: constants are its null space
+    RealCase("Grond4e4", "bicgstab", 1500),
+    RealCase("add32", "bicgstab", 100),
+    RealCase("bcsstk14", "cg", 700),
+    RealCase("bcsstk16", "cg", 300),
+    RealCase("bcsstk18", "cg", 2500),
+    RealCase("bcsstm13", "gmres", 2003, (C, SINGULAR), "direct"),    # 762 empty rows; ones is not in its range
+    RealCase("cage10", "bicgstab", 20),
+    RealCase("dwg961b", "direct", 5, first="bicgstab"),
+    RealCase("epb0", "bicgstab", 1500),
+    RealCase("fasp_spe01_bsr3", "direct", 5, first="bicgstab"),
+    RealCase("foam_hump_U", "bicgstab", 200),
+    RealCase("foam_hump_p", "direct", 5, (C, ATTAINABLE), "cg"),     # ‖|A||x|‖ is 1e8 ‖b‖: flat cells, no outlet
+    RealCase("foam_motorBike_ldu", "cg", 800),
+    RealCase("fs_183_6", "bicgstab", 50),
+    RealCase("gr_30_30", "cg", 60),
+    RealCase("hangGlider_2", "direct", 5),
+    RealCase("hypre_ams_A", "cg direct", 800, (C, ATTAINABLE), "cg"),
+    RealCase("hypre_beam_tet_dof2475", "cg", 300),
+    RealCase("jpwh_991", "bicgstab", 50),
+    RealCase("mhd1280b", "cg", 150),
+    RealCase("ml_elasticity", "cg", 100),
+    RealCase("muelu_condif2", "bicgstab", 300),
+    RealCase("nos5", "cg", 400),
+    RealCase("nos7", "cg", 200, (ATTAINABLE, ATTAINABLE)),           # ‖|A||x|‖ is 1e8 ‖b‖ for either b
+    RealCase("orsirr_1", "direct", 5, first="bicgstab"),
+    RealCase("pde2961", "bicgstab", 200),
+    RealCase("pyamg_helmholtz_2D", "bicgstab", 400),
+    RealCase("qc324", "direct", 5, first="bicgstab"),
+    RealCase("rajat01", "gmres", 6833, (SINGULAR, SINGULAR), "direct"),
+    RealCase("rdb2048", "bicgstab", 300),
+    RealCase("resolve_ACTIVSg200_KKT", "direct", 5),
+    RealCase("sherman4", "bicgstab", 150),
+    RealCase("sherman5", "bicgstab", 250),
+    RealCase("teko_ns_F", "bicgstab", 200),
+    RealCase("west0156", "direct gmres", 500, (C, SINGULAR), "direct"),   # condition 2e31
+    RealCase("west0479", "direct", 5),
+    RealCase("young1c", "bicgstab", 600),
+    RealCase("car_cabin", "bicgstab", 5000),
+]
+
+
+@functools.cache
+def real_matrix(folder, name):
+    """A real matrix by name; the car cabin at 300 Hz is put together from its parts."""
+    if name == "car_cabin":
+        K, M, B = (sp.load_npz(folder / "car_cabin" / f"{part}.npz") for part in "KMB")
+        k = 2 * np.pi * 300 / 340
+        return (K - k**2 * M + 0.05j * k * B).tocsr()
+    packed = folder / "matrices" / f"{name}.npz"
+    return sp.csr_matrix(sp.load_npz(packed) if packed.exists() else scipy.io.mmread(packed.with_name(f"{name}.mtx.gz")))

@@ -1,0 +1,54 @@
+"""Fixtures that every test may use: the devices there are, and the real systems where they lie."""
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
+
+from swell.core.errors import MissingDependency
+from swell.core.space import make_space
+
+ROOT = pathlib.Path(__file__).parents[1]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+DOUBLES = ["float64", "complex128"]              # what most tests use: every type costs compilation
+
+
+def space_or_skip(device):
+    """A space for the device; a skip that says why where there is none."""
+    try:
+        return make_space(device)
+    except MissingDependency as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """"cpu", then "cuda"."""
+    space_or_skip(request.param)
+    return request.param
+
+
+@pytest.fixture
+def space(device):
+    """A space of each device."""
+    return space_or_skip(device)
+
+
+@pytest.fixture(params=DOUBLES)
+def dtype(request):
+    """Double, real and complex."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder of the real systems (SWELL_DATA, or ../shared/data beside the repository)."""
+    folder = pathlib.Path(os.environ.get("SWELL_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / "matrices").is_dir():
+        pytest.skip(f"no real systems in {folder}: set SWELL_DATA to their folder")
+    return folder
