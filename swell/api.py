@@ -212,10 +212,10 @@ class Solver:
 
     def _take_values(self, new, old):
         xp = self.space.xp
-        if new.shape != old.shape or new.nnz != old.nnz or not bool(
-                xp.array_equal(xp.asarray(new.indptr), old.indptr) and xp.array_equal(xp.asarray(new.indices), old.indices)):
-            raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared one "
-                             f"({old.shape}, {old.nnz} entries): prepare again")
+        if (new.shape != old.shape or new.nnz != old.nnz or not bool(xp.array_equal(new.indptr, old.indptr))
+                or not bool(xp.array_equal(new.indices, old.indices))):
+            raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
+                             f"one ({old.shape}, {old.nnz} entries): prepare again")
         old.data[...] = new.data
         old.discard_adjoint()
         for prepared in self._prepared.values():

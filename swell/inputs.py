@@ -101,7 +101,8 @@ def _with_entries(A, space, dtype, b_dtype) -> Input:
     csr = _to_csr(A, space, notes)
     wanted = checked_dtype(dtype or np.result_type(checked_dtype(csr.dtype, "A"), _complexity(b_dtype)), "A")
     if wanted.kind != "c" and csr.dtype.kind == "c":
-        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or complex128")
+        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
+                         "complex128")
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
@@ -144,7 +145,8 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
     own = A.dtype if A.dtype is not None else np.float64
     dtype = checked_dtype(dtype or np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)), "A")
-    operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None), name="user LinearOperator")
+    operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None),
+                                name="user LinearOperator")
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
 
 
@@ -163,8 +165,8 @@ def _to_csr(A, space, notes):
     if duplicates:
         notes.append(f"{duplicates} duplicate entries of A were summed")
     if csr.nnz and (int(csr.indices.min()) < 0 or int(csr.indices.max()) >= csr.shape[1]):
-        raise InputError(f"A has column indices from {int(csr.indices.min())} to {int(csr.indices.max())}: expected 0 to "
-                         f"{csr.shape[1] - 1}")
+        raise InputError(f"A has column indices from {int(csr.indices.min())} to {int(csr.indices.max())}: expected 0 "
+                         f"to {csr.shape[1] - 1}")
     return CSRMatrix.from_scipy(csr, space)
 
 
@@ -202,8 +204,9 @@ def _check_indices(A):
     if A.format == "coo":
         for name, index, size in zip(("row", "column"), A.coords, A.shape):
             if index.size and (index.min() < 0 or index.max() >= size):
-                raise InputError(f"A has a {name} index of {index.max() if index.max() >= size else index.min()}: expected "
-                                 f"0 to {size - 1}; was it built with one-based indices?")
+                worst = index.max() if index.max() >= size else index.min()
+                raise InputError(f"A has a {name} index of {worst}: expected 0 to {size - 1}; was it built with "
+                                 "one-based indices?")
     if A.format not in ("csr", "csc", "bsr"):
         return
     shape = A.shape if A.format != "bsr" else [size // block for size, block in zip(A.shape, A.blocksize)]

@@ -18,9 +18,9 @@ DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unas
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
-def setting(kind, name, **fields):
-    """A settings object by its registered name."""
-    return load(kind, name)(**fields)
+def setting(kind, name):
+    """The settings object of a registered name, with its defaults."""
+    return load(kind, name)()
 
 
 def default_format(A):
@@ -52,7 +52,7 @@ def choose(A, named: Configuration) -> list[Configuration]:
     else:
         chain, why = [_iterative(facts, named, singular)], "the iterative choice failed"
     if facts.n <= DIRECT_LIMIT:
-        chain.append(Configuration(setting("method", "direct", largest=FACTOR_LIMIT), format=named.format, why=(why,)))
+        chain.append(Configuration(load("method", "direct")(largest=FACTOR_LIMIT), format=named.format, why=(why,)))
         why = "the direct solver failed"
     else:
         why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"

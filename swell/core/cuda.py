@@ -14,8 +14,8 @@ from swell.core.space import Space
 
 # struct Context of core/kernels/context.cuh
 CONTEXT = np.dtype([("flags", np.int64, J.FLAGS), ("limits", np.float64, J.LIMITS), ("mirror", np.uint64),
-                    ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64), ("left_for", np.uint64),
-                    ("left_count", np.int32), ("arrived", np.uint32)])
+                    ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64), ("left_count", np.int32),
+                    ("arrived", np.uint32)])
 
 
 def require_cupy():

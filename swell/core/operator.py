@@ -51,11 +51,7 @@ class LinearOperator(ABC):
                          "(cg, gmres or bicgstab)")
 
     def apply_dots(self, x, out, w, dots):
-        """``out = A x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused where that saves a pass.
-
-        The inner products may be left in parts, which the kernel that consumes them adds up; ``space.collect(dots)``
-        does so for anybody else.
-        """
+        """``out = A x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused where that saves a pass."""
         self.apply(x, out)
         self.space.dots(w, out, dots)
 

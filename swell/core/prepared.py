@@ -50,8 +50,7 @@ class Prepared:
             self.loop = self.space.loop(stopping, n)
             self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, n, A.dtype)
                                                          for name in ("b", "x", "b0", "x0", "r0"))
-            self.iteration = configuration.method.bind(
-                System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop))
+            self._bind()
             self.norm_A = self._norm_inf(A)
         self.space.synchronize()
         self.timings["setup"] = sum(self.timings.values())
@@ -92,6 +91,11 @@ class Prepared:
                 return weights
         return None
 
+    def _bind(self):
+        """Bind the method to the system; its buffers are those of the workspace."""
+        self.iteration = self.configuration.method.bind(
+            System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop))
+
     def _factor(self, setup):
         """Set up the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
         self.failure = None
@@ -100,9 +104,14 @@ class Prepared:
         except FactorisationError as error:
             self.M, self.failure = None, error
 
-    def _preconditioner(self, system):
+    @property
+    def _setup(self):
+        """The settings that ``M`` is built from: of the preconditioner, or of a method that is one."""
         c = self.configuration
-        settings = c.method if hasattr(c.method, "build") else c.precond
+        return c.method if hasattr(c.method, "build") else c.precond
+
+    def _preconditioner(self, system):
+        c, settings = self.configuration, self._setup
         if settings is None:
             return None
         if not hasattr(system, "indptr") and type(settings).__name__ != "User":
@@ -127,7 +136,8 @@ class Prepared:
         method = self.configuration.method
         self.space.check_fits(self.A.shape[0] * self.A.dtype.itemsize * (5 + basis_vectors(method)),
                               f"{self.configuration.name('method')} on {self.A.shape[0]} unknowns",
-                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or dtype='float32'")
+                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
+                              "dtype='float32'")
 
     def _norm_inf(self, A):
         """‖A‖∞, or NaN where there are no entries to look at."""
@@ -147,17 +157,20 @@ class Prepared:
         for transform in self.transforms:
             transform.update(A)
             A = transform.matrix(A)
+        before = self.M
         self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
+        if self.M is not before:                 # a factorisation failed, or works again
+            self._bind()
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
         self.timings = {"setup": time.perf_counter() - start}
 
     def _updated_preconditioner(self, A):
         """The preconditioner for new values; what the user brought stays as it is."""
-        if self.configuration.name("precond") == "user" or (self.M is None and self.failure is None):
+        if self._setup is None or type(self._setup).__name__ == "User":
             return self.M
-        if self.M is None:                       # there was nothing to keep: the last factorisation failed
+        if self.M is None:                       # there is nothing to keep: the last factorisation failed
             return self._preconditioner(A)
         self.M.update(A)
         return self.M
@@ -175,8 +188,8 @@ class Prepared:
             self.x0.fill(0)
             return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, counts)
         if not SAFE[0] < norm_b < SAFE[1]:
-            raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double precision: "
-                             "solve for b divided by that, and multiply x by it")
+            raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
+                             "precision: solve for b divided by that, and multiply x by it")
         self._forward(x0)
         first = norm_b
         if x0 is not None:

@@ -93,7 +93,7 @@ class Space(ABC):
         return n
 
     def collect(self, dots):
-        """Complete the inner products that ``apply_dots`` may have left in parts; nothing to do on a CPU."""
+        """Complete the inner products that a product's kernel left in parts; nothing to do on a CPU."""
 
     def largest(self, x, out):
         """``out[0] = ‖x‖∞``."""

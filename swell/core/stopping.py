@@ -28,8 +28,10 @@ class Reason(enum.Enum):
     RUNNING = (0, "still running")
     CONVERGED = (1, "the true residual b − A x meets the tolerance")
     MAXITER = (2, "the iteration limit was reached first: raise maxiter, or choose a stronger preconditioner")
-    STAGNATED = (3, "the residual stopped falling: choose a stronger preconditioner, a larger restart, or method='direct'")
-    DIVERGED = (4, "the residual grew without bound: the method does not suit this matrix; try gmres or method='direct'")
+    STAGNATED = (3, "the residual stopped falling: choose a stronger preconditioner, a larger restart, or "
+                    "method='direct'")
+    DIVERGED = (4, "the residual grew without bound: the method does not suit this matrix; try gmres or "
+                   "method='direct'")
     NONFINITE = (5, "NaN or Inf appeared during the iteration: rescale the system, check the preconditioner, "
                     "or use a wider dtype")
     BREAKDOWN = (6, "the method broke down (a division by an inner product that vanished): try gmres, or another x0")

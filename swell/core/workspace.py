@@ -14,7 +14,7 @@ class Workspace:
 
     def array(self, name: str, shape, dtype):
         """The buffer called ``name`` (uninitialised)."""
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = tuple(shape) if isinstance(shape, tuple) else (int(shape),)
         held = self._buffers.get(name)
         if held is None or held.shape != shape or held.dtype != dtype:
             held = self._buffers[name] = self.space.empty(shape, dtype)
@@ -26,6 +26,7 @@ class Workspace:
         return sum(b.nbytes for b in self._buffers.values())
 
     def poison(self):
-        """Fill every buffer with NaN (integers with a huge number): a test that nothing is read before it is written."""
+        """Fill every buffer with NaN (integers with a huge number), to test that nothing is read before it is written.
+        """
         for buffer in self._buffers.values():
             buffer.fill(float("nan") if buffer.dtype.kind in "fc" else 2**31 - 1)

@@ -53,6 +53,7 @@ class CSRMatrix(Matrix):
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots)
+        self.space.collect(dots)
 
     def to_csr(self):
         return self

@@ -147,6 +147,7 @@ class SELLMatrix(Matrix):
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window)
+        self.space.collect(dots)
 
     def to_csr(self):
         xp, H, n = self.space.xp, self.height, self.shape[0]

@@ -130,6 +130,6 @@ class GMRESIteration(Iteration):
 
     def counts(self, iterations, zero_guess):
         cycles = -(-iterations // self.m)
-        steps = iterations + (1 if iterations % self.m else 0)                 # a verdict inside a cycle comes a step late
+        steps = iterations + (1 if iterations % self.m else 0)                 # a verdict inside a cycle: a step late
         applied = 0 if self.M is None else steps + (0 if self.flexible else cycles)
         return Counts(steps + cycles + (not zero_guess), applied, steps + 2 * cycles + 1)

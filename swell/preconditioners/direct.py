@@ -88,8 +88,8 @@ class SuperLUOperator(LinearOperator):
     def __init__(self, A, largest=0):
         super().__init__(A.shape, A.dtype, A.space)
         if largest and A.shape[0] > SMALL and (entries := factor_entries(A)) > largest:
-            raise FactorisationError(f"the factors would have about {entries:.1e} entries, too many to be tried unasked: "
-                                     "method='direct' tries them")
+            raise FactorisationError(f"the factors would have about {entries:.1e} entries, too many to be tried "
+                                     "unasked: method='direct' tries it")
         self.update(A)
 
     def update(self, A):
@@ -131,8 +131,9 @@ class SuperLUOperator(LinearOperator):
 
 
 def factor_entries(A) -> float:
-    """What the factors of a CSR matrix may hold: n times its bandwidth after Cuthill–McKee. SuperLU's own ordering needs
-    about as much on three-dimensional grids, and a third of it on two-dimensional ones."""
+    """What the factors of a CSR matrix may hold: n times its bandwidth after Cuthill–McKee. With SuperLU's own ordering
+    they hold about as much on three-dimensional grids, and a third of it on two-dimensional ones.
+    """
     from swell.orderings.cuthill_mckee import reverse_order
     host = A.to_scipy()
     order = reverse_order(host)

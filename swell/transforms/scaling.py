@@ -1,8 +1,9 @@
 """Jacobi scaling as a two-sided transform: A' = D^−½ A D^−½ with D = |diag A| / 4ᵏ, where 4ᵏ is near the largest |aᵢᵢ|.
 
-The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the iterates of
-the Jacobi preconditioner without applying one. The judge's norm is that of the original residual, r = D^½ r', through
-weights w = D in single precision (4 bytes a row an iteration); the final check uses the original matrix.
+The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the
+iterates of the Jacobi preconditioner without applying one. The judge's norm is that of the original residual,
+r = D^½ r', through weights w = D in single precision (4 bytes a row an iteration), which 4ᵏ keeps in its range; the
+final check uses the original matrix.
 """
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def vector(n, dtype, seed=0):
 
 
 def tolerance(dtype):
-    return 50 * np.finfo(dtype).eps
+    return 50 * float(np.finfo(dtype).eps)
 
 
 def product(M, x, **more):

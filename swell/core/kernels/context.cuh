@@ -16,8 +16,7 @@ struct Context {
   double* history;       // residual norms, in mapped host memory
   double* partials;      // sums of every block inside a grid_sum
   double* left;          // sums that every block of a product left
-  void* left_for;        // the inner products that they are parts of
-  int left_count;
+  int left_count;        // of how many blocks
   unsigned arrived;      // blocks at the end of a kernel; back at 0 afterwards
 };
 
@@ -71,7 +70,7 @@ template <int K> DEVICE void block_sum(double (&v)[K]) {
 template <int K> DEVICE void collect_sums(const double* from, int count, double (&v)[K]) {
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = 0;
-#pragma unroll 4
+#pragma unroll 8
   for (int i = threadIdx.x; i < count; i += blockDim.x)
 #pragma unroll
     for (int k = 0; k < K; ++k) v[k] += __ldcg(from + i * (long long)K + k);
@@ -130,30 +129,11 @@ template <class T> struct Two {
 };
 
 // A product runs on thousands of short blocks, and one that waits for an atomic holds its place on the multiprocessor: so
-// each leaves its sums in memory, and every block of the kernel that consumes them adds up all (finished_dots).
-template <class T> DEVICE void leave_dots(Context* ctx, Two<T> sums, acc_t<T>* dots) {
+// each leaves its sums in memory, for collect_dots.
+template <class T> DEVICE void leave_dots(Context* ctx, Two<T> sums) {
   block_sum(sums.v);
   if (threadIdx.x) return;
 #pragma unroll
   for (int k = 0; k < sums.count; ++k) ctx->left[blockIdx.x * (long long)sums.count + k] = sums.v[k];
-  if (blockIdx.x == 0) {
-    ctx->left_for = dots;
-    ctx->left_count = gridDim.x;
-  }
-}
-
-// By every thread of a block: the inner products at `dots`, added up first if they were left in parts. Block 0 writes them
-// down, for later kernels. To be called by the one kernel that follows the product.
-template <class T> DEVICE Two<T> finished_dots(const Context* ctx, acc_t<T>* dots) {
-  __shared__ double shared[Two<T>::count];
-  Two<T> sums(acc_t<T>(0), 0);
-  if (ctx->left_for != dots) return Two<T>(dots[0], real(dots[1]));
-  collect_sums(ctx->left, ctx->left_count, sums.v);
-  if (threadIdx.x == 0) {
-    for (int k = 0; k < sums.count; ++k) shared[k] = sums.v[k];
-    if (blockIdx.x == 0) sums.write(dots);
-  }
-  __syncthreads();
-  for (int k = 0; k < sums.count; ++k) sums.v[k] = shared[k];
-  return sums;
+  if (blockIdx.x == 0) ctx->left_count = gridDim.x;
 }

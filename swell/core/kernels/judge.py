@@ -96,7 +96,7 @@ def judge_inner(state, norm2):
 
 @njit(cache=True)
 def resume(state):
-    """At the end of a cycle: lift the stop of ``judge_inner`` so that x and the true residual are brought up to date."""
+    """At the end of a cycle: lift the stop of ``judge_inner``, so that x and the true residual follow."""
     flags = state[0]
     if flags[FINAL] == 0:
         flags[STOP] = 0

@@ -1,12 +1,6 @@
 // Vector operations shared by all methods, on a GPU; vector.py is the same on a CPU.
 #include "context.cuh"
 
-// Complete inner products: no longer those that a product left in parts at the same place.
-template <class T> DEVICE void write_dots(Context* ctx, const Two<T>& sums, acc_t<T>* out) {
-  sums.write(out);
-  if (ctx->left_for == out) ctx->left_for = nullptr;
-}
-
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
@@ -18,7 +12,7 @@ template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y,
     yy += abs2(acc_t<T>(v));
   }
   Two<T> sums(xy, yy);
-  if (grid_sum(ctx, sums.v)) write_dots(ctx, sums, out);
+  if (grid_sum(ctx, sums.v)) sums.write(out);
 }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
@@ -50,12 +44,13 @@ template <typename T> __global__ void largest(Context* ctx, const T* x, acc_t<T>
   }
 }
 
-// Complete inner products that a product left in parts, for whoever reads them without a kernel of their own.
+// Add up what the blocks of a product left.
 // launch: one block of 1024 threads
 template <typename T> __global__ void collect_dots(Context* ctx, acc_t<T>* dots) {
   if (stopped(ctx)) return;
-  const Two<T> sums = finished_dots<T>(ctx, dots);
-  if (threadIdx.x == 0) write_dots(ctx, sums, dots);
+  Two<T> sums(acc_t<T>(0), 0);
+  collect_sums(ctx->left, ctx->left_count, sums.v);
+  if (threadIdx.x == 0) sums.write(dots);
 }
 
 // launch: elements of x, 256 threads
@@ -80,7 +75,7 @@ template <typename T> __global__ void multiply_dots(Context* ctx, const T* d, co
     yy += abs2(acc_t<T>(y));
   }
   Two<T> both(wy, yy);
-  if (grid_sum(ctx, both.v)) write_dots(ctx, both, sums);
+  if (grid_sum(ctx, both.v)) both.write(sums);
 }
 
 // launch: elements of out, 256 threads

@@ -31,7 +31,7 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
   if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left in parts.
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
 // launch: elements of y, 128 threads
 template <typename T, typename I>
 __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
@@ -43,5 +43,5 @@ __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, co
     y[row] = sum;
     weight = w[row];
   }
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))), dots);
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }

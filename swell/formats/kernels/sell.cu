@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left in parts.
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
 // launch: elements of y, 128 threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
 __global__ void __launch_bounds__(128, scalar<T>::parts == 1 ? 12 : 8) product_dots(Context* ctx, const I* ptr, const I* base,
@@ -117,5 +117,5 @@ __global__ void __launch_bounds__(128, scalar<T>::parts == 1 ? 12 : 8) product_d
   const T weight = row < I(n) ? w[row] : T(0);         // early: at the end its latency would be in the open
   const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
   if (row < I(n)) y[row] = sum;
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))), dots);
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }

@@ -35,9 +35,9 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void half(Context* ctx, const T* v, T* r, acc_t<T>* s, long long n) {
+template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  const T alpha(quotient(s[0], finished_dots<T>(ctx, s + 1).wy()));
+  const T alpha(step_alpha(s));
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> rs = load(r, i, n), vs = load(v, i, n);
 #pragma unroll
@@ -51,8 +51,7 @@ template <typename T> __global__ void update(Context* ctx, const T* ph, const T*
                                              T* x, T* r, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts, S = Pack<T>::size;
-  const Two<T> of_t = finished_dots<T>(ctx, s + 3);
-  const T alpha(step_alpha(s)), omega(quotient(conj(of_t.wy()), acc_t<T>(of_t.yy())));
+  const T alpha(step_alpha(s)), omega(step_omega(s));
   acc_t<T> rho(0);
   double v[P + 2] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {

@@ -28,8 +28,8 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   long long i = thread_id();
   const long long packs = packs_of<T>(n);
   Pack<T> rs, qs;
-  if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the inner products are added up
-  const real_t<T> alpha(step_length(real(s[0]), real(finished_dots<T>(ctx, s + 1).wy())));
+  if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the scalars are fetched
+  const real_t<T> alpha(step_length(real(s[0]), real(s[1])));
   double v[2] = {0, 0};
   while (i < packs) {
 #pragma unroll
@@ -57,7 +57,7 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   const long long packs = packs_of<T>(n);
   Pack<T> xs, ps, zs;
   if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
-  const double rho = real(finished_dots<T>(ctx, s + 3).wy()), sigma = real(s[1]);
+  const double rho = real(s[3]), sigma = real(s[1]);
   const real_t<T> alpha(step_length(real(s[0]), sigma)), beta(rho / real(s[0]));
   while (i < packs) {
 #pragma unroll

@@ -23,12 +23,12 @@ template <typename T> __global__ void first(Context* ctx, T* V, const acc_t<T>* 
 // Packs of 16 bytes that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them
 // upwards and update downwards, so that each finds in the cache what the other read last.
 struct Range {
-  long long from, to, tile;
+  int from, to, tile;
 };
 DEVICE Range range_of(long long packs, int block, int blocks) {
-  long long from = packs * block / blocks & ~31ll, to = block + 1 == blocks ? packs : packs * (block + 1) / blocks & ~31ll;
-  long long tiles = max(1ll, (to - from + blockDim.x - 1) / blockDim.x);
-  return {from, to, ((to - from + tiles - 1) / tiles + 31) & ~31ll};
+  int from = int(packs * block / blocks) & ~31, to = block + 1 == blocks ? int(packs) : int(packs * (block + 1) / blocks) & ~31;
+  int tiles = max(1, (to - from + int(blockDim.x) - 1) / int(blockDim.x));
+  return {from, to, max(32, ((to - from + tiles - 1) / tiles + 31) & ~31)};
 }
 
 // N sums over the warp by halving: lane l ends with the sum of value l / (32 / N), for the shuffles of about two values.
@@ -48,6 +48,27 @@ template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
   }
 }
 
+// By the last block: add `many` sums over all blocks in a fixed order, a group of threads for every 32 or more sums, and
+// hand each on. `scratch` is shared and has room for a double a thread.
+template <class Write> DEVICE void add_blocks(const double* partials, int many, double* scratch, Write&& write) {
+  const int threads = blockDim.x, span = min(threads, (many + 31) & ~31), groups = threads / span;
+  const int lane = threadIdx.x % span, group = threadIdx.x / span;
+  for (int first = 0; first < many; first += span) {
+    const int k = first + lane;
+    double total = 0;
+    if (k < many && group < groups)
+#pragma unroll 8
+      for (int b = group; b < gridDim.x; b += groups) total += __ldcg(partials + (long long)b * many + k);
+    scratch[threadIdx.x] = total;
+    __syncthreads();
+    if (group == 0 && k < many) {
+      for (int g = 1; g < groups; ++g) total += scratch[g * span + lane];
+      write(k, total);
+    }
+    __syncthreads();
+  }
+}
+
 // Each basis vector is read once, and u and w once: a thread keeps a pack of both, and BATCH vectors' sums at a time.
 // launch: 2 blocks per multiprocessor of 512 threads
 template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const T* V, const T* w, acc_t<T>* sums, int j,
@@ -57,26 +78,27 @@ template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ct
   constexpr int S = Pack<T>::size, P = scalar<T>::parts, BATCH = 4, N = 2 * P * BATCH, WARPS = 16, CHUNK = 32;
   __shared__ double totals[WARPS][2 * P * CHUNK];      // s_0 t_0 s_1 t_1 ... of a chunk of the basis
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, m = (sums_size - 3) / 2, count = 2 * j + 3;
-  const long long n = w_size;
+  const int n = w_size;                                // fewer than 2^31 rows; positions in V have 64 bits
   const T* u = V + j * V_stride;
   double* mine = ctx->partials + (long long)blockIdx.x * count * P;
-  const Range range = range_of(packs_of<T>(n), blockIdx.x, gridDim.x);
+  const Range range = range_of(packs_of<T>(w_size), blockIdx.x, gridDim.x);
   A uu(0), uw(0), ww(0);
   for (int chunk = 0; chunk == 0 || chunk < j; chunk += CHUNK) {
     const int end = min(j, chunk + CHUNK);
     for (int k = threadIdx.x; k < WARPS * 2 * P * CHUNK; k += blockDim.x) totals[0][k] = 0;
     __syncthreads();
-    for (long long at = range.from; at < range.to; at += range.tile) {
-      const long long i = at + threadIdx.x;
+    for (int at = range.from; at < range.to; at += range.tile) {
+      const int i = at + threadIdx.x;
       const bool in = i < min(at + range.tile, range.to);
       Pack<T> us = {}, ws = {};
       if (in) us = load(u, i, n), ws = load(w, i, n);
-      for (int k = chunk; k < end; k += BATCH) {
+      const T* row = V + chunk * V_stride;
+      for (int k = chunk; k < end; k += BATCH, row += BATCH * V_stride) {
         Pack<T> vs[BATCH];
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
           vs[b] = {};
-          if (in && k + b < end) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
+          if (in && k + b < end) vs[b] = load<true>(row + b * V_stride, i, n);
         }
         double part[N];
 #pragma unroll
@@ -112,13 +134,10 @@ template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ct
   __threadfence();
   __syncthreads();
   if (!last_block(ctx)) return;
-  for (int k = warp; k < count * P; k += WARPS) {      // a warp a sum, the blocks in a fixed order
-    double total[1] = {0};
-    for (int b = lane; b < gridDim.x; b += 32) total[0] += __ldcg(ctx->partials + (long long)b * count * P + k);
-    warp_sum(total);
+  add_blocks(ctx->partials, count * P, totals[0], [&](int k, double total) {
     const int value = k / P, to = value < 2 * j ? value / 2 + value % 2 * m : 2 * m + value - 2 * j;
-    if (lane == 0) ((double*)(sums + to))[k % P] = total[0];
-  }
+    ((double*)(sums + to))[k % P] = total;
+  });
 }
 
 // By one thread: Givens rotation of a column whose entries 0..k+1 are in `column`, with the rotations before it in `turns`
@@ -208,7 +227,7 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size, BATCH = 16;
   const int m = (sums_size - 3) / 2;
-  const long long n = w_size;
+  const int n = w_size;                                // fewer than 2^31 rows; positions in V have 64 bits
   __shared__ Step<A> shared;
   __shared__ T coefficients[MOST][2];
   for (int k = threadIdx.x; k < j; k += blockDim.x) coefficients[k][0] = T(-sums[k]), coefficients[k][1] = T(-sums[m + k]);
@@ -233,17 +252,18 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
   const real_t<T> inverse(1 / step.alpha), scale(gamma > 0 ? 1 / (gamma * divisor) : 0.0);
   const T beta(step.beta);
   T* u = V + j * V_stride;
-  const Range range = range_of(packs_of<T>(n), blockIdx.x, gridDim.x - 1);
-  for (long long tile = (range.to - range.from - 1) / range.tile; tile >= 0; --tile) {
-    const long long at = range.from + tile * range.tile, i = at + threadIdx.x;
+  const Range range = range_of(packs_of<T>(w_size), blockIdx.x, gridDim.x - 1);
+  for (int tile = (range.to - range.from - 1) / range.tile; tile >= 0; --tile) {
+    const int at = range.from + tile * range.tile, i = at + threadIdx.x;
     const bool in = i < min(at + range.tile, range.to);
     Pack<T> us = {}, ws = {};
     if (in) us = load(u, i, n), ws = load(w, i, n);
-    for (int k = 0; k < j; k += BATCH) {
+    const T* row = V;
+    for (int k = 0; k < j; k += BATCH, row += BATCH * V_stride) {
       Pack<T> vs[BATCH];
 #pragma unroll
       for (int b = 0; b < BATCH; ++b)
-        if (in && k + b < j) vs[b] = load<true>(V + (k + b) * V_stride, i, n);
+        if (in && k + b < j) vs[b] = load<true>(row + b * V_stride, i, n);
 #pragma unroll
       for (int b = 0; b < BATCH; ++b)
         if (in && k + b < j) {

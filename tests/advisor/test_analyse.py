@@ -1,0 +1,91 @@
+"""What the analysis finds in matrices whose nature is known, the real ones included."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cases import REAL, empty_rows, hermitian, neumann, real_matrix, rng
+from conftest import space_or_skip
+
+from swell import gallery
+from swell.advisor.analyse import analyse
+from swell.advisor.choose import default_format
+from swell.formats.csr import CSRMatrix
+
+
+def facts(A, space=None):
+    space = space or space_or_skip("cpu")
+    A = sp.csr_array(A)
+    A.sum_duplicates()
+    with space.active():
+        return analyse(CSRMatrix.from_scipy(A, space))
+
+
+def test_a_model_problem(space):
+    f = facts(gallery.poisson2d(20), space)
+    assert f.symmetric and f.hermitian and f.positive_diagonal and f.dominant and f.dominant_rows == 1
+    assert (f.n, f.bandwidth, f.zero_diagonal, f.empty_rows, f.zero_row_sums) == (400, 20, 0, 0, False)
+    assert f.symmetry == "symmetric"
+
+
+@pytest.mark.parametrize("make, symmetry", [
+    (hermitian, "Hermitian"), (lambda: gallery.helmholtz((6, 6)), "complex symmetric"),
+    (lambda: gallery.convection_diffusion((6, 6)), "unsymmetric (symmetric pattern)"),
+    (lambda: sp.tril(gallery.poisson2d(5)), "unsymmetric")])
+def test_symmetry(make, symmetry, space):
+    assert facts(make(), space).symmetry == symmetry
+
+
+def test_singular(space):
+    assert facts(neumann(), space).zero_row_sums
+    f = facts(empty_rows(), space)
+    assert (f.empty_rows, f.zero_diagonal, f.positive_diagonal) == (3, 3, False)
+
+
+def test_dominance_does_not_drown_in_long_sums():
+    """Equality in every row of a long matrix whose entries are no round numbers."""
+    d = rng().uniform(1e-6, 1e6, 200_001)
+    A = sp.diags_array([-d[1:-1], d[:-1] + d[1:], -d[1:-1]], offsets=[-1, 0, 1])
+    assert facts(A).dominant
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_single_precision(dtype):
+    f = facts(gallery.p1_laplacian(300).astype(dtype))
+    assert f.hermitian and f.positive_diagonal
+
+
+def test_no_rows():
+    assert facts(sp.csr_array((0, 0))).n == 0
+
+
+SYMMETRIC = {"1138_bus", "4elt_lap", "bcsstk14", "bcsstk16", "bcsstk18", "bcsstm13", "foam_hump_p", "foam_motorBike_ldu",
+             "gr_30_30", "hangGlider_2", "hypre_ams_A", "hypre_beam_tet_dof2475", "ml_elasticity", "nos5", "nos7",
+             "resolve_ACTIVSg200_KKT", "mhd1280b"}
+COMPLEX_SYMMETRIC = {"qc324", "dwg961b", "pyamg_helmholtz_2D", "car_cabin"}
+PATTERN = {"sherman4", "orsirr_1", "pde2961", "add32", "rdb2048", "cage10", "foam_hump_U", "Grond4e4", "muelu_condif2",
+           "teko_ns_F", "young1c", "fasp_spe01_bsr3"}
+ZERO_DIAGONAL = {"west0479": 471, "west0156": 156, "resolve_ACTIVSg200_KKT": 1882, "hangGlider_2": 733, "bcsstm13": 762,
+                 "rajat01": 271}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [case.name for case in REAL])
+def test_real(name, data):
+    f = facts(real_matrix(data, name))
+    assert f.hermitian == (name in SYMMETRIC)
+    assert (f.symmetric and not f.hermitian) == (name in COMPLEX_SYMMETRIC)
+    if not f.symmetric and not f.hermitian:
+        assert f.pattern_symmetric == (name in PATTERN)
+    assert f.zero_diagonal == ZERO_DIAGONAL.get(name, 0)
+
+
+def test_the_default_format():
+    space = space_or_skip("cpu")
+
+    def chosen(A):
+        return type(default_format(CSRMatrix.from_scipy(sp.csr_array(A), space))).__name__
+    assert chosen(gallery.poisson2d(30)) == "SELL" and chosen(gallery.poisson2d(5)) == "CSR"
+    arrow = sp.lil_array(sp.eye_array(1000))
+    arrow[0, :] = np.arange(1.0, 1001)
+    assert chosen(arrow) == "CSR"

@@ -1,0 +1,347 @@
+"""What users bring: every kind of matrix and vector is taken, and every kind of nonsense is one clear InputError."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from cases import rng
+from conftest import DTYPES, space_or_skip
+
+import swell
+from swell import InputError, gallery
+from swell.core.errors import MissingDependency, OutOfMemory
+from swell.formats.csr import CSRMatrix
+from swell.formats.sell import SELL
+
+A = sp.csr_array(gallery.convection_diffusion((8, 8), 5.0))
+X = rng().standard_normal(64)
+B = A @ X
+
+
+def solved(matrix, b=B, **named):
+    return swell.solve(matrix, b, method="gmres", rtol=1e-10, **named)
+
+
+# -- kinds of matrices -------------------------------------------------------------------------------------------------
+
+SPARSE = [*(f"{kind}_matrix" for kind in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")),
+          *(f"{kind}_array" for kind in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok"))]
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_scipy_sparse(kind):
+    r = solved(getattr(sp, kind)(A))
+    assert r.converged and np.allclose(r.x, X)
+
+
+@pytest.mark.parametrize("make", [lambda: A.toarray(), lambda: np.asmatrix(A.toarray()), lambda: A.toarray(order="F"),
+                                  lambda: A.toarray()[::-1, ::-1][::-1, ::-1]], ids=["array", "matrix", "F", "view"])
+def test_dense(make):
+    r = solved(make())
+    assert r.converged and np.allclose(r.x, X)
+
+
+def test_linear_operator():
+    r = solved(spla.aslinearoperator(A))
+    assert r.converged and np.allclose(r.x, X) and any("matrix-free" in note for note in r.notes)
+    assert swell.solve(spla.aslinearoperator(A), B).converged        # nothing named
+
+
+@pytest.mark.parametrize("setting", [swell.CSR(), SELL(), SELL(window=1)], ids=["csr", "sell", "unsorted"])
+def test_own_formats(setting):
+    own = setting.build(CSRMatrix.from_scipy(A, space_or_skip("cpu")))
+    solver = swell.prepare(own, method="gmres")
+    assert solver._prepared[0].matrix is own
+    assert np.allclose(solver.solve(B).x, X)
+    assert swell.solve(own, B).converged
+
+
+def test_torch():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    for matrix in (torch.from_numpy(A.toarray()).to_sparse_csr(), torch.from_numpy(A.toarray()).to_sparse_coo(),
+                   torch.from_numpy(A.toarray())):
+        r = solved(matrix, torch.from_numpy(B))
+        assert isinstance(r.x, torch.Tensor) and np.allclose(r.x.numpy(), X)
+        several = solved(matrix, torch.from_numpy(np.column_stack([B, 2 * B])))
+        assert tuple(several.x.shape) == (64, 2)
+
+
+def test_unsorted_and_duplicate_entries():
+    C = A.tocoo()
+    order = rng().permutation(C.nnz)
+    doubled = [np.concatenate([part[order], part[:5]]) for part in (C.data, *C.coords)]
+    doubled[0][-5:] = 0
+    matrix = sp.coo_array((doubled[0], tuple(doubled[1:])), shape=A.shape)
+    r = solved(matrix)
+    assert np.allclose(r.x, X) and "5 duplicate entries of A were summed" in r.notes
+    assert matrix.nnz == C.nnz + 5                               # the user's matrix is as it was
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_types(dtype):
+    r = swell.solve(A.astype(dtype), B.astype(dtype), method="gmres", rtol=1e-5)
+    assert r.converged and r.x.dtype == dtype and r.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint16", "int64", "bool"])
+def test_integers_become_double(dtype):
+    matrix = sp.csr_array(sp.eye_array(9) * 1).astype(dtype)
+    r = swell.solve(matrix, np.arange(9), method="gmres")
+    assert r.dtype == "float64" and np.allclose(r.x, np.arange(9))
+
+
+def test_complex_b_makes_a_real_matrix_complex():
+    b = B + 2j * B
+    r = solved(A, b)
+    assert r.dtype == "complex128" and np.allclose(r.x, (1 + 2j) * X)
+    assert solved(A.astype("float32"), b.astype("complex64"), dtype=None).dtype == "complex64"
+
+
+def test_real_b_with_a_complex_matrix():
+    r = solved(A * 1j)
+    assert r.x.dtype == "complex128" and np.allclose(r.x, -1j * X)
+
+
+def test_dtype_is_said():
+    r = swell.solve(A, B, method="gmres", dtype="float32", rtol=1e-4)
+    assert r.x.dtype == "float32" and "A was converted from float64 to float32" in r.notes
+
+
+# -- kinds of vectors --------------------------------------------------------------------------------------------------
+
+def test_lists_integers_and_views():
+    for b in (list(B), B.tolist(), np.stack([B, B])[1], np.repeat(B, 2)[::2]):
+        assert np.allclose(solved(A, b).x, X)
+    assert solved(A, np.arange(64)).converged
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_several_right_hand_sides(columns):
+    exact = rng().standard_normal((64, columns))
+    r = solved(A, A @ exact, x0=np.zeros((64, columns)))
+    assert r.x.shape == (64, columns) and np.allclose(r.x, exact)
+    assert len(r) == columns and r.converged and r.iterations == sum(c.iterations for c in r)
+    assert r.as_dict()["converged"] and len(r.as_dict()["columns"]) == columns
+    assert f"{columns} of {columns} right-hand sides converged" in str(r)
+    for k in range(columns):
+        assert (r[k].x == r.x[:, k]).all()
+
+
+def test_a_matrix_of_right_hand_sides():
+    for b in (sp.csr_array(B[:, None]), np.asmatrix(B).T, np.asfortranarray(B[:, None])):
+        assert np.allclose(solved(A, b).x[:, 0], X)
+
+
+def test_x_is_a_fresh_array():
+    solver = swell.prepare(A, method="gmres")
+    first = solver.solve(B)
+    kept = first.x.copy()
+    second = solver.solve(2 * B)
+    assert (first.x == kept).all() and not np.shares_memory(first.x, second.x)
+    first.x[:] = 7
+    assert np.allclose(solver.solve(B).x, X)
+
+
+def test_inputs_are_left_alone():
+    matrix, b = A.copy(), B.copy()
+    solver = swell.prepare(matrix, method="cg", scaling="jacobi", precond="jacobi", ordering="rcm", maxiter=3)
+    solver.solve(b, x0=b)
+    solver.update(2 * matrix)
+    assert (matrix != A).nnz == 0 and (b == B).all()
+    matrix.data[:] = 5                                           # nor does the solver follow the user's array
+    assert solver.A.data[0] == 2 * A.data[0]
+
+
+# -- nonsense ----------------------------------------------------------------------------------------------------------
+
+def with_nan():
+    C = A.copy()
+    C.data[3] = np.nan
+    return C
+
+
+def beyond(**changes):
+    """A CSR matrix with arrays that contradict each other; SciPy does not look again."""
+    C = sp.csr_array(A)
+    for name, (place, value) in changes.items():
+        array = getattr(C, name).copy()
+        array[place] = value
+        setattr(C, name, array)
+    return C
+
+
+def coo_beyond():
+    C = A.tocoo()
+    C.coords = (C.coords[0], np.where(np.arange(C.nnz) == 3, 64, C.coords[1]))
+    return C
+
+
+BAD_MATRICES = {
+    "rectangular": (lambda: sp.csr_array((4, 5)), "square"),
+    "rectangular dense": (lambda: np.ones((4, 5)), "square"),
+    "rectangular operator": (lambda: spla.aslinearoperator(np.ones((4, 5))), "square"),
+    "vector": (lambda: np.ones(5), "square"),
+    "nothing": (lambda: None, "square"),
+    "text": (lambda: "A.mtx", "square"),
+    "NaN": (with_nan, "NaN or Inf"),
+    "NaN dense": (lambda: np.diag([1, np.nan]), "NaN or Inf"),
+    "Inf": (lambda: sp.csr_array([[np.inf]]), "NaN or Inf"),
+    "float16": (lambda: np.eye(3, dtype=np.float16), "float16"),
+    "longdouble": (lambda: sp.csr_array(np.eye(3, dtype=np.longdouble)), "expected one of"),
+    "object": (lambda: np.array([[1, None], [2, 3]], object), "object"),
+    "text entries": (lambda: np.array([["1"]]), "expected one of"),
+    "column beyond": (lambda: beyond(indices=(3, 64)), "index of 64"),
+    "column negative": (lambda: beyond(indices=(3, -1)), "index of -1"),
+    "row pointers descend": (lambda: beyond(indptr=(3, 10_000)), "indptr"),
+    "row pointers too many": (lambda: beyond(indptr=(-1, 10_000)), "indptr"),
+    "coo column beyond": (coo_beyond, "column index of 64"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MATRICES)
+@pytest.mark.parametrize("method", [None, "cg"])
+def test_bad_matrices(name, method):
+    make, words = BAD_MATRICES[name]
+    with pytest.raises(InputError, match=words) as raised:
+        swell.solve(make(), np.ones(64), method=method)
+    check_message(raised, "A")
+
+
+BAD_VECTORS = {
+    "short": (lambda: np.ones(63), r"shape \(63,\): expected \(64,\)"),
+    "row": (lambda: np.ones((1, 64)), "shape"),
+    "cube": (lambda: np.ones((64, 1, 1)), "shape"),
+    "scalar": (lambda: 3.0, "shape"),
+    "nothing": (lambda: None, "expected"),
+    "text": (lambda: "ones", "expected"),
+    "ragged": (lambda: [[1, 2], [3]], "expected"),
+    "NaN": (lambda: np.full(64, np.nan), r"NaN or Inf \(64 entries\)"),
+    "Inf": (lambda: np.append(np.ones(63), np.inf), r"NaN or Inf \(1 entries\)"),
+    "float16": (lambda: np.ones(64, np.float16), "float16"),
+    "longdouble": (lambda: np.ones(64, np.longdouble), "expected one of"),
+    "object": (lambda: np.full(64, None), "expected"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_VECTORS)
+@pytest.mark.parametrize("argument", ["b", "x0"])
+def test_bad_vectors(name, argument):
+    make, words = BAD_VECTORS[name]
+    if argument == "x0" and name == "nothing":
+        pytest.skip("x0=None is the default")
+    given = {"b": make()} if argument == "b" else {"b": B, "x0": make()}
+    with pytest.raises(InputError, match=words) as raised:
+        swell.solve(A, method="gmres", **given)
+    check_message(raised, argument)
+
+
+def check_message(raised, argument):
+    """One line that begins with the argument and says what is expected or what to do."""
+    message = str(raised.value)
+    assert argument in message.replace("=", " ").replace(".", " ").split(), message
+    assert "\n" not in message and len(message) > 30
+    assert raised.value.__cause__ is None
+
+
+def test_vectors_of_the_wrong_field():
+    with pytest.raises(InputError, match="b is complex .* prepare"):
+        swell.prepare(A, method="gmres").solve(B * 1j)
+    with pytest.raises(InputError, match="x0 is complex"):
+        swell.solve(A, B, method="gmres", x0=B * 1j)
+    with pytest.raises(InputError, match="imaginary part"):
+        swell.solve(A * 1j, B, dtype="float64")
+    with pytest.raises(InputError, match=r"x0 has shape \(64,\): expected \(64, 2\)"):
+        swell.solve(A, np.ones((64, 2)), x0=B)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_b_whose_square_is_out_of_range(size):
+    with pytest.raises(InputError, match="b has entries up to 1.*divided by that"):
+        swell.solve(A, np.full(64, size), method="gmres")
+
+
+BAD_SETTINGS = {
+    "method unknown": ({"method": "gmress"}, "did you mean 'gmres'"),
+    "method far off": ({"method": "zzz"}, "There are: cg"),
+    "method number": ({"method": 42}, "method=42"),
+    "method type": ({"method": int}, "method="),
+    "method of another kind": ({"method": swell.Jacobi()}, "expected one of cg"),
+    "setting unknown": ({"method": "gmres(restrat=3)"}, "no setting 'restrat'; it has: restart"),
+    "setting wrong": ({"method": "gmres(restart=0)"}, "at least 1"),
+    "setting text": ({"method": "gmres(restart=x)"}, "cannot read the settings"),
+    "setting unfinished": ({"method": "gmres(restart=3"}, "cannot read"),
+    "precond unknown": ({"precond": "jakobi"}, r"precond \(or M\) 'jakobi': did you mean 'jacobi'"),
+    "M and precond": ({"M": lambda r: r, "precond": "jacobi"}, "both M and precond"),
+    "scaling unknown": ({"scaling": "ruits"}, "unknown scaling"),
+    "ordering unknown": ({"ordering": "rmc"}, "did you mean 'rcm'"),
+    "format unknown": ({"format": "cell"}, "did you mean 'sell'"),
+    "rtol negative": ({"rtol": -1e-8}, "rtol=-1e-08: expected"),
+    "rtol zero": ({"rtol": 0}, "give one of them a positive value"),
+    "rtol NaN": ({"rtol": float("nan")}, "rtol=nan"),
+    "rtol text": ({"rtol": "1e-8"}, "rtol='1e-8'"),
+    "rtol one": ({"rtol": 1.0}, "less than 1"),
+    "atol negative": ({"atol": -1.0}, "atol=-1.0"),
+    "maxiter negative": ({"maxiter": -1}, "maxiter=-1"),
+    "maxiter fraction": ({"maxiter": 10.5}, "maxiter=10.5"),
+    "maxiter huge": ({"maxiter": 10**12}, "maxiter=1000000000000"),
+    "stopping and rtol": ({"stopping": swell.Stopping(), "rtol": 1e-3}, "stopping was given beside"),
+    "stopping wrong": ({"stopping": 1e-8}, "stopping=1e-08: expected"),
+    "device unknown": ({"device": "gpu"}, "device='gpu': expected 'cpu'"),
+    "device number": ({"device": 0}, "device=0: expected"),
+    "dtype unknown": ({"dtype": "float63"}, "dtype='float63'"),
+    "dtype float16": ({"dtype": "float16"}, "float16"),
+    "M wrong": ({"M": 5}, "M=5: expected"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETTINGS)
+def test_bad_settings(name):
+    given, words = BAD_SETTINGS[name]
+    with pytest.raises(InputError, match=words) as raised:
+        swell.solve(A, B, **given)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: swell.Stopping(window=-1), "window=-1"), (lambda: swell.Stopping(growth=1), "growth=1"),
+    (lambda: swell.Stopping(relative_to="x0"), "relative_to='x0'"), (lambda: swell.GMRES(restart=2.0), "restart=2.0"),
+    (lambda: swell.BiCGSTAB(seed=-1), "seed=-1"), (lambda: swell.Direct(largest=-1), "largest=-1")])
+def test_bad_settings_objects(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_numpy_numbers_are_numbers():
+    r = swell.solve(A, B, method=swell.GMRES(restart=np.int64(20)), rtol=np.float32(1e-6), maxiter=np.int32(200))
+    assert r.converged
+
+
+def test_a_matrix_free_system_has_no_entries_to_work_on():
+    operator = spla.aslinearoperator(A)
+    for given in ({"precond": "jacobi"}, {"scaling": "jacobi"}, {"ordering": "rcm"}, {"format": "sell"},
+                  {"method": "direct"}):
+        with pytest.raises(InputError, match="matrix-free"):
+            swell.solve(operator, B, **{"method": "gmres", **given})
+
+
+def test_a_gpu_where_there_is_none():
+    try:
+        space_or_skip("cuda")
+    except pytest.skip.Exception:
+        with pytest.raises(MissingDependency, match="device='cpu'"):
+            swell.solve(A, B, device="cuda")
+    else:
+        pytest.skip("there is a GPU")
+
+
+def test_memory_is_estimated_before_it_is_taken(monkeypatch):
+    from swell.core.space import CpuSpace
+    monkeypatch.setattr(CpuSpace, "memory", lambda self: (10_000, 20_000))
+    with pytest.raises(OutOfMemory, match="needs about .* GiB .* are free: "):
+        swell.solve(A, B)
+    monkeypatch.setattr(CpuSpace, "memory", lambda self: (100_000, 200_000))
+    with pytest.raises(OutOfMemory, match="smaller restart"):
+        swell.solve(A, B, method="gmres(restart=500)")
+    monkeypatch.undo()
+    assert swell.solve(A, B).converged

@@ -1,0 +1,102 @@
+"""The layers of DESIGN: imports point down only, Krylov methods know no device, and ``import swell`` is light."""
+from __future__ import annotations
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
+# From the bottom up; a package may import its own layer and those below.
+LAYERS = [
+    {"core"},
+    {"formats", "smoothers", "dense"},
+    {"transforms", "orderings", "krylov", "preconditioners", "distributed"},
+    {"inputs"},
+    {"advisor"},
+    {"api"},
+    {"io", "gallery", "pde", "integrations", "report", "scipy_like"},
+    {"cli", "bench", "__main__"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# What core/ may know of the layers above it: ``Prepared`` binds a method to a system, by the interfaces of both.
+ALLOWED = {("core", "krylov"), ("core", "inputs")}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path):
+    """Every module that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "swell":
+                yield from (f"swell.{alias.name}" for alias in node.names)
+
+
+def layer(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if layer(p) != "__init__"], ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    here = layer(path)
+    assert here in LEVEL, f"{here} has no place in the layers"
+    for module in imports(path):
+        parts = module.split(".")
+        if parts[0] == "swell" and len(parts) > 1 and parts[1] in LEVEL:
+            assert LEVEL[parts[1]] <= LEVEL[here] or (here, parts[1]) in ALLOWED, f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "krylov").rglob("*.py")), ids=lambda p: p.name)
+def test_krylov_methods_know_no_device(path):
+    tree = ast.parse(path.read_text())
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not names & {"cupy", "rank", "cuda", "xp"}
+    assert not any(module.split(".")[0] in ("cupy", "cupyx", "mpi4py") for module in imports(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_files_are_short(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 400
+    assert all(len(line) <= 120 for line in lines), [k + 1 for k, line in enumerate(lines) if len(line) > 120]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_keyword_catch_all(path):
+    """DESIGN, rule 4: no ``**kwargs`` in a signature."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert node.args.kwarg is None, f"{path}: {node.name}"
+
+
+@pytest.mark.parametrize("code", ["import swell", "import swell; swell.names('method'); swell.InputError",
+                                  "import swell.cli"])
+def test_nothing_heavy_is_imported(code):
+    heavy = "[m for m in ('numpy', 'scipy', 'numba', 'matplotlib', 'rich', 'cupy', 'torch') if m in sys.modules]"
+    done = subprocess.run([sys.executable, "-c", f"{code}; import sys; print({heavy})"], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_every_public_name_is_there():
+    import swell
+    for name in swell.__all__:
+        assert getattr(swell, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        swell.nothing
+
+
+def test_a_second_process_does_not_recompile(tmp_path):
+    """Numba's cache holds every kernel of a solve after the first process."""
+    code = ("import numpy as np, swell\n"
+            "swell.solve(swell.gallery.poisson2d(12), np.ones(144), method='cg', scaling=None)\n"
+            "from numba.core import event\n")
+    import os
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DEBUG_CACHE": "1"}
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout for _ in range(2)]
+    assert "data saved" in runs[0] and "data saved" not in runs[1] and "data loaded" in runs[1]

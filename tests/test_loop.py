@@ -1,0 +1,100 @@
+"""Interruption and monitoring: Ctrl-C keeps the iterate, wherever it comes; handlers and threads are left in order."""
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import swell
+from swell import gallery
+from swell.core.operator import CallableOperator
+from swell.core.space import make_space
+from swell.core.stopping import Reason
+
+
+def interrupting(A, at):
+    """An operator that presses Ctrl-C in its product number ``at``."""
+    count = [0]
+
+    def matvec(x):
+        count[0] += 1
+        if count[0] == at:
+            signal.raise_signal(signal.SIGINT)
+        return A @ x
+    return CallableOperator(A.shape, A.dtype, make_space("cpu"), matvec)
+
+
+@pytest.mark.parametrize("at", [1, 2, 7, 30, 31, 32])
+@pytest.mark.parametrize("method", ["cg", "gmres", "fgmres", "bicgstab"])
+def test_ctrl_c_keeps_the_iterate(method, at):
+    A, b = gallery.poisson2d(25), np.ones(625)
+    before = signal.getsignal(signal.SIGINT)
+    r = swell.solve(interrupting(A, at), b, method=method, rtol=1e-12)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert r.reason is Reason.INTERRUPTED
+    assert r.residual == pytest.approx(np.linalg.norm(b - A @ r.x) / 25, rel=1e-6)
+    # The work up to then is in x: the same as a solve that is told to do so many iterations.
+    same = swell.solve(A, b, method=method, rtol=1e-12, maxiter=max(r.iterations, 1))
+    assert r.iterations == 0 or r.residual == pytest.approx(same.residual, rel=1e-8)
+    on = swell.solve(A, b, method=method, x0=r.x)
+    assert on.converged
+
+
+def test_ctrl_c_inside_a_cycle_of_gmres_keeps_every_step():
+    A, b = gallery.poisson2d(25), np.ones(625)
+    r = swell.solve(interrupting(A, 12), b, method="gmres(restart=30)", rtol=1e-12)
+    assert r.iterations == 12
+    assert r.residual == pytest.approx(r.history[-1], rel=1e-8)
+
+
+def test_a_second_ctrl_c_is_not_caught():
+    A = gallery.poisson2d(10)
+
+    def matvec(x):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        return A @ x
+    operator = CallableOperator(A.shape, A.dtype, make_space("cpu"), matvec)
+    with pytest.raises(KeyboardInterrupt):
+        swell.solve(operator, np.ones(100), method="cg")
+
+
+def test_ctrl_c_while_the_next_choice_is_set_up(monkeypatch):
+    """The first choice has failed and the factorisation is under way: its iterate is what there is."""
+    solver = swell.prepare(gallery.shifted_laplacian((10, 10), 0.5))
+    prepare = solver._prepare
+
+    def pressing(k):
+        if k:
+            raise KeyboardInterrupt
+        return prepare(k)
+    monkeypatch.setattr(solver, "_prepare", pressing)
+    r = solver.solve(np.ones(100))
+    assert r.reason is Reason.INTERRUPTED and r.method == "cg" and np.isfinite(r.x).all()
+
+
+def test_a_solve_in_a_thread():
+    found = []
+    solver = swell.prepare(gallery.poisson2d(20), method="cg")
+    thread = threading.Thread(target=lambda: found.append(solver.solve(np.ones(400))))
+    thread.start()
+    thread.join()
+    assert found[0].converged
+
+
+def test_an_error_in_a_monitor_is_the_users():
+    def monitor(iteration, residual):
+        raise RuntimeError("mine")
+    before = signal.getsignal(signal.SIGINT)
+    solver = swell.prepare(gallery.poisson2d(10), method="cg")
+    with pytest.raises(RuntimeError, match="mine"):
+        solver.solve(np.ones(100), monitor=monitor)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert solver.solve(np.ones(100)).converged
+
+
+def test_several_right_hand_sides_stop_one_by_one():
+    r = swell.solve(gallery.poisson2d(10), np.ones((100, 3)), method="cg", monitor=lambda k, residual: k == 2)
+    assert [c.reason for c in r] == [Reason.STOPPED] * 3 and not r.converged and r.reason is Reason.STOPPED
