@@ -35,8 +35,9 @@ def device_of(array) -> str:
     if kind == "torch":
         return "cpu" if array.device.type == "cpu" else f"cuda:{array.device.index or 0}"
     if kind == "cupy":
-        data = array if hasattr(array, "device") else array.data
-        return f"cuda:{data.device.id}"
+        import cupy
+        data = array if isinstance(array, cupy.ndarray) else getattr(array, "data", None)     # a sparse matrix's values
+        return f"cuda:{cupy.cuda.Device().id if data is None else data.device.id}"
     return "cpu"
 
 

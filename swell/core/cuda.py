@@ -34,8 +34,8 @@ def require_cupy():
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise MissingDependency(f"device='cuda' was asked for and no usable GPU was found ({error}): check nvidia-smi, or "
-                                "use device='cpu'") from None
+        raise MissingDependency(f"device='cuda' was asked for and no usable GPU was found ({error}): check nvidia-smi, "
+                                "or use device='cpu'") from None
     return cupy, count
 
 
@@ -115,8 +115,8 @@ class CudaSpace(Space):
                     cupy.get_default_memory_pool().free_all_blocks()
                     free, total = self.memory()
                     raise OutOfMemory(f"{self.describe()} ran out of memory ({error}); {free / 2**30:.2f} of "
-                                      f"{total / 2**30:.2f} GiB are free: choose a smaller restart, dtype='float32', or "
-                                      "device='cpu'") from None
+                                      f"{total / 2**30:.2f} GiB are free: choose a smaller restart, dtype='float32', "
+                                      "or device='cpu'") from None
                 finally:
                     self.stream.synchronize()
 

@@ -2,17 +2,19 @@
 
 A kernel's launch is declared in the comment above it, beside the code that relies on it:
 
-    // launch: elements of r, 256 threads                                   one thread for each element
-    // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor     a grid-stride loop
-    // launch: elements of r, 512 threads, a pack each                      16 bytes a thread (``Pack`` of scalar.cuh)
-    // launch: columns of V, 256 threads, 2 each, and one block more        two columns a thread, and a block apart
+    // launch: elements of r, 256 threads                          one thread for each element
+    // launch: columns of V, 256 threads                           one for each column of a basis
+    // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
+                                                                   16 bytes at a time (``Pack``), in a grid-stride loop
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
+                                                                   and one apart, for work of its own
 
 Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
-told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows. Template
-parameters: ``T``, the value type; any other ``typename`` is deduced from the type of the first argument that mentions it;
-``int NAME`` is the value of the argument called name, and ``bool NAME`` says whether the array called name is not empty.
+told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows.
+Template parameters: ``T``, the value type; any other ``typename`` is deduced from the type of the first argument that
+mentions it; ``int NAME`` is the value of the argument called name, and ``bool NAME`` says whether the array called name
+is not empty.
 """
 from __future__ import annotations
 
@@ -33,10 +35,10 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
-LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads"
-                    r"(?:, (?P<each>\d+|a pack) each)?(?:, at most (?P<per>\d+) blocks? per multiprocessor)?(?P<more>, and one "
-                    r"block more)?|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
-                    r"(?P<extra>, and one block more)?)$")
+LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads(?P<pack>, a pack each)?"
+                    r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
+                    r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
+                    r"(?P<more>, and one block more)?)$")
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
@@ -97,7 +99,8 @@ def compiled(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int
     """The module of all kernels in a file that these template arguments determine, for one device."""
     import cupy
     known = dict(types)
-    expressions = [name_expression(s, known) for s in signatures(path).values() if {n for _, n in s.template} <= set(known)]
+    fitting = (s for s in signatures(path).values() if {name for _, name in s.template} <= set(known))
+    expressions = [name_expression(s, known) for s in fitting]
     return cupy.RawModule(code=path.read_text(), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
                           name_expressions=expressions)
 
@@ -108,9 +111,7 @@ class Kernel:
     def __init__(self, space, path, signature, dtype):
         self.space, self.path, self.signature = space, path, signature
         self.value = C_TYPES[np.dtype(dtype).name]
-        accumulator = "complex<double>" if self.value.startswith("complex") else "double"
-        self.scalars = {"T": np.dtype(dtype), "acc_t<T>": np.dtype(np.complex128 if "complex" in accumulator else np.float64),
-                        "int": np.dtype(np.int32), "long long": np.dtype(np.int64), "double": np.dtype(np.float64),
+        self.scalars = {"T": np.dtype(dtype), "int": np.dtype(np.int32), "long long": np.dtype(np.int64),
                         "bool": np.dtype(np.bool_)}
         self._functions = {}
 
@@ -127,8 +128,8 @@ class Kernel:
         packed = [np.array(self.space.context.data.ptr, np.uint64)]
         for p in signature.parameters:
             value = named[p.name]
-            packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer else
-                          np.array(value, self.scalars[p.type]))
+            packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer
+                          else np.array(value, self.scalars[p.type]))
         function = self._function(named)
         if self.space.dependent_launch:
             launch_dependent(function.kernel.ptr, grid, block, packed, self.space.current_stream())
@@ -147,7 +148,8 @@ class Kernel:
         types = {"T": self.value}
         for kind, name in self.signature.template[1:]:
             if kind == "typename":
-                types[name] = next(C_TYPES[named[p.name].dtype.name] for p in self.signature.parameters if p.type == name)
+                mentions = next(p.name for p in self.signature.parameters if p.type == name)
+                types[name] = C_TYPES[named[mentions].dtype.name]
             else:
                 value = named[name.lower()]
                 types[name] = str(value) if kind == "int" else "true" if value.size else "false"
@@ -169,13 +171,11 @@ class Kernel:
         launch = self.signature.launch
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
-            return blocks + (1 if launch["extra"] else 0), int(launch["single"])
+            return blocks + (1 if launch["more"] else 0), int(launch["single"])
         threads = int(launch["threads"])
-        each = 16 // self.scalars["T"].itemsize if launch["each"] == "a pack" else int(launch["each"] or 1)
+        each = 16 // self.scalars["T"].itemsize if launch["pack"] else 1
         blocks = -(-count // (threads * each))
-        if launch["per"]:
-            blocks = min(blocks, int(launch["per"]) * self.space.multiprocessors)
-        return blocks + (1 if launch["more"] else 0), threads
+        return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
 
 
 class Kernels:

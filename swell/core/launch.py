@@ -13,7 +13,8 @@ PROGRAMMATIC_STREAM_SERIALIZATION = 6        # CUlaunchAttributeID
 
 
 class _Attribute(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_char * 4), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60)]
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_char * 4), ("value", ctypes.c_int),
+                ("rest", ctypes.c_char * 60)]
 
 
 class _Config(ctypes.Structure):

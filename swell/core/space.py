@@ -75,8 +75,8 @@ class Space(ABC):
         """Raise OutOfMemory, before anything is allocated, if ``what`` needs more bytes than are free."""
         free, total = self.memory()
         if needed > free:
-            raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and {free / 2**30:.2f} of "
-                              f"{total / 2**30:.2f} GiB are free: {remedy}")
+            raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and "
+                              f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free: {remedy}")
 
     def active(self):
         """A context in which this space works, after what the caller has under way, and at whose end it is done."""

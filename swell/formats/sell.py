@@ -28,6 +28,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 PAD = 0xFFFF
+HEIGHT = {"cpu": 8, "cuda": 32}     # eight sums fit in a CPU's registers, and a slice column is a warp on a GPU
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,22 @@ class SELL:
     Attributes
     ----------
     height : int
-        Rows of a slice: 8, 16, 32, 64 or 128.
+        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
     window : int
         Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
         from ``height`` to 65 536.
     """
 
-    height: int = 32
+    height: int = 0
     window: int = 256
 
     def __post_init__(self):
         positive(self, "window")
-        if self.height not in (8, 16, 32, 64, 128):
-            raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128")
-        if self.window & (self.window - 1) or self.window > 65536 or 1 < self.window < self.height:
-            raise InputError(f"SELL(window={self.window!r}): expected 1, or a power of two from height={self.height} "
-                             "to 65536")
+        if self.height not in (0, 8, 16, 32, 64, 128):
+            raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's own")
+        if self.window & (self.window - 1) or self.window > 65536 or 1 < self.window < (self.height or 32):
+            raise InputError(f"SELL(window={self.window!r}): expected 1, or a power of two from "
+                             f"{self.height or 32} (the height) to 65536")
 
     def build(self, csr):
         """A CSR matrix in this format, converted where it lives."""
@@ -65,7 +66,7 @@ class SELLMatrix(Matrix):
     def __init__(self, csr: CSRMatrix, settings: SELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
-        self.height = settings.height
+        self.height = settings.height or HEIGHT[csr.space.name]
         self._layout(csr)
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 

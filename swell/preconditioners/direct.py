@@ -7,7 +7,11 @@ A step: 1 product, 1 solve with the factors, 1 reduction. Reports the true resid
 """
 from __future__ import annotations
 
+import importlib.util
+import logging
+import pathlib
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,29 +165,34 @@ class CuDSSOperator(LinearOperator):
         if A.indices.dtype.itemsize != 4:
             raise InputError(f"cuDSS takes 32-bit indices, and this matrix has {A.nnz} entries")
         try:
-            from nvmath.sparse.advanced import DirectSolver
+            from nvmath.sparse.advanced import DirectSolver, DirectSolverOptions
         except ImportError as error:
             raise MissingDependency(f"the direct solver on a GPU needs nvmath-python and cuDSS ({error}): "
                                     "pip install 'swell[cuda13]'") from None
-        self._solver_class = DirectSolver
-        self.solver = None
+        from cupyx.scipy.sparse import csr_matrix
         self._rhs = A.space.empty(A.shape[0], A.dtype)
+        self._rhs.fill(1)
+        # Its own values, so that update can write new ones where the analysis expects them.
+        self._matrix = csr_matrix((A.data.copy(), A.indices, A.indptr), shape=A.shape)
+        options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))
+        with self._failure("analyse"):
+            self.solver = DirectSolver(self._matrix, self._rhs, options=options)
+            self.solver.plan()
         self.update(A)
 
     def update(self, A):
-        """Factor a new matrix; the analysis of the old one is kept, since the pattern is the same."""
-        from cupyx.scipy.sparse import csr_matrix
-        matrix = csr_matrix((A.data, A.indices, A.indptr), shape=A.shape)
-        try:
-            if self.solver is None:
-                self._rhs.fill(1)
-                self.solver = self._solver_class(matrix, self._rhs)
-                self.solver.plan()
-            else:
-                self.solver.reset_operands(a=matrix, b=self._rhs)
+        """Factor a new matrix; the analysis is kept, since the pattern is the same."""
+        self._matrix.data[...] = A.data
+        with self._failure("factor"):
             self.solver.factorize()
+
+    @staticmethod
+    @contextmanager
+    def _failure(step):
+        try:
+            yield
         except Exception as error:               # nvmath raises many kinds; each means that there are no factors
-            raise FactorisationError(f"cuDSS could not factor the matrix: {error}") from error
+            raise FactorisationError(f"cuDSS could not {step} the matrix: {error}") from error
 
     def apply(self, x, out, alpha=1, beta=0):
         self._rhs[...] = x
@@ -195,3 +204,13 @@ class CuDSSOperator(LinearOperator):
 
     def describe(self):
         return "Direct() by cuDSS"
+
+
+def threading_library() -> str | None:
+    """cuDSS's own layer for OpenMP, which its analysis on the host is several times faster with, or None."""
+    logging.getLogger("swell.cudss").setLevel(logging.ERROR)
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations if spec else ():
+        for path in sorted(pathlib.Path(folder).glob("cu*/lib/libcudss_mtlayer_gomp.so*")):
+            return str(path)
+    return None

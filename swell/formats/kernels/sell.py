@@ -1,6 +1,6 @@
-"""SELL products on the CPU: chunks of slices in parallel, the rows of a slice side by side.
+"""SELL products on the CPU: chunks of slices in parallel, eight rows of a slice at a time with their sums in registers.
 
-The layout is described in ``swell/formats/sell.py``.
+The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -8,67 +8,149 @@ import numpy as np
 from numba import njit, prange
 
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
+PAD = 0xFFFF
 
 
 @njit(cache=True)
-def slice_product(ptr, base, offsets, values, high_ptr, high, x, sums, s, height):
-    """sums = the products of slice s with x, one for each of its rows."""
-    for i in range(height):
-        sums[i] = 0
-    first = np.uint64(ptr[s])
-    wide = high_ptr.size > 0 and high_ptr[s] >= 0
-    for e in range(ptr[s] // height, ptr[s + 1] // height):
-        at = np.uint64(e) * np.uint64(height)
-        column = np.uint64(base[e])
-        if wide:
-            up = np.uint64(high_ptr[s]) + at - first
-            for i in range(np.uint64(height)):
-                if offsets[at + i] != 0xFFFF or high[up + i] != 0xFFFF:
-                    sums[i] += values[at + i] * x[np.uint64(offsets[at + i]) + (np.uint64(high[up + i]) << np.uint64(16))]
-        else:
-            for i in range(np.uint64(height)):
-                if offsets[at + i] != 0xFFFF:
-                    sums[i] += values[at + i] * x[column + np.uint64(offsets[at + i])]
+def add(total, offset, value, x, column):
+    """total + a x of one entry; padding adds nothing, whatever its value."""
+    return total + value * x[column + np.uint64(offset)] if offset != PAD else total
+
+
+@njit(cache=True, inline="always")
+def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
+    """The products of rows i to i + 7 of a slice whose columns are begin to end."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+    for e in range(begin, end):
+        k = e * height + i
+        c = np.uint64(base[e])
+        s0 = add(s0, offsets[k], values[k], x, c)
+        s1 = add(s1, offsets[k + np.uint64(1)], values[k + np.uint64(1)], x, c)
+        s2 = add(s2, offsets[k + np.uint64(2)], values[k + np.uint64(2)], x, c)
+        s3 = add(s3, offsets[k + np.uint64(3)], values[k + np.uint64(3)], x, c)
+        s4 = add(s4, offsets[k + np.uint64(4)], values[k + np.uint64(4)], x, c)
+        s5 = add(s5, offsets[k + np.uint64(5)], values[k + np.uint64(5)], x, c)
+        s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c)
+        s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c)
+    return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+@njit(cache=True)
+def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
+    """The product of row i of a slice that keeps 32 bits of its columns; its upper halves begin at high_first."""
+    total = zero
+    for e in range(begin, end):
+        k = e * height + i
+        upper = high[high_first + (e - begin) * height + i]
+        if offsets[k] != PAD or upper != PAD:
+            total += values[k] * x[np.uint64(offsets[k]) + (np.uint64(upper) << np.uint64(16))]
+    return total
+
+
+@njit(cache=True)
+def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
+    """The same in a slice that keeps 32 bits of its columns."""
+    return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(1), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(2), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(3), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(4), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(5), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(6), high_first),
+            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(7), high_first))
+
+
+@njit(cache=True, inline="always")
+def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i):
+    """The products of rows i to i + 7 of slice s."""
+    if high_ptr.size > 0 and high_ptr[s] >= 0:
+        return eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, np.uint64(high_ptr[s]))
+    return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
 
 
 @njit(cache=True)
 def row_at(rows, place, window):
-    """The row at a place of the sorted order."""
-    return place if rows.size == 0 else (place // window) * window + np.int64(rows[place])
+    """The row at a place of the sorted order; windows are powers of two."""
+    return place if rows.size == 0 else (place & ~np.uint64(window - 1)) + np.uint64(rows[place])
+
+
+@njit(cache=True)
+def put(y, row, value, alpha, beta):
+    """y[row] = alpha value + beta y[row], if there is such a row."""
+    if row < np.uint64(y.size):
+        if beta == 0:
+            y[row] = alpha * value
+        else:
+            y[row] = alpha * value + beta * y[row]
 
 
 @njit(parallel=True, cache=True)
 def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
-    slices = ptr.size - 1
+    slices, height = ptr.size - 1, np.uint64(height)
+    zero = y.dtype.type(0)
     for chunk in prange(CHUNKS):
-        sums = np.empty(height, y.dtype)
-        for s in range(chunk * slices // CHUNKS, (chunk + 1) * slices // CHUNKS):
-            slice_product(ptr, base, offsets, values, high_ptr, high, x, sums, s, height)
-            for i in range(height):
-                row = row_at(rows, s * height + i, window)
-                if row < y.size:
-                    if beta == 0:
-                        y[row] = alpha * sums[i]
-                    else:
-                        y[row] = alpha * sums[i] + beta * y[row]
+        first, last = np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)
+        end = np.uint64(ptr[first]) // height
+        for s in range(first, last):
+            begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+            for i in range(np.uint64(0), height, np.uint64(ROWS)):
+                s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
+                                                          height, i)
+                place = s * height + i
+                put(y, row_at(rows, place, window), s0, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
+                put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+
+
+@njit(cache=True)
+def put_dot(y, w, row, value, zero):
+    """y[row] = value; returns conj(w[row]) value."""
+    if row < np.uint64(y.size):
+        y[row] = value
+        return zero + np.conj(w[row]) * value
+    return zero
+
+
+@njit(cache=True)
+def square(value):
+    """|value|²."""
+    return (np.conj(value) * value).real
 
 
 @njit(parallel=True, cache=True)
 def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
-    slices = ptr.size - 1
+    slices, height = ptr.size - 1, np.uint64(height)
+    zero, none = y.dtype.type(0), dots.dtype.type(0)
     wy = np.zeros(CHUNKS, dots.dtype)
     yy = np.zeros(CHUNKS)
     for chunk in prange(CHUNKS):
-        sums = np.empty(height, y.dtype)
-        for s in range(chunk * slices // CHUNKS, (chunk + 1) * slices // CHUNKS):
-            slice_product(ptr, base, offsets, values, high_ptr, high, x, sums, s, height)
-            for i in range(height):
-                row = row_at(rows, s * height + i, window)
-                if row < y.size:
-                    y[row] = sums[i]
-                    wy[chunk] += np.conj(w[row]) * sums[i]
-                    yy[chunk] += (np.conj(sums[i]) * sums[i]).real
+        a, b = none, 0.0
+        first, last = np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)
+        end = np.uint64(ptr[first]) // height
+        for s in range(first, last):
+            begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+            for i in range(np.uint64(0), height, np.uint64(ROWS)):
+                s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
+                                                          height, i)
+                place = s * height + i
+                a += put_dot(y, w, row_at(rows, place, window), s0, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
+                a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
+                b += square(s0) + square(s1) + square(s2) + square(s3)
+                b += square(s4) + square(s5) + square(s6) + square(s7)
+        wy[chunk], yy[chunk] = a, b
     dots[0] = wy.sum()
     dots[1] = yy.sum()
