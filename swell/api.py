@@ -128,7 +128,7 @@ class Solver:
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
         self.stopping = stopping
         self._prepared = {}
-        with self.space.active():
+        with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
                 self.chain = choose(self.A, named)
@@ -167,7 +167,7 @@ class Solver:
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the chain until a choice converges."""
-        with self.space.active():
+        with self.space.active(self.A.shape[0]):
             return self._follow_chain(b, x0, monitor, original)
 
     def _follow_chain(self, b, x0, monitor, original) -> Result:
@@ -206,7 +206,7 @@ class Solver:
         new, old = given.A, self.A
         if not hasattr(old, "indptr") or not hasattr(new, "indptr"):
             raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
-        with self.space.active():
+        with self.space.active(self.A.shape[0]):
             self._take_values(new, old)
         return self
 

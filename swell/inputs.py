@@ -91,7 +91,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
     space = make_space(device or where)
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
         return _matrix_free(A, space, dtype, b_dtype)
-    with space.active():
+    with space.active(shape[0]):
         return _with_entries(A, space, dtype, b_dtype)
 
 

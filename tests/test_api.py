@@ -83,7 +83,7 @@ def test_what_a_result_tells():
     b = A @ np.ones(144)
     r = swell.solve(A, b, method="gmres(restart=25)", precond="jacobi", format="sell", ordering="rcm")
     text = str(r)
-    for part in ("converged in", "GMRES(restart=25) on 144 unknowns", "ReverseCuthillMcKee()", "Jacobi()", "sell, height 8",
+    for part in ("converged in", "GMRES(restart=25) on 144 unknowns", "ReverseCuthillMcKee()", "Jacobi()", "sell, height 16",
                  "products", "setup", "MiB", "rtol 1e-08"):
         assert part in text
     told = json.loads(json.dumps(r.as_dict()))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from swell.advisor.analyse import analyse
 from swell.core.configuration import Configuration
 from swell.core.registry import load
+from swell.preconditioners.direct import unavailable
 
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
@@ -51,7 +52,10 @@ def choose(A, named: Configuration) -> list[Configuration]:
         chain, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
     else:
         chain, why = [_iterative(facts, named, singular)], "the iterative choice failed"
-    if facts.n <= DIRECT_LIMIT:
+    missing = unavailable(A.space)
+    if missing:
+        why += f", and {missing}"
+    elif facts.n <= DIRECT_LIMIT:
         chain.append(Configuration(load("method", "direct")(largest=FACTOR_LIMIT), format=named.format, why=(why,)))
         why = "the direct solver failed"
     else:

@@ -101,7 +101,7 @@ class CudaSpace(Space):
         self.context.data.copy_from_host_async(self._context.ptr, CONTEXT.itemsize)
 
     @contextmanager
-    def active(self):
+    def active(self, rows=None):
         """Work on this space's stream, after what the caller has under way, and complete when the block ends."""
         cupy = self.xp
         with cupy.cuda.Device(self.device):

@@ -4,12 +4,14 @@ from __future__ import annotations
 import functools
 import importlib
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 
 from swell.core.errors import InputError, OutOfMemory
+
+SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
 
 
 def accumulator(dtype):
@@ -78,9 +80,10 @@ class Space(ABC):
             raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and "
                               f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free: {remedy}")
 
-    def active(self):
-        """A context in which this space works, after what the caller has under way, and at whose end it is done."""
-        return nullcontext()
+    @abstractmethod
+    def active(self, rows: int | None = None):
+        """A context in which this space works on vectors of about so many rows, after what the caller has under way;
+        at its end the work is done."""
 
     def reserve(self, doubles: int):
         """Make room for the partial sums of a reduction over so many doubles; nothing to do on a CPU."""
@@ -120,6 +123,8 @@ class Space(ABC):
 
     def norms(self, *vectors) -> list[float]:
         """‖v‖₂ and ‖v‖∞ of each vector: one host read, for the beginning and the end of a solve only."""
+        if not vectors[0].size:
+            return [0.0] * (2 * len(vectors))
         dtype = accumulator(vectors[0].dtype)
         if dtype not in self._scalars:
             self._scalars[dtype] = self.empty((3, 3), dtype)
@@ -159,12 +164,23 @@ class CpuSpace(Space):
         from swell.core.loop import DirectLoop
         return DirectLoop(self, stopping, n)
 
+    @contextmanager
+    def active(self, rows=None):
+        import numba
+        before = numba.get_num_threads()
+        numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
+
     def synchronize(self):
         pass
 
     def describe(self):
         from numba import get_num_threads
-        return f"cpu, {get_num_threads()} threads"
+        count = get_num_threads()
+        return f"cpu, {count} thread" + ("" if count == 1 else "s")
 
     def memory(self):
         import os

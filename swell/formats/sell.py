@@ -28,7 +28,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 PAD = 0xFFFF
-HEIGHT = {"cpu": 8, "cuda": 32}     # eight sums fit in a CPU's registers, and a slice column is a warp on a GPU
+HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registers; a warp of a GPU
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SELL:
     Attributes
     ----------
     height : int
-        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
+        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 16 on a CPU and 32 on a GPU.
     window : int
         Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
         from ``height`` to 65 536.

@@ -25,6 +25,10 @@ class CG(Method):
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "3 (4 with a preconditioner)"
 
+    def window(self, n):
+        """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""
+        return 0
+
     def bind(self, system):
         return CGIteration(system)
 

@@ -206,6 +206,13 @@ class CuDSSOperator(LinearOperator):
         return "Direct() by cuDSS"
 
 
+def unavailable(space) -> str | None:
+    """Why there is no direct solver in a space, with the line that installs it; None where there is one."""
+    if space.name == "cpu" or importlib.util.find_spec("nvmath"):
+        return None
+    return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"
+
+
 def threading_library() -> str | None:
     """cuDSS's own layer for OpenMP, which its analysis on the host is several times faster with, or None."""
     logging.getLogger("swell.cudss").setLevel(logging.ERROR)

@@ -237,7 +237,9 @@ def test_monitor_sees_every_iteration(method, system, device):
 def test_monitor_stops(method, system, device):
     A, b = system
     r = swell.solve(A, b, method=method, device=device, monitor=lambda k, residual: k >= 3, rtol=1e-12)
-    assert r.reason is Reason.STOPPED and 3 <= r.iterations
+    # A GPU runs some iterations ahead of its host, and may be done before the monitor is heard.
+    assert r.reason is Reason.STOPPED or (device == "cuda" and r.converged)
+    assert 3 <= r.iterations
     assert r.residual == pytest.approx(true_residual(A, b, r.x), rel=1e-3)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
-@njit(parallel=True, cache=True)
+
+@njit(parallel=True, cache=True, fastmath=FAST)
 def dots(x, y, out):
     """out[0] = (x, y), out[1] = (y, y), accumulated in double."""
     xy = out.dtype.type(0)
@@ -17,7 +19,7 @@ def dots(x, y, out):
     out[1] = yy
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def weighted_norm2(r, w, out):
     """out[0] = Σ w |r|²: the squared norm of the original residual when r belongs to a scaled system."""
     norm2 = 0.0
@@ -48,7 +50,7 @@ def multiply_add(d, x, out, alpha, beta):
             out[i] = alpha * d[i] * x[i] + beta * out[i]
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def multiply_dots(d, x, out, w, sums):
     """out = d x with sums[0] = (w, out) and sums[1] = (out, out)."""
     wy = sums.dtype.type(0)

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.vector import FAST
 
 KERNELS = ("begin", "half", "update", "direction")
 EPS2 = 2.0**-104        # the square of the double's rounding unit: an inner product below it is noise
@@ -28,7 +29,7 @@ def vanishes(product, a2, b2):
     return (product * np.conj(product)).real <= EPS2 * a2 * b2
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, shadow, w, p, s):
     """p = r; ρ = (r̂, r); the first judgement of r."""
     rho = s.dtype.type(0)
@@ -58,7 +59,7 @@ def half(state, v, r, s):
         r[i] -= alpha * v[i]
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def update(state, ph, sh, t, shadow, w, x, r, s):
     """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r = s − ω t; next ρ = (r̂, r), norm² = Σ w |r|²."""
     alpha = quotient(s[0], s[1])

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.judge import INDEFINITE, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.vector import FAST
 
 KERNELS = ("begin", "residual", "direction")
 
@@ -21,7 +22,7 @@ def step_length(s):
     return s[0].real / sigma if sigma > 0 else 0.0
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, s):
     """p = z; ρ = (r, z); the first judgement of r."""
     rho = 0.0
@@ -37,7 +38,7 @@ def begin(state, r, z, w, p, s):
         halt(state, INDEFINITE if math.isfinite(rho) else NONFINITE)
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def residual(state, q, r, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which a preconditioner's own product overwrites."""
     alpha = step_length(s)

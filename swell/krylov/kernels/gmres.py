@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
+from swell.core.kernels.vector import FAST
 
 KERNELS = ("first", "dots", "update", "close", "combine")
 TILE = 256              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
-FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
 
 @njit(parallel=True, cache=True)
