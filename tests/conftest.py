@@ -5,6 +5,7 @@ import os
 import pathlib
 import sys
 
+import numba
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
@@ -26,6 +27,22 @@ def space_or_skip(device):
         pytest.skip(str(missing))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def threads():
+    """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
+
+
+@pytest.fixture
+def all_threads():
+    """All of them, for a test of what threads do."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    yield numba.config.NUMBA_NUM_THREADS
+    numba.set_num_threads(before)
+
+
 @pytest.fixture(params=DEVICES)
 def device(request):
     """"cpu", then "cuda"."""
@@ -36,7 +53,7 @@ def device(request):
 @pytest.fixture(autouse=True)
 def direct_solver(request):
     """Cases that may end with the direct solver on a GPU are skipped, visibly, where cuDSS is not installed."""
-    name = getattr(getattr(request.node, "callspec", None), "id", "")
+    name = request.node.name
     if "cuda" in name and ("direct" in name or "auto" in name):
         pytest.importorskip("nvmath", reason="the direct solver on a GPU needs nvmath-python and cuDSS")
 

@@ -155,8 +155,8 @@ def _timed(result):
 
 
 def _difference(short, long):
-    """Seconds an iteration from two (seconds, iterations)."""
-    return (long[0] - short[0]) / max(long[1] - short[1], 1)
+    """Seconds an iteration from two (seconds, iterations); NaN where the longer run broke down early."""
+    return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] and long[0] > short[0] else float("nan")
 
 
 def _iterations(records):

@@ -199,18 +199,21 @@ class Prepared:
             residual, error = self._true_residual()
             return self._result(start, Reason.SINGULAR if self.failure.singular else Reason.NOT_FACTORED,
                                 np.array([residual]) / norm_b, residual / norm_b, 0, error, counts, threshold / norm_b)
-        history, iterations, last = [], 0, np.inf
+        history, iterations, last, broken = [], 0, np.inf, False
         for attempt in range(RETRIES):
             loop, zero_guess = self.loop, x0 is None and attempt == 0
             loop.begin(threshold, max(norm_b, first), self.configuration.method.window(self.A.shape[0]), iterations,
                        self._scaled(monitor, norm_b))
-            self.iteration.run(zero_guess)
+            self.iteration.run(zero_guess, attempt)
             loop.end()
             history = [*history[:-1], *loop.history[:loop.iterations + 1]]
             iterations += loop.iterations
             residual, error = self._true_residual()
             counts = counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
             reason = loop.reason
+            if reason is Reason.BREAKDOWN and residual > threshold and not broken and iterations < loop.maxiter:
+                broken = True                    # once more from here, with another shadow vector
+                continue
             if reason is not Reason.CONVERGED or residual <= threshold:
                 break
             if residual > 0.5 * last or loop.maxiter <= iterations:

@@ -49,6 +49,7 @@ class CSRMatrix(Matrix):
         return sp.csr_matrix((host(self.data), host(self.indices), host(self.indptr)), shape=self.shape)
 
     def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
         self._kernels.product(self.indptr, self.indices, self.data, x, out, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):

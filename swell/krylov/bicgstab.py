@@ -7,7 +7,8 @@ beside the four that the products move. Storage: r, p, v, t, the shadow vector r
 Reports ‖b − A x‖₂ of the recursive residual.
 
 Differs from the textbook: the shadow vector is random with a fixed seed (r̂ = r₀ breaks down on acoustics problems); s
-lives in r; inner products that are no more than rounding end the iteration as BREAKDOWN.
+lives in r; inner products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed once from its x
+with another shadow vector.
 """
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class BiCGSTABIteration(Iteration):
 
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.space.random(self.seed, self.shadow)                              # r̂
+        self.space.random(self.seed + self.attempt, self.shadow)               # r̂
         self.step.begin(self.r, self.shadow, self.weights, self.p, self.s)     # p = r;  ρ = (r̂, r)
 
     def body(self):

@@ -74,6 +74,7 @@ class Iteration(ABC):
     """
 
     steps = 1
+    attempt = 0
 
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop = system
@@ -118,8 +119,9 @@ class Iteration(ABC):
     def counts(self, iterations: int, zero_guess: bool) -> Counts:
         """What that many iterations cost, the start included."""
 
-    def run(self, zero_guess: bool):
-        """Iterate until the judge has spoken."""
+    def run(self, zero_guess: bool, attempt: int = 0):
+        """Iterate until the judge has spoken; ``attempt`` counts the restarts of one solve."""
+        self.attempt = attempt
         self.start(zero_guess)
         capturable = self.A.capturable and (self.M is None or self.M.capturable)
         self.loop.run(self.body, capturable, self.steps)

@@ -43,10 +43,14 @@ class JacobiOperator(LinearOperator):
         self.inverse[...] = 1 / nonzero_diagonal(A, "the Jacobi preconditioner")
 
     def apply(self, x, out, alpha=1, beta=0):
-        self._kernels.multiply_add(self.inverse, x, out, alpha, beta)
+        self._multiply(self.inverse, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self._kernels.multiply_add(self.inverse.conj(), x, out, alpha, beta)
+        self._multiply(self.inverse.conj(), x, out, alpha, beta)
+
+    def _multiply(self, d, x, out, alpha, beta):
+        kind = out.dtype.type                    # one type, one compilation
+        self._kernels.multiply_add(d, x, out, kind(alpha), kind(beta))
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.multiply_dots(self.inverse, x, out, w, dots)

@@ -1,0 +1,41 @@
+"""Several threads: right answers, the same ones every time, and one thread gives them too."""
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+import swell
+from swell import gallery
+
+N = 24_000              # above the size up to which one thread is used whatever there is
+
+
+@pytest.fixture(scope="module")
+def system():
+    A = gallery.p1_laplacian(N, mass=1e-2)
+    return A, A @ np.random.default_rng(1).standard_normal(N)
+
+
+@pytest.mark.parametrize("named", [{"method": "cg", "scaling": "jacobi"}, {"method": "gmres", "precond": "jacobi"},
+                                   {"method": "bicgstab", "format": "csr"}], ids=lambda named: named["method"])
+def test_threads(named, system, all_threads):
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    A, b = system
+    solver = swell.prepare(A, **named)
+    results = [solver.solve(b) for _ in range(3)]
+    assert f"{all_threads} threads" in str(results[0])
+    for r in results:
+        assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b)
+        assert (r.x == results[0].x).all()                       # sums are taken in a fixed order
+    numba.set_num_threads(1)
+    alone = swell.solve(A, b, **named)
+    assert abs(alone.iterations - results[0].iterations) <= 0.05 * alone.iterations + 1
+    assert np.allclose(alone.x, results[0].x, rtol=1e-4, atol=1e-5 * abs(alone.x).max())
+
+
+def test_small_systems_run_on_one_thread(all_threads):
+    r = swell.solve(gallery.poisson2d(20), np.ones(400))
+    assert "1 thread" in str(r)
+    assert numba.get_num_threads() == all_threads                # and the setting is left alone
