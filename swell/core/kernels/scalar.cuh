@@ -72,9 +72,9 @@ template <class T> struct alignas(16) Pack {
   T at[size];
 };
 template <class T, class I> DEVICE I packs_of(I n) { return (n + Pack<T>::size - 1) / Pack<T>::size; }
-template <bool STREAM = false, class T, class I> DEVICE Pack<T> load(const T* p, I i, I n) {
+template <class T, class I> DEVICE Pack<T> load(const T* p, I i, I n) {
   constexpr int S = Pack<T>::size;
-  if ((i + 1) * S <= n) { auto q = reinterpret_cast<const Pack<T>*>(p) + i; return STREAM ? load_stream(q) : *q; }
+  if ((i + 1) * S <= n) return reinterpret_cast<const Pack<T>*>(p)[i];
   Pack<T> out;
 #pragma unroll
   for (int e = 0; e < S; ++e) out.at[e] = i * S + e < n ? p[i * S + e] : T(0);

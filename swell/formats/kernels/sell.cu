@@ -102,9 +102,9 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
 }
 
 // y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
-// launch: elements of y, 128 threads
+// launch: elements of y, 256 threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(128, scalar<T>::parts == 1 ? 12 : 8) product_dots(Context* ctx, const I* ptr, const I* base,
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
     T* y, const T* w, acc_t<T>* dots, int height, int window, long long n, long long ptr_size) {
   let_next_start();
@@ -112,10 +112,10 @@ __global__ void __launch_bounds__(128, scalar<T>::parts == 1 ? 12 : 8) product_d
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
   const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
-  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
   if (stopped(ctx)) return;
-  const T weight = row < I(n) ? w[row] : T(0);         // early: at the end its latency would be in the open
   const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));      // late, to keep to 32 registers
+  const T weight = row < I(n) ? w[row] : T(0);
   if (row < I(n)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }

@@ -98,7 +98,7 @@ template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ct
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
           vs[b] = {};
-          if (in && k + b < end) vs[b] = load<true>(row + b * V_stride, i, n);
+          if (in && k + b < end) vs[b] = load(row + b * V_stride, i, n);
         }
         double part[N];
 #pragma unroll
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
       Pack<T> vs[BATCH];
 #pragma unroll
       for (int b = 0; b < BATCH; ++b)
-        if (in && k + b < j) vs[b] = load<true>(row + b * V_stride, i, n);
+        if (in && k + b < j) vs[b] = load(row + b * V_stride, i, n);
 #pragma unroll
       for (int b = 0; b < BATCH; ++b)
         if (in && k + b < j) {
@@ -317,7 +317,7 @@ __global__ void combine(Context* ctx, const T* V, const acc_t<T>* y, const int* 
 #pragma unroll 8
   for (int l = 0; l < k; ++l) {
     const T yl(y[l]);
-    const Pack<T> v = load<true>(V + l * V_stride, i, n);
+    const Pack<T> v = load(V + l * V_stride, i, n);
 #pragma unroll
     for (int e = 0; e < Pack<T>::size; ++e) total.at[e] = fused(yl, v.at[e], total.at[e]);
   }
