@@ -161,8 +161,11 @@ class Solver:
             raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b)
-        columns = [self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b)
-                   for k in range(rhs.shape[1])]
+        columns = []
+        for k in range(rhs.shape[1]):
+            columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
+            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
+                break                            # x then has fewer columns than b
         return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
 
     def _solve_one(self, b, x0, monitor, original) -> Result:

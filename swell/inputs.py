@@ -100,7 +100,7 @@ def _with_entries(A, space, dtype, b_dtype) -> Input:
     notes = []
     _check_size(A, space)
     csr = _to_csr(A, space, notes)
-    wanted = checked_dtype(dtype or np.result_type(checked_dtype(csr.dtype, "A"), _complexity(b_dtype)), "A")
+    wanted = _wanted(dtype, csr.dtype, b_dtype)
     if wanted.kind != "c" and csr.dtype.kind == "c":
         raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
                          "complex128")
@@ -117,6 +117,16 @@ def _check_size(A, space):
     space.check_fits(entries * CONVERSION_BYTES, f"a matrix of {entries} entries",
                      "solve on device='cpu', use dtype='float32', or a larger GPU" if space.name == "cuda" else
                      "use dtype='float32' or a machine with more memory")
+
+
+def _wanted(dtype, own, b_dtype):
+    """The type to solve in: the one asked for, or A's own, made complex where b is."""
+    if dtype is None:
+        return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
+    name = np.dtype(dtype).name if not isinstance(dtype, str) else dtype
+    if name not in DTYPES:
+        raise InputError(f"dtype={name!r}: expected one of {', '.join(DTYPES)}")
+    return np.dtype(name)
 
 
 def _complexity(b_dtype):
@@ -145,7 +155,7 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
     own = A.dtype if A.dtype is not None else np.float64
-    dtype = checked_dtype(dtype or np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)), "A")
+    dtype = _wanted(dtype, own, b_dtype)
     operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None),
                                 name="user LinearOperator")
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])

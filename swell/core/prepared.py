@@ -66,7 +66,7 @@ class Prepared:
 
     def _transform(self, A):
         """Apply ordering, then scaling; each is left out with a note where it would change nothing."""
-        self.transforms = []
+        self.transforms, self._left_out = [], False
         c = self.configuration
         if not hasattr(A, "indptr"):
             for kind in ("ordering", "scaling", "format"):
@@ -78,6 +78,7 @@ class Prepared:
                 continue
             transform = settings.build(A)
             if getattr(transform, "uniform", False):
+                self._left_out = True
                 self.notes.append("the diagonal is constant: Jacobi scaling would change nothing and was left out")
                 continue
             A = transform.matrix(A)
@@ -289,8 +290,8 @@ class Prepared:
         return Result(
             x=self.x0, reason=reason, iterations=iterations, residual=residual, backward_error=error, history=history,
             method=c.name("method"), precond="none" if hasattr(c.method, "build") else c.name("precond"),
-            format=self._format_name(), ordering=c.name("ordering"), scaling=c.name("scaling"),
-            device=self.space.describe(), dtype=self.A.dtype.name, configuration=self.describe(),
+            format=self._format_name(), ordering=c.name("ordering"),
+            scaling="none" if self._left_out else c.name("scaling"), device=self.space.device_name, dtype=self.A.dtype.name, configuration=self.describe(),
             tolerance=tolerance, products=counts.products, reductions=counts.reductions,
             preconditioner_applications=counts.preconditioner,
             timings={**self.timings, "solve": time.perf_counter() - start},
@@ -308,7 +309,7 @@ class Prepared:
         n, device = self.A.shape[0], self.space.describe()
         lines = [f"{describe(c.method)} on {n} unknowns, {self.A.dtype.name}, {device}"]
         lines += [f"  because {why}" for why in c.why]
-        if c.scaling is not None:
+        if c.scaling is not None and not self._left_out:
             lines.append(f"  scaling: {describe(c.scaling)}")
         if c.ordering is not None:
             lines.append(f"  ordering: {describe(c.ordering)}")

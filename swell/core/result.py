@@ -26,7 +26,7 @@ class Result:
     history : ndarray, shape (iterations + 1,)
         ‖b − A x‖₂ / ‖b‖₂ after each iteration, as the method follows it.
     method, precond, format, ordering, scaling, device, dtype : str
-        What ran, by the names of the registry.
+        What ran, by the names of the registry; device is "cpu" or "cuda:0".
     configuration : list of str
         The same, nested and in full, as ``print`` shows it.
     tolerance : float
@@ -119,8 +119,9 @@ class Results:
     Attributes
     ----------
     x : array, shape (n, k)
+        Fewer columns than b has where Ctrl-C or the monitor ended it.
     columns : list of Result
-        One for each right-hand side.
+        One for each right-hand side that was solved for.
     """
 
     x: object
