@@ -2,7 +2,8 @@
 
 The right-hand side is all ones and lies on the device. An iteration's time is the difference of the wall times of two
 solves, of all and of half the iterations asked for, over the difference of their iterations, for swell and for the peer
-alike: what a solve costs once is not in it. Whole solves go to a true relative residual of 1e-8; all of their cost counts.
+alike: what a solve costs once is not in it. Whole solves go to a true relative residual of 1e-8, and all that they cost
+counts.
 """
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ class _System:
         mine = result.timings["solve"]
         return self._record("solve", {
             "seconds": mine, "setup_seconds": result.timings["setup"], "iterations": result.iterations,
-            "reason": result.reason.name, "residual": self._residual(self.space.to_host(result.x)), "format": result.format,
+            "reason": result.reason.name, "residual": self._residual(self.space.to_host(result.x)),
+            "format": result.format,
             "peer_seconds": seconds, "peer_iterations": iterations, "peer_residual": self._residual(x),
             "ratio": seconds / mine,
             "published_s": engine.published("solve_s", self.space, self.name, self.arguments.scale)})

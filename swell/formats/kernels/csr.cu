@@ -12,7 +12,8 @@ DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* 
     long long row = first + pass * (32 / lanes) + lane / lanes;
     T sum(0);
     if (row < n)
-      for (I k = indptr[row] + lane % lanes; k < indptr[row + 1]; k += lanes) sum = fused(load_stream(data + k), x[__ldcs(indices + k)], sum);
+      for (I k = indptr[row] + lane % lanes; k < indptr[row + 1]; k += lanes)
+        sum = fused(load_stream(data + k), x[__ldcs(indices + k)], sum);
     for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
     T of_pass = shuffle(sum, lane % (32 / lanes) * lanes);
     if (lane / (32 / lanes) == pass) mine = of_pass;
