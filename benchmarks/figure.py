@@ -13,7 +13,7 @@ STORED = {"Ginkgo 1.12 (SELL-P)": ("ginkgo_sellp", "ginkgo_sellp_no_precond"), "
 records = [json.loads(line) for line in (HERE / "results" / "h200_krylov.jsonl").read_text().splitlines()]
 records = [r for r in records if r["benchmark"] == "krylov iteration"]
 series = {"swell": [1e6 * r["seconds"] for r in records],
-          "CuPy 14.2, same run": [1e6 * r["peer_seconds"] if 0 < r["peer_seconds"] else (r["published_us"].get("cupy") or 0)
+          "CuPy 14.2, same run": [1e6 * r["peer_seconds"] if r["peer_seconds"] else (r["published_us"].get("cupy") or 0)
                                   for r in records]}
 for label, keys in STORED.items():
     series[label] = [next((r["published_us"][k] for k in keys if k in r["published_us"]), 0) for r in records]

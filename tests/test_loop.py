@@ -95,6 +95,7 @@ def test_an_error_in_a_monitor_is_the_users():
     assert solver.solve(np.ones(100)).converged
 
 
-def test_several_right_hand_sides_stop_one_by_one():
+def test_a_stop_ends_all_right_hand_sides():
     r = swell.solve(gallery.poisson2d(10), np.ones((100, 3)), method="cg", monitor=lambda k, residual: k == 2)
-    assert [c.reason for c in r] == [Reason.STOPPED] * 3 and not r.converged and r.reason is Reason.STOPPED
+    assert [c.reason for c in r] == [Reason.STOPPED] and not r.converged and r.reason is Reason.STOPPED
+    assert r.x.shape == (100, 1)

@@ -13,7 +13,7 @@ from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts, System
 
-RETRIES = 10            # restarts from the current x while the true residual contradicts a recursive 'converged'
+RETRIES = 10            # times that a run is resumed from its x
 SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
 SINGULAR = 0.1          # ‖|A||x|‖ over ‖b‖ + ‖r‖ from which A is singular to working precision, in units of 1/eps
 ROUNDING = 8            # residual over ‖|A||x|‖ + ‖b‖ up to which it is rounding, in units of eps
@@ -200,7 +200,7 @@ class Prepared:
             residual, error = self._true_residual()
             return self._result(start, Reason.SINGULAR if self.failure.singular else Reason.NOT_FACTORED,
                                 np.array([residual]) / norm_b, residual / norm_b, 0, error, counts, threshold / norm_b)
-        history, iterations, last, broken = [], 0, np.inf, False
+        history, iterations, last = [], 0, np.inf
         for attempt in range(RETRIES):
             loop, zero_guess = self.loop, x0 is None and attempt == 0
             loop.begin(threshold, max(norm_b, first), self.configuration.method.window(self.A.shape[0]), iterations,
@@ -212,13 +212,10 @@ class Prepared:
             residual, error = self._true_residual()
             counts = counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
             reason = loop.reason
-            if reason is Reason.BREAKDOWN and residual > threshold and not broken and iterations < loop.maxiter:
-                broken = True                    # once more from here, with another shadow vector
-                continue
-            if reason is not Reason.CONVERGED or residual <= threshold:
+            # A verdict that the true residual contradicts, or a breakdown, is resumed from here while that residual halves.
+            if residual <= threshold or reason not in (Reason.CONVERGED, Reason.BREAKDOWN):
                 break
             if residual > 0.5 * last or loop.maxiter <= iterations:
-                reason = Reason.FALSE_CONVERGENCE
                 break
             last = residual
         reason = self._last_word(reason, residual, threshold, norm_b)

@@ -169,6 +169,8 @@ class CuDSSOperator(LinearOperator):
         except ImportError as error:
             raise MissingDependency(f"the direct solver on a GPU needs nvmath-python and cuDSS ({error}): "
                                     "pip install 'swell[cuda13]'") from None
+        if bool((A.indptr[1:] == A.indptr[:-1]).any()):
+            raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
         self._rhs = A.space.empty(A.shape[0], A.dtype)
         self._rhs.fill(1)

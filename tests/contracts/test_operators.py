@@ -101,7 +101,9 @@ def test_update_is_a_fresh_build(kind_and_name, dtype, space):
         before = applied(M, x)
         M.update(CSRMatrix.from_scipy(matrix(dtype, 1), space))
         after, fresh = applied(M, x), applied(built(*kind_and_name, matrix(dtype, 1), space), x)
-        assert bool((after == fresh).all()) and not bool((after == before).all())
+        # cuDSS factors in another order each time; everything of ours is the same to the last bit.
+        rounding = 1e-12 * float(abs(fresh).max()) if kind_and_name[1] == "direct" and space.name == "cuda" else 0.0
+        assert float(abs(after - fresh).max()) <= rounding and not bool((after == before).all())
 
 
 def test_definite_where_it_says_so(kind_and_name, space):
