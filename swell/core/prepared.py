@@ -212,7 +212,7 @@ class Prepared:
             residual, error = self._true_residual()
             counts = counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
             reason = loop.reason
-            # A verdict that the true residual contradicts, or a breakdown, is resumed from here while that residual halves.
+            # A 'converged' that the true residual contradicts, or a breakdown, is resumed while that residual halves.
             if residual <= threshold or reason not in (Reason.CONVERGED, Reason.BREAKDOWN):
                 break
             if residual > 0.5 * last or loop.maxiter <= iterations:

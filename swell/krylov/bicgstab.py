@@ -7,8 +7,8 @@ beside the four that the products move. Storage: r, p, v, t, the shadow vector r
 Reports ‖b − A x‖₂ of the recursive residual.
 
 Differs from the textbook: the shadow vector is random with a fixed seed (r̂ = r₀ breaks down on acoustics problems); s
-lives in r; inner products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x with
-another shadow vector while that brings progress.
+lives in r; inner products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x
+with another shadow vector while that brings progress.
 """
 from __future__ import annotations
 
