@@ -204,7 +204,7 @@ REAL = [
     RealCase("muelu_condif2", "bicgstab", 300),
     RealCase("nos5", "cg", 400),
     RealCase("nos7", "cg", 200, (ATTAINABLE, ATTAINABLE)),           # ‖|A||x|‖ is 1e8 ‖b‖ for either b
-    RealCase("orsirr_1", "direct", 5, first="bicgstab"),
+    RealCase("orsirr_1", "bicgstab", 1000),
     RealCase("pde2961", "bicgstab", 200),
     RealCase("pyamg_helmholtz_2D", "bicgstab", 400),
     RealCase("qc324", "direct", 5, first="bicgstab"),
