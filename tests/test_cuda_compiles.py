@@ -25,7 +25,7 @@ def compile_log(source: str, name: str, expressions: list[str], arch: str) -> st
     options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in cuda_kernels.OPTIONS)]
     status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = b" " * (size + 1)             # never one byte: NVRTC would write into the interpreter's shared b" "
     nvrtc.nvrtcGetProgramLog(program, log)
     nvrtc.nvrtcDestroyProgram(program)
     return "" if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else log.decode(errors="replace")

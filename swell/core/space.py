@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import pathlib
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -153,6 +154,8 @@ class CpuSpace(Space):
         return np.empty(shape, dtype)
 
     def from_host(self, array, out=None):
+        if type(array).__module__.startswith("cupy"):
+            array = array.get()                  # asked to solve on the CPU what lies on a GPU
         if out is None:
             return np.ascontiguousarray(array)
         out[...] = array
@@ -191,7 +194,12 @@ class CpuSpace(Space):
 
     def memory(self):
         page = os.sysconf("SC_PAGE_SIZE")
-        return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+        free, total = os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+        meminfo = pathlib.Path("/proc/meminfo")
+        if meminfo.exists():                     # what is free there counts the page cache, which gives way
+            fields = dict(line.split(":") for line in meminfo.read_text().splitlines())
+            free = int(fields.get("MemAvailable", f"{free // 1024} kB").split()[0]) * 1024
+        return free, total
 
 
 def make_space(device: str) -> Space:
