@@ -12,8 +12,8 @@ PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
 # From the bottom up; a package may import its own layer and those below.
 LAYERS = [
     {"core"},
-    {"formats", "smoothers", "dense"},
-    {"transforms", "orderings", "krylov", "preconditioners", "distributed"},
+    {"formats", "dense"},
+    {"transforms", "orderings", "krylov", "preconditioners", "smoothers", "distributed"},
     {"inputs"},
     {"advisor"},
     {"api"},

@@ -48,6 +48,8 @@ class CudaSpace(Space):
     stream : cupy.cuda.Stream
         Everything of this space runs on it, in order.
     multiprocessors : int
+    shared_memory : int
+        Bytes that one block may have.
     dependent_launch : bool
         Kernels may begin while the one before them drains (``launch.py``).
     """
@@ -65,6 +67,7 @@ class CudaSpace(Space):
             self.stream = cupy.cuda.Stream(non_blocking=True)
             properties = cupy.cuda.runtime.getDeviceProperties(device)
             self.multiprocessors = properties["multiProcessorCount"]
+            self.shared_memory = properties["sharedMemPerBlockOptin"]
             self.dependent_launch = properties["major"] >= 9
             self._name = properties["name"].decode()
             self._kernels = {}

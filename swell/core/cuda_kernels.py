@@ -6,6 +6,11 @@ A kernel's launch is declared in the comment above it, beside the code that reli
     // launch: columns of V, 256 threads                           one for each column of a basis
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
                                                                    16 bytes at a time (``Pack``), in a grid-stride loop
+    // launch: elements of rows, 256 threads, a warp each              a warp for each element
+    // launch: a block of height threads for each slice of ptr         one block for each of the len(ptr) - 1 slices, of as
+                                                                   many threads as the argument ``height`` says
+    // launch: a block of height threads for each slice of ptr, shared bytes shared
+                                                                   with so many bytes of dynamic shared memory
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
                                                                    and one apart, for work of its own
@@ -35,10 +40,14 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
-LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads(?P<pack>, a pack each)?"
+LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads"
+                    r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
+                    r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
+                    r"(?:, (?P<shared>\w+) bytes shared)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?)$")
+STATIC_SHARED = 48 << 10    # bytes of shared memory that a block has without asking
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
@@ -122,19 +131,30 @@ class Kernel:
         count = self._count(named)
         for extra in signature.parameters[len(arguments):]:
             named[extra.name] = count if extra.name == "n" else self._measure(named, extra.name)
-        grid, block = self._geometry(count)
+        grid, block = self._geometry(count, named)
         if not grid:
             return
+        shared = int(named[signature.launch["shared"]]) if signature.launch["shared"] else 0
         packed = [np.array(self.space.context.data.ptr, np.uint64)]
         for p in signature.parameters:
             value = named[p.name]
             packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer
                           else np.array(value, self.scalars[p.type]))
         function = self._function(named)
+        if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
+            self._allow(function, shared)
         if self.space.dependent_launch:
-            launch_dependent(function.kernel.ptr, grid, block, packed, self.space.current_stream())
+            launch_dependent(function.kernel.ptr, grid, block, packed, self.space.current_stream(), shared)
         else:
-            function((grid,), (block,), tuple(a[()] for a in packed))
+            function((grid,), (block,), tuple(a[()] for a in packed), shared_mem=shared)
+
+    def _allow(self, function, shared):
+        """Let a function have more shared memory than every device gives unasked."""
+        most = self.space.shared_memory - function.shared_size_bytes
+        if shared > most:
+            raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, and "
+                             f"{self.space.describe()} has {most}: choose smaller blocks")
+        function.max_dynamic_shared_size_bytes = shared
 
     @staticmethod
     def _measure(named, extra):
@@ -163,18 +183,22 @@ class Kernel:
         launch = self.signature.launch
         if launch["single"]:
             return 1
+        if launch["slices"]:
+            return max(named[launch["slices"]].size - 1, 0)
         array = named[launch["array"]]
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
-    def _geometry(self, count):
+    def _geometry(self, count, named):
         """(blocks, threads of a block)."""
         launch = self.signature.launch
+        if launch["slices"]:
+            return count, int(named[launch["height"]])
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
         threads = int(launch["threads"])
         each = 16 // self.scalars["T"].itemsize if launch["pack"] else 1
-        blocks = -(-count // (threads * each))
+        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
 
 

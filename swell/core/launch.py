@@ -27,8 +27,9 @@ def _driver():
     return ctypes.CDLL("libcuda.so.1")
 
 
-def launch_dependent(function: int, grid: int, block: int, arguments, stream: int):
-    """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars.
+def launch_dependent(function: int, grid: int, block: int, arguments, stream: int, shared: int = 0):
+    """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars, ``shared`` is the dynamic
+    shared memory of a block in bytes.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def launch_dependent(function: int, grid: int, block: int, arguments, stream: in
     """
     pointers = (ctypes.c_void_p * len(arguments))(*[a.__array_interface__["data"][0] for a in arguments])
     attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
-    config = _Config((grid, 1, 1), (block, 1, 1), 0, stream, ctypes.pointer(attribute), 1)
+    config = _Config((grid, 1, 1), (block, 1, 1), shared, stream, ctypes.pointer(attribute), 1)
     status = _driver().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), pointers, None)
     if status:
         raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+GPU_ONLY = ("collect_dots",)                # completes what a product on a GPU leaves in parts
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
 
