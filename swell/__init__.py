@@ -19,6 +19,7 @@ _PLACES = {
     "Jacobi": "swell.preconditioners.jacobi", "User": "swell.preconditioners.user",
     "JacobiScaling": "swell.transforms.scaling",
     "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
+    "ModifiedSELL": "swell.formats.modified_sell",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
     "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
     "Result": "swell.core.result", "Results": "swell.core.result",

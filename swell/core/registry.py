@@ -34,6 +34,7 @@ TABLE = {
     "format": {
         "csr": "swell.formats.csr:CSR",
         "sell": "swell.formats.sell:SELL",
+        "modified_sell": "swell.formats.modified_sell:ModifiedSELL",
     },
 }
 ARGUMENT = {"precond": "precond (or M)"}

@@ -1,0 +1,177 @@
+"""Modified SELL: the diagonal apart, and the columns inside a slice coded so that x is read from shared memory.
+
+"An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", chapter 3.2. One
+thread works on one row; a slice is a thread block, which first loads the x of its own rows. Made for matrices with a
+symmetric pattern and a full diagonal, and for the smoothers, which need a slice's own block at hand; any other matrix,
+rectangular ones too, is stored just as well.
+
+Layout, with slice height H, for slice s of rows i = s H to i + H − 1:
+
+- ``diag``: the diagonal, one value a row; zero where the matrix has no entry there.
+- ``slice_ptr[s]``: where slice s begins in ``entries`` and ``col_idx``; the k-th off-diagonal of row i + t lies at
+  slice_ptr[s] + k H + t. Rows are padded to the longest of their slice, the last slice to H rows.
+- ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0. 64 bits where 32 do not do.
+- ``missing``: the rows below the last column that have no entry on the diagonal, so that ``to_csr`` gives back the
+  pattern that came. A product does not read it.
+
+Bytes of a product: 12 an entry off the diagonal and 8 on it (double). Padding costs storage but little time: it stands at
+the end of each row, so 32 rows that have ended read no further. λ, the share of off-diagonals inside the slice, is
+``local_share``.
+
+What differs from the paper: heights up to 1024, for which the registers of a thread are bounded; padding not read.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix, index_type, rows_of
+
+TILE = 32               # rows that stop together: a warp
+
+
+@dataclass(frozen=True)
+class ModifiedSELL:
+    """Sliced ELLPACK with the diagonal apart and the columns inside a slice marked.
+
+    Attributes
+    ----------
+    height : int
+        Rows of a slice, from 1 to 1024; on a GPU a multiple of 32, since a slice is a thread block.
+    """
+
+    height: int = 512
+
+    def __post_init__(self):
+        positive(self, "height", most=1024)
+
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            On a GPU, if the height is no multiple of 32.
+        """
+        return ModifiedSELLMatrix(csr, self)
+
+
+class ModifiedSELLMatrix(Matrix):
+    """A matrix in modified SELL; see the top of this file for the arrays.
+
+    Attributes
+    ----------
+    slice_ptr, diag, entries, col_idx : arrays of the space
+    missing : array of the space
+        Rows without an entry on the diagonal.
+    height : int
+    local_share : float
+        λ, the share of the off-diagonals that lie inside their slice; 0 where there are none.
+    """
+
+    def __init__(self, csr: CSRMatrix, settings: ModifiedSELL):
+        super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
+        if csr.space.name == "cuda" and settings.height % 32:
+            raise InputError(f"ModifiedSELL(height={settings.height}) on {csr.space.describe()}: a slice is a thread "
+                             "block there, so expected a multiple of 32; or use device='cpu'")
+        self.settings, self.height = settings, settings.height
+        self._layout(csr)
+        self.space.reserve(3 * (self.slice_ptr.size - 1))        # every slice leaves its part of two inner products
+        self._kernels = csr.space.kernels("swell.formats", "modified_sell", csr.dtype)
+
+    def _layout(self, csr):
+        xp, (n, m), H = self.space.xp, self.shape, self.height
+        rows, slices = csr.rows(), -(-n // H)
+        on = rows == csr.indices
+        self.diag = csr.diagonal()
+        has = xp.zeros(min(n, m), bool)
+        has[rows[on]] = True
+        self.missing = xp.nonzero(~has)[0]
+        lengths = xp.zeros(slices * H, np.int64)
+        lengths[:n] = xp.bincount(rows[~on], minlength=n)
+        ptr = xp.zeros(slices + 1, np.int64)
+        xp.cumsum(lengths.reshape(slices, H).max(axis=1) * H if slices else lengths, out=ptr[1:])
+        stored = int(ptr[-1])
+        index = index_type(n, m, stored)
+        self.slice_ptr, self.missing = ptr.astype(index), self.missing.astype(index)
+        where, off = self._where(csr)
+        rows, columns = rows[off], csr.indices[off].astype(np.int64)
+        self.entries = xp.zeros(stored, self.dtype)
+        self.entries[where] = csr.data[off]
+        first = rows - rows % H
+        local = (columns >= first) & (columns < first + H)
+        self.col_idx = xp.zeros(stored, index)
+        self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
+        self.local_share = float(local.mean()) if columns.size else 0.0
+        tiles = xp.zeros(-(-lengths.size // TILE) * TILE, np.int64)
+        tiles[:lengths.size] = lengths
+        self._read = int(tiles.reshape(-1, TILE).max(axis=1).sum()) * TILE if slices else 0
+
+    def _where(self, csr):
+        """Where each off-diagonal of the CSR matrix lies in ``entries``, and which entries those are."""
+        xp, H = self.space.xp, self.height
+        rows = csr.rows()
+        off = rows != csr.indices
+        before = xp.zeros(csr.nnz + 1, np.int64)                 # off-diagonals before each entry
+        xp.cumsum(off, out=before[1:])
+        k = (before[:-1] - before[csr.indptr[rows]])[off]        # ... and in its own row
+        rows = rows[off]
+        return self.slice_ptr[rows // H] + k * H + rows % H, off
+
+    def _arrays(self):
+        return self.slice_ptr, self.diag, self.entries, self.col_idx
+
+    def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        self._kernels.product(*self._arrays(), x, out, self.height, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height)
+        self.space.collect(dots)
+
+    def to_csr(self):
+        xp, (n, m), H = self.space.xp, self.shape, self.height
+        at = xp.nonzero(self.col_idx)[0]
+        code = self.col_idx[at].astype(np.int64)
+        owner = rows_of(self.slice_ptr, self.entries.size, xp)[at]
+        rows = owner * H + at % H
+        columns = xp.where(code < 0, owner * H - code - 1, code - 1)
+        has = xp.ones(min(n, m), bool)
+        has[self.missing] = False
+        diagonal = xp.nonzero(has)[0]
+        rows, columns = xp.concatenate([rows, diagonal]), xp.concatenate([columns, diagonal])
+        order = xp.argsort(rows * m + columns)
+        values = xp.concatenate([self.entries[at], self.diag[diagonal]])[order]
+        indptr = xp.zeros(n + 1, np.int64)
+        xp.cumsum(xp.bincount(rows, minlength=n), out=indptr[1:])
+        return CSRMatrix(self.space, indptr, columns[order], values, self.shape)
+
+    def convert(self, csr):
+        return ModifiedSELLMatrix(csr, self.settings)
+
+    def update(self, csr):
+        where, off = self._where(csr)
+        self.entries[where] = csr.data[off]
+        self.diag[...] = csr.diagonal()
+        self.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in self._arrays()) + self.missing.nbytes
+
+    @property
+    def matrix_bytes(self):
+        return self.slice_ptr.nbytes + self.diag.nbytes + self._read * (self.dtype.itemsize + self.col_idx.itemsize)
+
+    @property
+    def padding(self) -> float:
+        """Stored entries over entries of the matrix, both with the diagonal."""
+        return (self.entries.size + self.diag.size) / max(self.nnz, 1)
+
+    def describe(self):
+        return (f"modified_sell, height {self.height}, padding {self.padding:.2f}, λ {self.local_share:.2f}, "
+                f"{self.col_idx.dtype.itemsize * 8}-bit columns")
