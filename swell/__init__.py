@@ -17,10 +17,11 @@ _PLACES = {
     "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "Direct": "swell.preconditioners.direct",
     "Jacobi": "swell.preconditioners.jacobi", "User": "swell.preconditioners.user",
-    "JacobiScaling": "swell.transforms.scaling",
+    "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",
     "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
     "ModifiedSELL": "swell.formats.modified_sell",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
+    "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
     "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
     "Result": "swell.core.result", "Results": "swell.core.result",
     "LinearOperator": "swell.core.operator", "names": "swell.core.registry",
@@ -28,7 +29,7 @@ _PLACES = {
     "OutOfMemory": "swell.core.errors",
     "read_matrix": "swell.io", "read_vector": "swell.io",
 }
-_MODULES = ("gallery", "io", "scipy_like", "report")
+_MODULES = ("gallery", "io", "pde", "scipy_like", "report")
 
 __all__ = ["__version__", *_PLACES, *_MODULES]
 

@@ -1,0 +1,14 @@
+"""Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra."""
+import importlib
+
+__all__ = ["fvm"]
+
+
+def __getattr__(name):
+    if name in __all__:
+        return importlib.import_module(f"swell.pde.{name}")
+    raise AttributeError(f"module 'swell.pde' has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,185 @@
+"""What must hold for a mesh, and what to say about the first place where it does not."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+OPEN = 1e-8             # of its surface: the sum of a closed cell's area vectors is zero to rounding
+FLAT = 1e-14            # of the square of its perimeter: a face without area to rounding
+EMPTY = 1e-15           # of its surface to the power of 3/2: a cell without volume to rounding
+INT32 = np.iinfo(np.int32).max
+
+
+def points(given) -> np.ndarray:
+    """Points as an array of shape (p, 3)."""
+    try:
+        points = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"points: numbers of shape (p, 3) were expected: {error}") from error
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise InputError(f"points has shape {points.shape}, expected (p, 3), or (p, 2) for z = 0; reshape it")
+    if points.shape[1] == 2:
+        points = np.column_stack([points, np.zeros(len(points))])
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise InputError(f"point {_first(bad)} has the coordinates {points[np.argmax(bad)].tolist()}, expected "
+                         "finite numbers; write the mesh again")
+    return np.ascontiguousarray(points)
+
+
+def faces(face_ptr, face_points, n_points):
+    """The lists of the faces' points as int32 arrays."""
+    face_ptr, face_points = _integers("face_ptr", face_ptr), _integers("face_points", face_points)
+    if face_ptr.size < 2 or face_ptr[0] != 0 or face_ptr[-1] != face_points.size:
+        raise InputError(f"face_ptr must begin with 0 and end with the size of face_points, {face_points.size}; it "
+                         f"has {face_ptr.size} entries and ends with {face_ptr[-1] if face_ptr.size else 'nothing'}")
+    lengths = np.diff(face_ptr)
+    if (lengths < 3).any():
+        raise InputError(f"face {_first(lengths < 3)} has {lengths[np.argmax(lengths < 3)]} points, expected 3 or "
+                         "more; drop it or write the mesh again")
+    bad = (face_points < 0) | (face_points >= n_points)
+    if bad.any():
+        where = int(np.argmax(bad))
+        face = int(np.searchsorted(face_ptr, where, side="right")) - 1
+        raise InputError(f"face {face} has the point {face_points[where]}, but points are numbered 0 to "
+                         f"{n_points - 1}; the faces belong to other points, or count from 1")
+    return face_ptr, face_points
+
+
+def cells(owner, neighbour, n_faces):
+    """Owner and neighbour as int32 arrays; every cell between the first and the last has a face."""
+    owner, neighbour = _integers("owner", owner), _integers("neighbour", neighbour)
+    if owner.size != n_faces:
+        raise InputError(f"owner has {owner.size} entries, but there are {n_faces} faces; every face has one owner")
+    if neighbour.size > n_faces:
+        raise InputError(f"neighbour has {neighbour.size} entries, but there are only {n_faces} faces; it holds "
+                         "those of the internal faces alone, which come first")
+    for name, of in (("owner", owner), ("neighbour", neighbour)):
+        if (of < 0).any():
+            raise InputError(f"face {_first(of < 0)} has the {name} {of[np.argmax(of < 0)]}; cells are numbered from "
+                             "0, and neighbour holds those of the internal faces alone")
+    same = owner[:neighbour.size] == neighbour
+    if same.any():
+        raise InputError(f"face {_first(same)} has cell {neighbour[np.argmax(same)]} on both sides; an internal face "
+                         "lies between two cells")
+    count = np.bincount(np.concatenate([owner, neighbour]))
+    if not count.all():
+        raise InputError(f"cell {_first(count == 0)} has no face, though cells are numbered up to {count.size - 1}; "
+                         "number them without gaps")
+    return owner, neighbour
+
+
+def patches(given, n_internal, n_faces, Patch) -> tuple:
+    """Patches that cover the faces n_internal to n_faces, each face once, in order."""
+    if given is None:
+        return (Patch("boundary", n_internal, n_faces - n_internal),)
+    ordered = sorted(given, key=lambda patch: (patch.start, patch.size))
+    names = [patch.name for patch in ordered]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InputError(f"two patches have the name {min(twice)!r}; rename one")
+    at = n_internal
+    for patch in ordered:
+        where = f"patch {patch.name!r} has {patch.size} faces from {patch.start} on"
+        if patch.size < 0 or patch.start < n_internal or patch.start + patch.size > n_faces:
+            raise InputError(f"{where}, but the boundary faces are {n_internal} to {n_faces - 1}; write the mesh again")
+        if not patch.size:                      # it may stand anywhere
+            continue
+        if patch.start != at:
+            problem = "which overlaps the patch before it" if patch.start < at else f"but no patch has face {at}"
+            raise InputError(f"{where}, {problem}; patches must cover the boundary, each face once")
+        at += patch.size
+    if at != n_faces:
+        raise InputError(f"no patch has the boundary faces {at} to {n_faces - 1}; give them to one")
+    return tuple(ordered)
+
+
+def no_face_twice(mesh):
+    """No two faces have the same points, but for the two sides of a wall without thickness inside the domain.
+
+    Raises
+    ------
+    InputError
+        A face would have two owners; the message names both faces and their cells.
+    """
+    from swell.pde.fvm.kernels import geometry as kernels
+    hashes = np.empty(mesh.n_faces, np.uint64)
+    kernels.face_hashes(mesh.face_ptr, mesh.face_points, hashes)
+    order = np.argsort(hashes, kind="stable")
+    pairs = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    for a, b in zip(order[pairs], order[pairs + 1]):        # a < b, as the sort is stable
+        one, two = (np.sort(mesh.face_points[mesh.face_ptr[f]:mesh.face_ptr[f + 1]]) for f in (a, b))
+        wall = a >= mesh.n_internal and mesh.owner[a] != mesh.owner[b]
+        if not wall and np.array_equal(one, two):
+            raise InputError(f"face {b} of cell {mesh.owner[b]} has the same points as face {a} of cell "
+                             f"{mesh.owner[a]} ({_near(mesh.points[one].mean(axis=0))}): one face would have two "
+                             "owners; merge them into one internal face, or drop the cell that is there twice")
+
+
+def shapes(mesh):
+    """Faces have area, cells are closed and have positive volume.
+
+    Raises
+    ------
+    InputError
+        The message names the face or the cell, and where it is.
+    """
+    from swell.pde.fvm.kernels import geometry as kernels
+    size, lengths = np.linalg.norm(mesh.face_areas, axis=1), np.empty(mesh.n_faces)
+    kernels.perimeters(mesh.points, mesh.face_ptr, mesh.face_points, lengths)
+    flat = size <= FLAT * lengths ** 2
+    if flat.any():
+        face = int(np.argmax(flat))
+        raise InputError(f"face {_first(flat)} of cell {mesh.owner[face]} has no area "
+                         f"({_near(mesh.face_centres[face])}, {_patch_of(mesh, face)}): its points lie on a line; "
+                         "merge them")
+    of = mesh.geometry
+    gap = np.linalg.norm(of.closure, axis=1)
+    open_cells = gap > OPEN * of.surface
+    if open_cells.any():
+        cell = int(np.argmax(open_cells))
+        raise InputError(f"cell {_first(open_cells)} is open ({_near(of.centres[cell])}): the area vectors of its "
+                         f"faces add up to {gap[cell]:.3g} of a surface of {of.surface[cell]:.3g}; a face is missing, belongs to "
+                         "another cell, or has its points in the wrong order")
+    bad = of.volumes <= EMPTY * of.surface ** 1.5
+    if bad.any():
+        cell = int(np.argmax(bad))
+        volume = of.volumes[cell]
+        negative = volume < -EMPTY * of.surface[cell] ** 1.5
+        cause = ("it is inside out or folded: turn its faces round, or repair the mesh" if negative else
+                 "it is flat: merge it with a cell beside it, or check the unit and the thickness of the mesh")
+        raise InputError(f"cell {_first(bad)} has the {'negative' if negative else 'zero'} volume {volume:.3g} "
+                         f"({_near(of.centres[cell])}): {cause}")
+
+
+def _integers(name, given) -> np.ndarray:
+    """A contiguous int32 vector."""
+    array = np.asarray(given)
+    if array.size == 0:
+        return np.zeros(0, np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"{name} has shape {array.shape} and dtype {array.dtype}, expected a vector of integers")
+    if array.size > INT32 or array.max() > INT32:
+        raise InputError(f"{name} has {array.size} entries up to {array.max()}, more than 32-bit indices can name; "
+                         "split the mesh")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def _first(bad) -> str:
+    """The number of the first place where ``bad``, and how many there are."""
+    count = int(np.count_nonzero(bad))
+    return f"{int(np.argmax(bad))}" + (f" (the first of {count})" if count > 1 else "")
+
+
+def _near(place) -> str:
+    """A place in words."""
+    return "near " + "({:.6g}, {:.6g}, {:.6g})".format(*place)
+
+
+def _patch_of(mesh, face) -> str:
+    """Where a face is, in words."""
+    for patch in mesh.patches:
+        if patch.start <= face < patch.start + patch.size:
+            return f"patch {patch.name!r}"
+    return f"between cells {mesh.owner[face]} and {mesh.neighbour[face]}"

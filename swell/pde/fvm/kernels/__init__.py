@@ -1,0 +1,1 @@
+"""Numba and CUDA kernels of the finite volumes."""

@@ -1,0 +1,208 @@
+"""Meshes of arbitrary polyhedra as lists of faces, in OpenFOAM's order.
+
+A face knows its points, the cell it belongs to (owner) and, if it is internal, the cell on the other side (neighbour).
+Internal faces come first. Seen from outside the owner, a face's points run anticlockwise, so that its area vector
+points from owner to neighbour, or out of the domain. The faces of a patch are consecutive.
+"""
+from __future__ import annotations
+
+import difflib
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.fvm import check
+from swell.pde.fvm.geometry import Geometry, aspect_ratios, geometry, non_orthogonality
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A named part of the boundary: the faces start to start + size.
+
+    Parameters
+    ----------
+    name : str
+    start : int
+        The first face, counted among all faces of the mesh.
+    size : int
+        How many faces.
+    kind : str
+        "patch"; "empty" for the front and the back of a mesh that stands for two dimensions: nothing flows through
+        them, and they need no condition. OpenFOAM's other types ("wall", "symmetry", ...) are kept as they come.
+    """
+
+    name: str
+    start: int
+    size: int
+    kind: str = "patch"
+
+    @property
+    def faces(self) -> slice:
+        """Its faces among all faces of the mesh."""
+        return slice(self.start, self.start + self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A mesh of polyhedra. Made by `Mesh.from_faces`, which checks it, or by `box`, which need not.
+
+    Parameters
+    ----------
+    points : numpy.ndarray, shape (p, 3), float64
+    face_ptr : numpy.ndarray, shape (f + 1,), int32
+        The points of face i are face_points[face_ptr[i]:face_ptr[i + 1]], anticlockwise seen from outside its owner.
+    face_points : numpy.ndarray, shape (face_ptr[-1],), int32
+    owner : numpy.ndarray, shape (f,), int32
+    neighbour : numpy.ndarray, shape (fi,), int32
+        The internal faces, which come first, have owner < neighbour.
+    patches : tuple of Patch
+        The boundary faces in order.
+    """
+
+    points: np.ndarray
+    face_ptr: np.ndarray
+    face_points: np.ndarray
+    owner: np.ndarray
+    neighbour: np.ndarray
+    patches: tuple[Patch, ...]
+
+    @classmethod
+    def from_faces(cls, points, face_ptr, face_points, owner, neighbour, patches=None) -> Mesh:
+        """A mesh from its faces, checked.
+
+        Parameters
+        ----------
+        points : array_like, shape (p, 3) or (p, 2)
+            Points that no face uses are kept.
+        face_ptr, face_points : array_like of int
+            The points of each face, as of `Mesh`.
+        owner : array_like of int, shape (f,)
+        neighbour : array_like of int, shape (fi,)
+            Internal faces come first. Where owner > neighbour, the two are swapped and the face is turned round.
+        patches : sequence of Patch, optional
+            The boundary faces in order; one patch "boundary" by default.
+
+        Returns
+        -------
+        Mesh
+
+        Raises
+        ------
+        InputError
+            Indices out of range, a face that comes twice (which would have two owners), faces without area, cells that
+            are open or whose volume is not positive, patches that do not cover the boundary. The message names the
+            face, the cell or the patch, and where it is.
+
+        Examples
+        --------
+        >>> from swell.pde.fvm import Mesh
+        >>> tetrahedron = [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
+        >>> mesh = Mesh.from_faces([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 3, 6, 9, 12],
+        ...                        sum(tetrahedron, []), owner=[0, 0, 0, 0], neighbour=[])
+        >>> round(6 * float(mesh.volumes[0]), 12)
+        1.0
+        """
+        points = check.points(points)
+        face_ptr, face_points = check.faces(face_ptr, face_points, len(points))
+        owner, neighbour = check.cells(owner, neighbour, len(face_ptr) - 1)
+        patches = check.patches(patches, neighbour.size, owner.size, Patch)
+        turned = owner[:neighbour.size] > neighbour
+        if turned.any():
+            face_points = _turn(face_ptr, face_points, np.flatnonzero(turned))
+            first = owner[:neighbour.size]
+            owner = np.concatenate([np.minimum(first, neighbour), owner[neighbour.size:]])
+            neighbour = np.maximum(first, neighbour)
+        mesh = cls(points, face_ptr, face_points, owner, neighbour, patches)
+        check.no_face_twice(mesh)
+        check.shapes(mesh)
+        return mesh
+
+    @property
+    def n_points(self) -> int:
+        """Points."""
+        return len(self.points)
+
+    @property
+    def n_faces(self) -> int:
+        """Faces, internal ones and those of the boundary."""
+        return self.owner.size
+
+    @property
+    def n_internal(self) -> int:
+        """Faces between two cells."""
+        return self.neighbour.size
+
+    @functools.cached_property
+    def n_cells(self) -> int:
+        """Cells."""
+        return int(max(self.owner.max(initial=-1), self.neighbour.max(initial=-1))) + 1
+
+    @functools.cached_property
+    def geometry(self) -> Geometry:
+        """Areas, volumes and centres, computed when they are first asked for."""
+        return geometry(self)
+
+    @property
+    def face_areas(self) -> np.ndarray:
+        """Area vectors, shape (f, 3): from owner to neighbour, or outwards."""
+        return self.geometry.face_areas
+
+    @property
+    def face_centres(self) -> np.ndarray:
+        """Centroids of the faces, shape (f, 3)."""
+        return self.geometry.face_centres
+
+    @property
+    def volumes(self) -> np.ndarray:
+        """Volumes of the cells, shape (n,)."""
+        return self.geometry.volumes
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Centroids of the cells, shape (n, 3)."""
+        return self.geometry.centres
+
+    def patch(self, name: str) -> Patch:
+        """The patch of a name.
+
+        Raises
+        ------
+        InputError
+            If there is none; the message suggests the nearest name.
+        """
+        names = [patch.name for patch in self.patches]
+        if name in names:
+            return self.patches[names.index(name)]
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"the mesh has no patch {name!r}: {hint}There are: {', '.join(names) or 'none'}")
+
+    def facts(self) -> dict:
+        """What the mesh is like, in plain types: sizes, patches, volumes, angles (degrees) and aspect ratios."""
+        angles, aspects = non_orthogonality(self), aspect_ratios(self)
+        return {
+            "cells": self.n_cells, "faces": self.n_faces, "internal_faces": self.n_internal, "points": self.n_points,
+            "patches": [{"name": p.name, "faces": p.size, "kind": p.kind,
+                         "area": float(np.linalg.norm(self.face_areas[p.faces], axis=1).sum())} for p in self.patches],
+            "volume": float(self.volumes.sum()),
+            "cell_volume": {"min": float(self.volumes.min()), "max": float(self.volumes.max())},
+            "non_orthogonality": {"max": float(angles.max(initial=0.0)),
+                                  "mean": float(angles.mean()) if angles.size else 0.0},
+            "aspect_ratio": {"max": float(aspects.max()), "mean": float(aspects.mean())},
+        }
+
+    def __repr__(self):
+        return (f"Mesh({self.n_cells} cells, {self.n_faces} faces, {self.n_points} points; patches "
+                f"{', '.join(patch.name for patch in self.patches)})")
+
+
+def _turn(face_ptr, face_points, faces):
+    """The points of all faces, those of ``faces`` in the opposite order; the first point stays the first."""
+    turned = face_points.copy()
+    lengths = np.diff(face_ptr)[faces]
+    starts = np.repeat(face_ptr[faces], lengths)
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    turned[starts + place] = face_points[starts + (-place) % np.repeat(lengths, lengths)]
+    return turned

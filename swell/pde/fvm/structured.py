@@ -1,0 +1,128 @@
+"""Structured boxes of hexahedra, for tests, benchmarks and examples."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.fvm.mesh import Mesh, Patch
+
+AXES = "xyz"
+
+
+def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=None, perturb=0.0, seed=0) -> Mesh:
+    """A box of hexahedra, with the patches xmin, xmax, ymin, ymax, zmin, zmax.
+
+    Parameters
+    ----------
+    cells : tuple of 1 to 3 int
+        Cells along each axis; cell (i, j, k) has the number i + nx (j + ny k). Fewer than three stand for one or two
+        dimensions: one cell along each axis left out, whose patches are of kind "empty" and need no condition.
+    lower, upper : tuple of 3 float
+        Opposite corners.
+    grading : tuple of float, optional
+        Along each axis, the size of the last cell over that of the first; sizes grow geometrically.
+    skew : tuple of 2 float, optional
+        Shear by (a, b): x grows by a y + b z, measured from the lower corner; planes stay planes, but the mesh is
+        not orthogonal any more.
+    perturb : float
+        Move each point at random by up to this share of the cells beside it, in every direction in which it is not on
+        the boundary; below 0.5. Faces are not plane any more in three dimensions.
+    seed : int
+        Of the random numbers.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from swell.pde.fvm import box
+    >>> box((4, 3, 2))
+    Mesh(24 cells, 98 faces, 60 points; patches xmin, xmax, ymin, ymax, zmin, zmax)
+    """
+    shape = _shape(cells)
+    lines = [_line(axis, shape[axis], lower, upper, grading) for axis in range(3)]
+    points = np.empty((shape[2] + 1, shape[1] + 1, shape[0] + 1, 3))
+    for axis, line in enumerate(lines):
+        points[..., axis] = line.reshape([-1 if 2 - axis == k else 1 for k in range(3)])
+    if perturb:
+        _perturb(points, lines, perturb, seed)
+    if skew is not None:
+        points[..., 0] += skew[0] * (points[..., 1] - lower[1]) + skew[1] * (points[..., 2] - lower[2])
+    face_points, owner, neighbour, patches = _connect(shape, len(tuple(cells)))
+    face_ptr = np.arange(0, 4 * owner.size + 1, 4, dtype=np.int32)
+    return Mesh(points.reshape(-1, 3), face_ptr, face_points, owner, neighbour, patches)
+
+
+def _shape(cells):
+    """Three positive numbers of cells."""
+    shape = tuple(cells) if isinstance(cells, (tuple, list)) else None
+    if shape is None or not 1 <= len(shape) <= 3 or any(not isinstance(m, (int, np.integer)) or m < 1 for m in shape):
+        raise InputError(f"cells = {cells!r} came, expected one to three positive integers, such as (32, 32, 32)")
+    if np.prod([m + 1.0 for m in shape]) * 3 * 4 > np.iinfo(np.int32).max:
+        raise InputError(f"cells = {cells!r}: more faces than 32-bit indices can name; split the mesh")
+    return (*(int(m) for m in shape), *(1,) * (3 - len(shape)))
+
+
+def _line(axis, m, lower, upper, grading):
+    """The coordinates of the m + 1 planes along an axis."""
+    start, stop = float(lower[axis]), float(upper[axis])
+    ratio = float(grading[axis]) if grading is not None and axis < len(grading) else 1.0
+    if not start < stop or not np.isfinite(stop - start):
+        raise InputError(f"lower = {lower}, upper = {upper}: along {AXES[axis]} the box has no extent; swap them or "
+                         "move one")
+    if not 0 < ratio < np.inf:
+        raise InputError(f"grading = {grading} came, expected positive ratios of the last cell's size to the first's")
+    sizes = ratio ** (np.arange(m) / max(m - 1, 1))
+    line = start + (stop - start) * np.concatenate([[0.0], np.cumsum(sizes) / sizes.sum()])
+    line[-1] = stop
+    return line
+
+
+def _perturb(points, lines, share, seed):
+    """Move the points of shape (nz + 1, ny + 1, nx + 1, 3); along axes of one cell nothing moves or changes."""
+    if not 0 < share < 0.5:
+        raise InputError(f"perturb = {share} came, expected a share of a cell's width below 0.5: cells would fold")
+    counts = tuple(line.size if line.size > 2 else 1 for line in lines)[::-1]
+    random = np.random.default_rng(seed)
+    for axis, line in enumerate(lines):
+        if line.size == 2:
+            continue
+        width = np.zeros(line.size)             # zero at both ends: the boundary stays where it is
+        width[1:-1] = np.minimum(np.diff(line)[1:], np.diff(line)[:-1])
+        way = width.reshape([-1 if 2 - axis == k else 1 for k in range(3)])
+        points[..., axis] += share * way * random.uniform(-1.0, 1.0, counts)
+
+
+def _connect(shape, dimensions):
+    """Faces, owners, neighbours and patches of a box of so many cells."""
+    nx, ny, nz = shape
+    step = np.array([1, nx + 1, (nx + 1) * (ny + 1)])           # from a point to the next along x, y and z
+    number = np.arange(nx * ny * nz, dtype=np.int32).reshape(nz, ny, nx)
+    corner = (np.arange(nx) + step[1] * np.arange(ny)[:, None] + step[2] * np.arange(nz)[:, None, None])
+    corner = corner.astype(np.int32)
+    # The four points of a cell's face on the low side of an axis, anticlockwise seen from above.
+    around = [(step[(axis + 1) % 3], step[(axis + 2) % 3]) for axis in range(3)]
+    square = np.array([(0, one, one + two, two) for one, two in around], np.int32)
+    # Every cell in turn, its neighbours along x, y and z: the upper triangle of the matrix row by row.
+    inner = np.zeros((nz, ny, nx, 3), bool)
+    inner[:, :, :-1, 0] = inner[:, :-1, :, 1] = inner[:-1, :, :, 2] = True
+    beyond = np.array([1, nx, nx * ny], np.int32)
+    owner = [np.broadcast_to(number[..., None], inner.shape)[inner]]
+    neighbour = (number[..., None] + beyond)[inner]
+    high = (step[:, None] + square).astype(np.int32)
+    faces = [(corner[..., None, None] + high)[inner].reshape(-1, 4)]
+    patches, at = [], neighbour.size
+    for axis in range(3):
+        for end, side in ((0, "min"), (-1, "max")):
+            plane = tuple(end if 2 - axis == k else slice(None) for k in range(3))
+            first = corner[plane].ravel()[:, None] + (square[axis][::-1] if end == 0 else step[axis] + square[axis])
+            faces.append(first.astype(np.int32))
+            owner.append(number[plane].ravel())
+            patches.append(Patch(AXES[axis] + side, at, len(first), "patch" if axis < dimensions else "empty"))
+            at += len(first)
+    return np.concatenate(faces).ravel(), np.concatenate(owner), neighbour, tuple(patches)
