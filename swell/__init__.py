@@ -17,6 +17,7 @@ _PLACES = {
     "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "Direct": "swell.preconditioners.direct",
     "Jacobi": "swell.preconditioners.jacobi", "User": "swell.preconditioners.user",
+    "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
     "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",
     "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
     "ModifiedSELL": "swell.formats.modified_sell",

@@ -57,7 +57,7 @@ def _look(A, host) -> dict:
         "definiteness": definiteness(A, facts), "dominant_rows": facts.dominant_rows,
         "zero_diagonal": facts.zero_diagonal, "empty_rows": facts.empty_rows,
         "null_space": "the constants: every row sums to zero" if facts.zero_row_sums else None,
-        "bandwidth": facts.bandwidth, "bandwidth_rcm": _bandwidth_rcm(host),
+        "bandwidth": facts.bandwidth, "bandwidth_rcm": _bandwidth_rcm(A),
         "block_fill": ratios, "block_size": block_size(ratios),
         "row_lengths": {"min": int(lengths.min(initial=facts.nnz)), "max": int(lengths.max(initial=0)),
                         "mean": facts.nnz / max(facts.n, 1), "histogram": _histogram(lengths)},
@@ -68,17 +68,10 @@ def _look(A, host) -> dict:
     }
 
 
-def _bandwidth_rcm(host) -> int:
+def _bandwidth_rcm(A) -> int:
     """Largest |i − j| of an entry after reverse Cuthill–McKee."""
-    import numpy as np
-
-    from swell.orderings.cuthill_mckee import reverse_order
-    if not host.nnz:
-        return 0
-    place = np.empty(host.shape[0], np.int64)
-    place[reverse_order(host)] = np.arange(host.shape[0])
-    rows = np.repeat(place, np.diff(host.indptr))
-    return int(abs(rows - place[host.indices]).max())
+    from swell.orderings.cuthill_mckee import bandwidth, reverse_order
+    return bandwidth(A, reverse_order(A))
 
 
 def _histogram(lengths) -> list[dict]:

@@ -17,9 +17,9 @@ A kernel's launch is declared in the comment above it, beside the code that reli
 
 Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
 told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows.
-Template parameters: ``T``, the value type; any other ``typename`` is deduced from the type of the first argument that
-mentions it; ``int NAME`` is the value of the argument called name, and ``bool NAME`` says whether the array called name
-is not empty.
+Template parameters: ``T``, the value type, which a kernel on patterns has no need of; any other ``typename`` is deduced
+from the type of the first argument that mentions it; ``int NAME`` is the value of the argument called name, and
+``bool NAME`` says whether the array called name is not empty.
 """
 from __future__ import annotations
 
@@ -166,7 +166,9 @@ class Kernel:
     def _function(self, named):
         """The compiled instantiation for these arguments' types."""
         types = {"T": self.value}
-        for kind, name in self.signature.template[1:]:
+        for kind, name in self.signature.template:
+            if name == "T":
+                continue
             if kind == "typename":
                 mentions = next(p.name for p in self.signature.parameters if p.type == name)
                 types[name] = C_TYPES[named[mentions].dtype.name]

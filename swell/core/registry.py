@@ -25,11 +25,14 @@ TABLE = {
         "direct": "swell.preconditioners.direct:Direct",
     },
     "scaling": {
-        "jacobi": "swell.transforms.scaling:JacobiScaling",
+        "jacobi": "swell.transforms.jacobi:JacobiScaling",
+        "ruiz": "swell.transforms.ruiz:RuizScaling",
     },
     "ordering": {
         "rcm": "swell.orderings.cuthill_mckee:ReverseCuthillMcKee",
         "cuthill_mckee": "swell.orderings.cuthill_mckee:CuthillMcKee",
+        "greedy_coloring": "swell.orderings.multicolor:GreedyColoring",
+        "jones_plassmann": "swell.orderings.multicolor:JonesPlassmann",
     },
     "format": {
         "csr": "swell.formats.csr:CSR",

@@ -1,6 +1,19 @@
-"""Cuthill–McKee orderings, which narrow the bandwidth. Cuthill and McKee 1969; reversed, George 1971.
+"""Cuthill–McKee orderings, which narrow the bandwidth. Cuthill and McKee 1969; reversed, George 1971; the first vertex by
+George and Liu 1979.
 
-The level-by-level search is SciPy's, on the host; the permutation is applied where the matrix lives.
+Vertices are numbered level by level of a breadth-first search: the neighbours of the first vertex that have no number yet,
+by ascending degree, then those of the second, and so on. The search begins in a vertex that lies far out: from a vertex of
+least degree it is repeated from one of least degree in the last level for as long as that gives more levels; its last
+repetition is the numbering. Vertices without neighbours come first, then one component after the other.
+
+Level-synchronous, for a GPU: within a level a vertex's parent is its neighbour of the least number in the level before, so
+the numbering is (number of the parent, degree, index), whichever thread sees the vertex first. Neighbours are sorted by
+degree beforehand, so that each parent lists its own children in order, and one sum over the level places them: no sorting
+within the search. The order is the same on every device.
+
+Cost on a GPU: one launch of one block, which needs no synchronisation but its own and no host. A level takes a few
+microseconds, however narrow, and a thousand rows a few more; see benchmarks/NOTES.md. On the CPU one thread does the same
+from vertex to vertex. Storage: the graph of A + Aᵀ and four integers a row.
 """
 from __future__ import annotations
 
@@ -8,44 +21,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.transforms.permutation import Permutation
+from swell.formats.matrix import rows_of
+from swell.orderings.ordering import Ordering, adjacency
 
 
 @dataclass(frozen=True)
-class ReverseCuthillMcKee:
+class ReverseCuthillMcKee(Ordering):
     """Reverse Cuthill–McKee."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"
 
     def order(self, A):
-        """Row i of the reordered matrix is row ``order(A)[i]`` of A (a SciPy sparse matrix, n × n)."""
         return reverse_order(A)
-
-    def build(self, A):
-        """The permutation for a CSR matrix."""
-        return Permutation(A, A.space.from_host(self.order(A.to_scipy())))
 
 
 @dataclass(frozen=True)
-class CuthillMcKee:
+class CuthillMcKee(Ordering):
     """Cuthill–McKee, not reversed."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"
 
     def order(self, A):
-        """Row i of the reordered matrix is row ``order(A)[i]`` of A (a SciPy sparse matrix, n × n)."""
-        return reverse_order(A)[::-1].copy()
-
-    def build(self, A):
-        """The permutation for a CSR matrix."""
-        return Permutation(A, A.space.from_host(self.order(A.to_scipy())))
+        return _order(A)
 
 
-def reverse_order(A) -> np.ndarray:
-    """The reverse Cuthill–McKee order of the pattern of A + Aᵀ."""
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-    pattern = sp.csr_matrix((np.ones(A.nnz, np.int8), A.indices, A.indptr), shape=A.shape)
-    return reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)
+def reverse_order(A):
+    """The reverse Cuthill–McKee order of a CSRMatrix, an int array of its space."""
+    return _order(A)[::-1].copy()
+
+
+def bandwidth(A, order=None) -> int:
+    """The largest |i − j| of a stored entry of a CSRMatrix, or of that which an order makes of it."""
+    xp = A.space.xp
+    if not A.nnz:
+        return 0
+    rows, columns = A.rows(), A.indices
+    if order is not None:
+        place = xp.empty_like(order)
+        place[order] = xp.arange(order.size, dtype=order.dtype)
+        rows, columns = place[rows], place[columns]
+    return int(abs(rows - columns).max())  # sync
+
+
+def _order(A):
+    xp = A.space.xp
+    indptr, neighbours = adjacency(A)
+    degrees = xp.diff(indptr)
+    by_degree = xp.argsort(degrees, kind="stable").astype(neighbours.dtype)
+    rank = xp.empty_like(by_degree)
+    rank[by_degree] = xp.arange(rank.size, dtype=rank.dtype)
+    n, rows = rank.size, rows_of(indptr, neighbours.size, xp).astype(np.int64) * rank.size
+    neighbours = by_degree[xp.sort(rows + rank[neighbours]) - rows]      # of each vertex by rank
+    lone = int(xp.count_nonzero(degrees == 0))  # sync
+    order, parent = by_degree.copy(), xp.full_like(by_degree, n)
+    kernels = A.space.kernels("swell.orderings", "cuthill_mckee", np.float64)
+    kernels.search(indptr, neighbours, by_degree, rank, order, parent, lone)
+    return order

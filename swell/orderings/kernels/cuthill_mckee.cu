@@ -1,0 +1,140 @@
+// The search of Cuthill and McKee on a GPU: one block does all of it, level by level, with nothing dearer between two levels
+// than __syncthreads. A level has two passes over its vertices, a thread a vertex: in the first they claim their neighbours,
+// the one with the least number prevails; in the second they count their children, a sum over the block places them.
+// What other threads write by atomics is read past the first cache (__ldcg).
+#include "context.cuh"
+
+constexpr int THREADS = 1024, BATCH = 8;
+
+DEVICE void least(int* at, int value) { atomicMin(at, value); }
+DEVICE void least(long long* at, long long value) { atomicMin(at, value); }
+
+// Sum of the values of the threads before this one; the total of all is left in *total.
+DEVICE int sum_before(int value, int* total) {
+  __shared__ int sums[32];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  int sum = value;
+#pragma unroll
+  for (int o = 1; o < 32; o <<= 1) {
+    const int other = __shfl_up_sync(~0u, sum, o);
+    if (lane >= o) sum += other;
+  }
+  __syncthreads();                                     // the sums of the call before have been read
+  if (lane == 31) sums[warp] = sum;
+  __syncthreads();
+  int upto = sums[lane];
+#pragma unroll
+  for (int o = 1; o < 32; o <<= 1) {
+    const int other = __shfl_up_sync(~0u, upto, o);
+    if (lane >= o) upto += other;
+  }
+  *total = __shfl_sync(~0u, upto, 31);
+  const int warps_before = __shfl_sync(~0u, upto, warp ? warp - 1 : 0);
+  return sum - value + (warp ? warps_before : 0);
+}
+
+// The least value of the block, in every thread.
+template <class I> DEVICE I least_of_block(I value) {
+  __shared__ I result;
+  __syncthreads();
+  if (threadIdx.x == 0) result = value;
+  __syncthreads();
+  least(&result, value);
+  __syncthreads();
+  return result;
+}
+
+template <class I> struct Graph {
+  const I *indptr, *neighbours;
+};
+
+template <class I> struct Levels {
+  I end, last, count;                                  // one past the component, begin of its last level, levels
+};
+
+template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I* order, I* parent) {
+  if (threadIdx.x == 0) {
+    order[first] = root;
+    __stcg(parent + root, first);
+  }
+  I begin = first, end = first + 1, count = 1;
+  for (;; ++count) {
+    __syncthreads();
+    for (I p = begin + threadIdx.x; p < end; p += THREADS) {
+      const I u = order[p], stop = G.indptr[u + 1];
+      for (I k = G.indptr[u]; k < stop; k += BATCH) {
+        I v[BATCH], owner[BATCH];                      // all loads before the first use
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) v[e] = k + e < stop ? G.neighbours[k + e] : I(-1);
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) owner[e] = v[e] >= 0 ? __ldcg(parent + v[e]) : I(-1);
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e)
+          if (owner[e] > p) least(parent + v[e], p);
+      }
+    }
+    __syncthreads();
+    I tail = end;
+    for (I from = begin; from < end; from += THREADS) {
+      const I p = from + threadIdx.x;
+      I start = 0, stop = 0;
+      int children = 0, total;
+      if (p < end) {
+        const I u = order[p];
+        start = G.indptr[u], stop = G.indptr[u + 1];
+        for (I k = start; k < stop; k += BATCH) {
+          I v[BATCH];
+#pragma unroll
+          for (int e = 0; e < BATCH; ++e) v[e] = k + e < stop ? G.neighbours[k + e] : I(-1);
+#pragma unroll
+          for (int e = 0; e < BATCH; ++e) children += v[e] >= 0 && __ldcg(parent + v[e]) == p;
+        }
+      }
+      I at = tail + sum_before(children, &total);
+      for (I k = start; children; ++k)
+        if (__ldcg(parent + G.neighbours[k]) == p) {
+          order[at++] = G.neighbours[k];
+          --children;
+        }
+      tail += total;
+    }
+    if (tail == end) break;
+    begin = end;
+    end = tail;
+  }
+  __syncthreads();
+  return {end, begin, count};
+}
+
+// Number all vertices, the first `lone` of which have no neighbours and stand in `order` already. `neighbours` are sorted by
+// `rank`, the place in `by_degree`; `parent` comes filled with n.
+// launch: one block of 1024 threads
+template <typename I>
+__global__ void __launch_bounds__(1024) search(Context* ctx, const I* indptr, const I* neighbours, const I* by_degree,
+                                               const I* rank, I* order, I* parent, long long lone, long long order_size) {
+  wait_for_previous();                                 // setup: no judge has a say
+  const Graph<I> G{indptr, neighbours};
+  const I n = I(order_size);
+  I first = I(lone), seek = first;
+  while (first < n) {
+    for (;; seek += THREADS) {                         // the vertex of least degree that has no number
+      const I at = seek + threadIdx.x;
+      const I found = least_of_block(at < n && __ldcg(parent + by_degree[at]) == n ? at : n);
+      if (found < n) {
+        seek = found;
+        break;
+      }
+    }
+    Levels<I> found = levels(G, by_degree[seek], first, order, parent);
+    for (I before = 0; found.count > before;) {        // George and Liu
+      before = found.count;
+      I far = n;
+      for (I p = found.last + threadIdx.x; p < found.end; p += THREADS) far = min(far, rank[order[p]]);
+      far = least_of_block(far);
+      for (I p = first + threadIdx.x; p < found.end; p += THREADS) __stcg(parent + order[p], n);
+      __syncthreads();
+      found = levels(G, by_degree[far], first, order, parent);
+    }
+    first = found.end;
+  }
+}

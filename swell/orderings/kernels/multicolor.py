@@ -1,0 +1,55 @@
+"""Colouring on the CPU: the greedy method one vertex after the other, Jones–Plassmann's rounds in parallel."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True)
+def least_free(indptr, neighbours, colors, i):
+    """The least colour that no neighbour of vertex i has, sought 64 colours at a time."""
+    base = 0
+    while True:
+        used = np.uint64(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            c = colors[neighbours[k]] - base
+            if 0 <= c < 64:
+                used |= np.uint64(1) << np.uint64(c)
+        for c in range(64):
+            if used & np.uint64(1) == 0:
+                return base + c
+            used >>= np.uint64(1)
+        base += 64
+
+
+@njit(cache=True)
+def greedy(indptr, neighbours, turn, colors):
+    """The vertices take their colours in the order of ``turn``; ``colors`` comes filled with −1."""
+    for i in turn:
+        colors[i] = least_free(indptr, neighbours, colors, i)
+
+
+@njit(cache=True)
+def weight(i, seed):
+    """splitmix64 of the vertex: a bijection, so no two vertices weigh the same."""
+    z = np.uint64(i) + (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(parallel=True, cache=True)
+def jones_plassmann_round(indptr, neighbours, colors, seed):
+    """Every vertex without a colour whose heavier neighbours all have one takes the least that is free. Whether a
+    neighbour is seen with the colour it gets in this very round changes when a vertex is coloured, not its colour."""
+    for i in prange(colors.size):
+        if colors[i] < 0:
+            mine = weight(i, seed)
+            ready = True
+            for k in range(indptr[i], indptr[i + 1]):
+                j = neighbours[k]
+                if colors[j] < 0 and weight(j, seed) > mine:
+                    ready = False
+                    break
+            if ready:
+                colors[i] = least_free(indptr, neighbours, colors, i)
