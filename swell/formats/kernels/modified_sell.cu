@@ -1,0 +1,99 @@
+// Modified SELL products on a GPU: a block has a slice, a thread a row; the layout is described in formats/modified_sell.py.
+//
+// The x of a slice's own rows lies in shared memory. Columns outside are gathered before the block waits for it. Occupancy
+// decides, as for SELL: 32 registers, so that 2048 threads share a multiprocessor at any height; that bound is also what
+// lets a block of 1024 threads launch. Padding has code 0 and ends a row: what comes after is not read.
+#include "context.cuh"
+
+template <class T, int HEIGHT> struct Fit {
+  static constexpr int all = (scalar<T>::parts == 1 ? 2048 : 1024) / HEIGHT;
+  static constexpr int blocks = all > 32 ? 32 : all;             // per multiprocessor
+};
+
+template <class T, class I> struct Matrix {
+  const I* slice_ptr;
+  const T* diag;
+  const T* entries;
+  const I* col_idx;
+};
+
+// The entries of one row that a thread has in flight. code 0: padding, or past the end.
+template <class T, class I> struct Batch {
+  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
+  I code[SIZE];
+  T value[SIZE];
+};
+
+template <int HEIGHT, class T, class I> DEVICE Batch<T, I> load_batch(const Matrix<T, I>& A, I at, int left) {
+  Batch<T, I> batch;
+#pragma unroll
+  for (int i = 0; i < batch.SIZE; ++i) {
+    batch.code[i] = 0;
+    if (i < left) {
+      batch.code[i] = load_stream(A.col_idx + at + i * HEIGHT);
+      batch.value[i] = load_stream(A.entries + at + i * HEIGHT);
+    }
+  }
+  return batch;
+}
+
+// The product of a row with x. `batch` holds its first entries, `sum` what the diagonal gives; all threads of a block come.
+template <int HEIGHT, class T, class I>
+DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int left, Batch<T, I> batch, T sum) {
+  for (bool first = true;; first = false) {
+    T gathered[batch.SIZE];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.code[i] > 0) gathered[i] = x[batch.code[i] - 1];
+    if (first) __syncthreads();                                  // now the x of this slice is there
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.code[i] < 0) gathered[i] = own[-(batch.code[i] + 1)];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.code[i] != 0) sum = fused(batch.value[i], gathered[i], sum);
+    if ((left -= batch.SIZE) <= 0 || batch.code[batch.SIZE - 1] == 0) return sum;
+    batch = load_batch<HEIGHT>(A, at += batch.SIZE * HEIGHT, left);
+  }
+}
+
+// y = alpha A x + beta y; beta = 0 never reads y.
+// launch: a block of height threads for each slice of slice_ptr
+template <typename T, typename I, int HEIGHT>
+__global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product(Context* ctx, const I* slice_ptr, const T* diag,
+    const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta, long long x_size, long long y_size) {
+  __shared__ T own[HEIGHT];
+  let_next_start();
+  const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
+  const I begin = __ldg(slice_ptr + blockIdx.x), row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
+  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
+  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
+  if (stopped(ctx)) return;
+  const T mine = row < I(x_size) ? x[row] : T(0);
+  own[threadIdx.x] = mine;
+  const T sum = row_product<HEIGHT>(A, x, own, begin + I(threadIdx.x), length, batch, d * mine);
+  if (row < I(y_size)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
+}
+
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// launch: a block of height threads for each slice of slice_ptr
+template <typename T, typename I, int HEIGHT>
+__global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(Context* ctx, const I* slice_ptr,
+    const T* diag, const T* entries, const I* col_idx, const T* x, T* y, const T* w, acc_t<T>* dots, int height,
+    long long x_size, long long y_size) {
+  __shared__ T own[HEIGHT];
+  let_next_start();
+  const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
+  const I begin = __ldg(slice_ptr + blockIdx.x), row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
+  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
+  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
+  if (stopped(ctx)) return;
+  const T mine = row < I(x_size) ? x[row] : T(0);
+  own[threadIdx.x] = mine;
+  const T sum = row_product<HEIGHT>(A, x, own, begin + I(threadIdx.x), length, batch, d * mine);
+  const T weight = row < I(y_size) ? w[row] : T(0);
+  if (row < I(y_size)) y[row] = sum;
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
