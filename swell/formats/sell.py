@@ -67,6 +67,7 @@ class SELLMatrix(Matrix):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
         self.height = settings.height or HEIGHT[csr.space.name]
+        self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
@@ -178,13 +179,20 @@ class SELLMatrix(Matrix):
     def convert(self, csr):
         return SELLMatrix(csr, self.settings)
 
+    def positions(self, csr):
+        """Where each entry of a CSR matrix of this pattern lies in ``values``; made once and kept, 4 bytes an entry."""
+        if self._positions is None:
+            self._positions = self._where(csr).astype(self.ptr.dtype)
+        return self._positions
+
     def update(self, csr):
-        self.values[self._where(csr)] = csr.data
+        self.values[self.positions(csr)] = csr.data
         self.discard_adjoint()
 
     @property
     def nbytes(self):
-        return sum(a.nbytes for a in self._arrays()) + (self.place.nbytes if self.sorted else 0)
+        beside = (self.place if self.sorted else None, self._positions)
+        return sum(a.nbytes for a in self._arrays()) + sum(a.nbytes for a in beside if a is not None)
 
     @property
     def matrix_bytes(self):

@@ -9,7 +9,12 @@ Names are imported when they are first used. No module is named as something pub
 import importlib
 
 _PLACES = {
-    "Mesh": "mesh", "Patch": "mesh", "box": "structured",
+    "Poisson": "problem", "ScalarTransport": "problem", "Solution": "solution", "Flow": "simple", "SIMPLE": "simple",
+    "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary", "Boundary": "boundary",
+    "Metrics": "metrics", "Pattern": "assembly", "Flux": "flux", "Laplacian": "laplacian", "Convection": "convection",
+    "LeastSquares": "gradient", "Gauss": "gradient",
+    "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",
+    "read_meshio": "meshio_reader", "from_meshio": "meshio_reader",
 }
 
 __all__ = [*_PLACES]

@@ -1,0 +1,187 @@
+"""Boundary conditions: Dirichlet, Neumann and Robin (mixed), all as one line  a p + b ∂p/∂n = c  a face.
+
+With dₙ the distance of the cell's centre from the face along its outward normal n, and p' the cell's value carried along
+the face to the foot of that normal, p' = p_P + t·∇p (t = 0 on orthogonal meshes), a one-sided difference
+∂p/∂n = (p_b − p')/dₙ gives
+
+    p_b = (c dₙ + b p') / (a dₙ + b),    ∂p/∂n = (c − a p') / (a dₙ + b):    (2.10) for b = 0, (2.12) for a = 0.
+
+Patches of kind "empty" (the front and the back of a mesh in two dimensions) need no condition: nothing crosses them.
+"""
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Dirichlet:
+    """p = value. A number, an array with one value a face, or a function of the faces' centres (k, 3)."""
+
+    value: object = 0.0
+
+    def line(self):
+        return 1.0, 0.0, self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Neumann:
+    """∂p/∂n = gradient, along the outward normal. A number, one value a face, or a function of the faces' centres."""
+
+    gradient: object = 0.0
+
+    def line(self):
+        return 0.0, 1.0, self.gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Robin:
+    """a p + b ∂p/∂n = c, with the outward normal; a and b must not be of opposite sign."""
+
+    a: object
+    b: object
+    c: object = 0.0
+
+    def line(self):
+        return self.a, self.b, self.c
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolated:
+    """Nothing is imposed: values on the face are extrapolated from the cell. For gradients, not for a Laplacian."""
+
+    def line(self):
+        return 0.0, 0.0, 0.0
+
+
+KINDS = (Dirichlet, Neumann, Robin, Extrapolated)
+
+
+def lines(mesh, conditions, components=1):
+    """The conditions of all patches as arrays over the boundary faces.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    conditions : dict
+        Patch name → condition.
+    components : int
+        Values of a condition: 1, or 3 for a vector field (then a value is a vector, or one vector a face).
+
+    Returns
+    -------
+    a, b : ndarray, shape (nb,)
+    c : ndarray, shape (nb,), or (nb, components)
+
+    Raises
+    ------
+    InputError
+        For patches without a condition, conditions without a patch, values of another shape.
+    """
+    _check_names(mesh, conditions)
+    first = mesh.neighbour.size
+    count = mesh.owner.size - first
+    a, b, c = np.zeros(count), np.ones(count), np.zeros((count, components))
+    for patch in mesh.patches:
+        if patch.name in conditions and patch.size:
+            faces = slice(patch.start - first, patch.start - first + patch.size)
+            centres = mesh.face_centres[patch.start:patch.start + patch.size]
+            left, right, value = conditions[patch.name].line()
+            a[faces] = _values(left, centres, 1, patch.name)[:, 0]
+            b[faces] = _values(right, centres, 1, patch.name)[:, 0]
+            c[faces] = _values(value, centres, components, patch.name)
+            if ((a[faces] * b[faces]) < 0).any():
+                raise InputError(f"patch {patch.name!r}: Robin with a and b of opposite sign makes the matrix indefinite; "
+                                 "mind that ∂p/∂n is along the outward normal")
+    return a, b, c[:, 0] if components == 1 else c
+
+
+def _check_names(mesh, conditions):
+    names = {patch.name: patch for patch in mesh.patches}
+    for name, condition in conditions.items():
+        if name not in names:
+            near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"there is no patch {name!r}: {hint}The mesh has: {', '.join(names)}")
+        if not isinstance(condition, KINDS):
+            raise InputError(f"the condition of patch {name!r} is {condition!r}: expected Dirichlet(value), "
+                             "Neumann(gradient) or Robin(a, b, c)")
+        if names[name].kind == "empty":
+            raise InputError(f"patch {name!r} is of kind 'empty' and takes no condition: leave it out")
+    missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind != "empty" and p.size]
+    if missing:
+        raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give each "
+                         "a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall that nothing "
+                         "crosses")
+
+
+def _values(value, centres, components, patch):
+    """One row of values a face."""
+    value = np.asarray(value(centres) if callable(value) else value, float)
+    k = len(centres)
+    shapes = [(), (k,)] if components == 1 else [(), (components,), (k, components)]
+    if value.shape not in shapes:
+        raise InputError(f"patch {patch!r}: the condition's values have shape {value.shape}, expected one of "
+                         f"{', '.join(map(str, shapes))} for its {k} faces")
+    if not np.isfinite(value).all():
+        raise InputError(f"patch {patch!r}: the condition's values are not finite everywhere")
+    if components == 1:
+        value = value.reshape(-1, 1)
+    return np.broadcast_to(value, (k, components))
+
+
+class Boundary:
+    """The conditions of one scalar field on all boundary faces, where it is solved.
+
+    Attributes
+    ----------
+    share, offset : arrays, shape (nb,)
+        p_b = share p' + offset.
+    slope, rate : arrays, shape (nb,)
+        ∂p/∂n = rate − slope p'.
+    free : bool array
+        Faces on which nothing is imposed.
+    natural : bool array
+        Faces on which the normal derivative alone is known (a = 0).
+    """
+
+    def __init__(self, metrics, a, b, c):
+        self.metrics = metrics
+        xp = metrics.space.xp
+        a, b, c = (metrics.space.from_host(v).astype(metrics.dtype, copy=False) for v in (a, b, c))
+        self.faces = slice(metrics.n_internal, None)
+        self.cells = metrics.owner[self.faces]
+        distance = metrics.normal_distance[self.faces]
+        self.free = (a == 0) & (b == 0)
+        self.natural = (a == 0) & ~self.free
+        below = xp.where(self.free, 1, a * distance + b)
+        self.slope, self.rate = a / below, c / below
+        self.share, self.offset = xp.where(self.free, 1, b / below), c * distance / below
+
+    @classmethod
+    def of(cls, metrics, conditions):
+        """From a dictionary of conditions."""
+        return cls(metrics, *lines(metrics.mesh, conditions))
+
+    @property
+    def floating(self) -> bool:
+        """True if no value is imposed anywhere, so that p is known up to a constant only."""
+        return not bool((self.slope != 0).any())
+
+    def along(self, gradient):
+        """t·∇p, by which p' differs from the cell's value; zero where no gradient is given."""
+        if gradient is None:
+            return 0
+        return (self.metrics.tangent * gradient[:, self.cells]).sum(0)
+
+    def values(self, p, gradient=None):
+        """p_b; extrapolated with the gradient where nothing is imposed."""
+        p_b = self.share * (p[self.cells] + self.along(gradient)) + self.offset
+        if gradient is not None and bool(self.free.any()):
+            normal = self.metrics.d[:, self.faces] - self.metrics.tangent
+            p_b += self.free * (normal * gradient[:, self.cells]).sum(0)
+        return p_b

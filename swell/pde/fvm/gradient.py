@@ -1,0 +1,96 @@
+"""Gradients of cell values, shape (3, n): least squares, which is exact for linear fields on any mesh, and Gauss.
+
+- ``LeastSquares``: ∇p minimises Σ_f (d·∇p − Δp)²/|d|² over the faces of a cell; one 3 × 3 inverse a cell, made once. Both
+  cells of a face see the same d Δp/|d|², so that it is computed once a face and gathered without sign.
+- ``Gauss``: ∇p = (1/V) Σ_f p_f s_f with p_f interpolated linearly; first order where faces are skewed, but the sum over
+  all cells is that over the boundary, as the pressure's force should be.
+
+Where the normal derivative alone is known, a boundary face enters least squares along its normal; where nothing is
+imposed, it does not enter, which amounts to linear extrapolation. Cost: 3 gathers of 8 bytes a face side.
+"""
+from __future__ import annotations
+
+from swell.core.errors import InputError
+
+THIN = 1e-9             # det G over (tr G / 3)³ below which a cell's neighbours do not span space
+
+
+class LeastSquares:
+    """Gradients by weighted least squares; for the conditions of one field."""
+
+    def __init__(self, metrics, boundary):
+        xp = metrics.space.xp
+        self.metrics, self.boundary = metrics, boundary
+        d, outside = metrics.d.copy(), slice(metrics.n_internal, None)
+        d[:, outside] -= boundary.natural * metrics.tangent
+        self.reach = d / (d * d).sum(0)                                         # d/|d|²
+        self.reach[:, outside] *= ~boundary.free
+        collect = metrics.pattern.collect
+        g = {(i, j): collect(self.reach[i] * d[j], 1) for i in range(3) for j in range(i, 3)}
+        third = (g[0, 0] + g[1, 1] + g[2, 2]) / 3
+        lift = xp.where(_determinant(g) < THIN * third**3, 1e-6 * third, 0)     # the least gradient that fits
+        for i in range(3):
+            g[i, i] = g[i, i] + lift
+        self.inverse = _inverse(g)
+
+    def __call__(self, p, gradient=None):
+        """∇p; ``gradient`` is an earlier one, for Robin conditions on non-orthogonal faces."""
+        metrics, boundary = self.metrics, self.boundary
+        xp, inside, outside = metrics.space.xp, slice(0, metrics.n_internal), slice(metrics.n_internal, None)
+        jump = xp.empty(metrics.owner.size, metrics.dtype)
+        jump[inside] = metrics.difference(p)
+        own = p[boundary.cells]
+        jump[outside] = xp.where(boundary.natural, boundary.rate * metrics.normal_distance[outside],
+                                 boundary.share * (own + boundary.along(gradient)) + boundary.offset - own)
+        h = [metrics.pattern.collect(self.reach[i] * jump, 1) for i in range(3)]
+        g = self.inverse
+        return xp.stack([g[min(i, 0), max(i, 0)] * h[0] + g[min(i, 1), max(i, 1)] * h[1] + g[min(i, 2), max(i, 2)] * h[2]
+                         for i in range(3)])
+
+
+class Gauss:
+    """Gradients by the divergence theorem."""
+
+    def __init__(self, metrics, boundary):
+        self.metrics, self.boundary = metrics, boundary
+
+    def __call__(self, p, gradient=None):
+        """∇p; ``gradient`` is an earlier one, for conditions on non-orthogonal faces."""
+        metrics, xp = self.metrics, self.metrics.space.xp
+        at_face = xp.empty(metrics.owner.size, metrics.dtype)
+        at_face[:metrics.n_internal] = metrics.interpolate(p)
+        at_face[metrics.n_internal:] = self.boundary.values(p, gradient)
+        return xp.stack([metrics.divergence(at_face * metrics.s[i]) / metrics.volumes for i in range(3)])
+
+
+GRADIENTS = {"least_squares": LeastSquares, "gauss": Gauss}
+
+
+def gradient(name, metrics, boundary):
+    """The gradient scheme of a name, for the conditions of one field.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
+    if name not in GRADIENTS:
+        raise InputError(f"gradient={name!r}: expected one of {', '.join(GRADIENTS)}")
+    return GRADIENTS[name](metrics, boundary)
+
+
+def _cofactors(g):
+    """The adjugate of a symmetric 3 × 3 matrix, by its upper triangle."""
+    return {(0, 0): g[1, 1] * g[2, 2] - g[1, 2] ** 2, (0, 1): g[0, 2] * g[1, 2] - g[0, 1] * g[2, 2],
+            (0, 2): g[0, 1] * g[1, 2] - g[0, 2] * g[1, 1], (1, 1): g[0, 0] * g[2, 2] - g[0, 2] ** 2,
+            (1, 2): g[0, 1] * g[0, 2] - g[0, 0] * g[1, 2], (2, 2): g[0, 0] * g[1, 1] - g[0, 1] ** 2}
+
+
+def _determinant(g):
+    c = _cofactors(g)
+    return g[0, 0] * c[0, 0] + g[0, 1] * c[0, 1] + g[0, 2] * c[0, 2]
+
+
+def _inverse(g):
+    determinant = _determinant(g)
+    return {place: cofactor / determinant for place, cofactor in _cofactors(g).items()}

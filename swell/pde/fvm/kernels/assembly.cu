@@ -1,0 +1,46 @@
+// Gathering over the faces of a cell, on a GPU; assembly.py is the same on a CPU. A thread a cell, no atomics.
+#include "context.cuh"
+
+// The rows of the matrix from the fluxes F = a p_O + b p_N of the faces; see the twin.
+// launch: elements of middle, 128 threads
+template <typename T, typename I>
+__global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a, const T* b,
+                         const T* diagonal, T* values, long long n, long long diagonal_size) {
+  if (stopped(ctx)) return;
+  long long i = thread_id();
+  if (i >= n) return;
+  T own = diagonal_size ? diagonal[i] : T(0), other(0);
+  I last = -1;
+  for (I k = ptr[i]; k < ptr[i + 1]; ++k) {
+    I f = faces[k], place = places[k];
+    T part(0);
+    if (f >= 0) {
+      own += a[f];
+      if (place >= 0) part = b[f];
+    } else {
+      own -= b[~f];
+      part = -a[~f];
+    }
+    if (place >= 0) {
+      other = place == last ? other + part : part;
+      values[place] = other;
+    }
+    last = place;
+  }
+  values[middle[i]] = own;
+}
+
+// out[i] = sum of flux over the faces that cell i owns + sign * sum of flux over those whose neighbour it is.
+// launch: elements of out, 128 threads
+template <typename T, typename I>
+__global__ void collect(Context* ctx, const I* ptr, const I* faces, const T* flux, T sign, T* out, long long n) {
+  if (stopped(ctx)) return;
+  long long i = thread_id();
+  if (i >= n) return;
+  T total(0);
+  for (I k = ptr[i]; k < ptr[i + 1]; ++k) {
+    I f = faces[k];
+    total += f >= 0 ? flux[f] : sign * flux[~f];
+  }
+  out[i] = total;
+}

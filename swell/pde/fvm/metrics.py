@@ -1,0 +1,138 @@
+"""Metrics: a mesh's sizes on the device where it is solved, as the discretisation needs them; made once a mesh.
+
+For an internal face, d joins the centre of the owner O to that of the neighbour N; at the boundary, the centre of the cell
+to that of the face. s is the area vector. Vectors are stored component by component, shape (3, f).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.fvm.assembly import Pattern
+
+
+class Metrics:
+    """Geometry and connectivity of a mesh in a space.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    space : Space
+    dtype : {"float64", "float32"}
+
+    Attributes
+    ----------
+    n, n_internal : int
+        Cells, internal faces.
+    owner, neighbour : int arrays, shapes (f,) and (fi,)
+    volumes : array, shape (n,)
+    s, d : arrays, shape (3, f)
+        Area vectors, and centre to centre (at the boundary: centre to face).
+    area : array, shape (f,)
+        |s|.
+    normal_distance : array, shape (f,)
+        d·s/|s|, which is positive.
+    weight : array, shape (fi,)
+        p_f = weight p_O + (1 − weight) p_N.
+    tangent : array, shape (3, boundary faces)
+        From the cell's centre to the foot of the face's normal: d less its part along the normal.
+    pattern : Pattern
+
+    Raises
+    ------
+    InputError
+        If a cell's centre lies on the wrong side of one of its faces (d·s ≤ 0), where no two-point flux makes sense.
+    """
+
+    def __init__(self, mesh, space, dtype=np.float64):
+        xp, dtype = space.xp, np.dtype(dtype)
+        self.mesh, self.space, self.dtype = mesh, space, dtype
+        self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size
+        inside = slice(0, self.n_internal)
+        self.owner, self.neighbour = space.from_host(mesh.owner), space.from_host(mesh.neighbour)
+        s, at, centres = (xp.ascontiguousarray(space.from_host(v).T)
+                          for v in (mesh.face_areas, mesh.face_centres, mesh.centres))
+        d = at - centres[:, self.owner]
+        to_face = xp.abs((d * s).sum(0))[inside]
+        to_face_n = xp.abs(((centres[:, self.neighbour] - at[:, inside]) * s[:, inside]).sum(0))
+        d[:, inside] = centres[:, self.neighbour] - centres[:, self.owner[inside]]
+        area = xp.sqrt((s * s).sum(0))
+        normal_distance = (d * s).sum(0) / area
+        _check_sides(mesh, space.to_host(normal_distance))
+        outside = slice(self.n_internal, None)
+        tangent = d[:, outside] - normal_distance[outside] * s[:, outside] / area[outside]
+        self.weight = (to_face_n / (to_face + to_face_n)).astype(dtype)
+        self.volumes = space.from_host(mesh.volumes).astype(dtype, copy=False)
+        self.s, self.d, self.area, self.normal_distance, self.tangent = (
+            v.astype(dtype, copy=False) for v in (s, d, area, normal_distance, tangent))
+        self.face_centres, self.centres = at.astype(dtype, copy=False), centres.astype(dtype, copy=False)
+        self.pattern = Pattern(space, self.n, self.owner, self.neighbour, dtype)
+
+    def interpolate(self, p):
+        """Values of the cells, shape (..., n), on the internal faces, linearly."""
+        inside = self.owner[:self.n_internal]
+        return self.weight * p[..., inside] + (1 - self.weight) * p[..., self.neighbour]
+
+    def difference(self, p):
+        """p_N − p_O on the internal faces."""
+        return p[..., self.neighbour] - p[..., self.owner[:self.n_internal]]
+
+    def divergence(self, flux):
+        """Σ outward flux of each cell, shape (n,); not divided by the volume."""
+        return self.pattern.collect(flux)
+
+    @property
+    def non_orthogonality(self) -> float:
+        """The largest angle between d and s over the internal faces, in degrees."""
+        xp, inside = self.space.xp, slice(0, self.n_internal)
+        if not self.n_internal:
+            return 0.0
+        cosine = self.normal_distance[inside] / xp.sqrt((self.d[:, inside] ** 2).sum(0))
+        return float(np.degrees(np.arccos(min(1.0, float(cosine.min())))))
+
+    @property
+    def orthogonal(self) -> bool:
+        """True if no face needs a non-orthogonal correction, to rounding."""
+        xp = self.space.xp
+        normal = self.normal_distance * self.s / self.area
+        return bool((xp.abs(self.d - normal).max(0) <= 1e-7 * self.normal_distance).all())
+
+    @property
+    def dimensions(self) -> list[int]:
+        """The axes along which something may flow: those that are not normal to patches of kind "empty"."""
+        flat = np.zeros(3)
+        for patch in self.mesh.patches:
+            if patch.kind == "empty" and patch.size:
+                sides = np.abs(self.mesh.face_areas[patch.start:patch.start + patch.size])
+                flat += sides.sum(0) > 0.99 * np.linalg.norm(sides, axis=1).sum()
+        return [axis for axis in range(3) if not flat[axis]]
+
+    def full(self, value, name):
+        """A scalar, an array of shape (n,) or a function of the centres as an array of the space, shape (n,).
+
+        Raises
+        ------
+        InputError
+            For another shape, or for values that are not finite.
+        """
+        if callable(value):
+            value = value(self.mesh.centres)
+        value = self.space.from_host(value if hasattr(value, "dtype") else np.asarray(value, float))
+        if value.shape not in ((), (1,), (self.n,)):
+            raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.n},), or a "
+                             "function of the centres (n, 3) that returns one")
+        if not bool(self.space.xp.isfinite(value).all()):
+            raise InputError(f"{name} is not finite everywhere: look where it is computed")
+        return self.space.xp.broadcast_to(value, (self.n,)).astype(self.dtype)
+
+
+def _check_sides(mesh, distance):
+    """Every centre must lie on its own side of its faces."""
+    wrong = np.flatnonzero(~(distance > 0))
+    if not wrong.size:
+        return
+    f = int(wrong[0])
+    at = ", ".join(f"{v:.4g}" for v in mesh.face_centres[f])
+    cells = f"cells {mesh.owner[f]} and {mesh.neighbour[f]}" if f < mesh.neighbour.size else f"cell {mesh.owner[f]}"
+    raise InputError(f"{wrong.size} faces have d·s ≤ 0, the first is face {f} of {cells} at ({at}): the centres of cells "
+                     "lie on the wrong side of them; repair the mesh there (checkMesh of OpenFOAM names such cells)")

@@ -1,0 +1,217 @@
+"""The front door: Poisson's equation and the transport of a scalar on a mesh, assembled and solved by swell.
+
+    p = fvm.Poisson(mesh, {"inlet": Dirichlet(1), "outlet": Dirichlet(0), "walls": Neumann()}).solve()
+    p.write("pressure.vtu")
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.space import make_space
+from swell.pde.fvm.boundary import lines
+from swell.pde.fvm.convection import check_scheme
+from swell.pde.fvm.solution import Solution
+from swell.pde.fvm.system import System
+from swell.pde.fvm.time import check_step, time_terms
+
+DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
+
+
+@dataclass(frozen=True, eq=False)
+class Solvers:
+    """How swell solves the linear systems: the arguments of ``swell.prepare`` that a problem passes on."""
+
+    method: object
+    precond: object = None
+    scaling: object = None
+    ordering: object = None
+    format: object = None
+    rtol: float = 1e-8
+    maxiter: int | None = None
+
+    def prepare(self, A, floating=False, inner=1.0):
+        """A solver for a matrix of our own; ``inner`` times the tolerance."""
+        from swell.advisor.choose import default_format
+        from swell.api import prepare
+        return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
+                       format=self.format or default_format(A), nullspace="constants" if floating else None,
+                       rtol=inner * self.rtol, maxiter=self.maxiter)
+
+
+class Problem:
+    """What Poisson and ScalarTransport share: the data of an equation, checked; no device is touched before ``assemble``."""
+
+    velocity, scheme = None, "upwind"
+
+    def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
+        lines(mesh, conditions)                                  # complains before anything is built
+        if not isinstance(corrections, int) or corrections < 0:
+            raise InputError(f"corrections={corrections!r}: expected a number of outer corrections, 0 for none")
+        self.mesh, self.conditions, self.diffusivity, self.source = mesh, dict(conditions), diffusivity, source
+        self.correction = correction if corrections else "none"
+        self.corrections, self.interpolation, self.gradient = corrections, interpolation, gradient
+
+    def assemble(self, device="cpu", dtype="float64") -> System:
+        """Build the system on a device ("cpu", "cuda"): ``.A`` is a CSRMatrix and ``.b`` a vector of its space."""
+        space = make_space(device)
+        with space.active(self.mesh.n_cells):
+            return System(self, space, np.dtype(dtype))
+
+    def _steady(self, solvers, device, dtype, balance, mean) -> Solution:
+        """Solve the steady equation by outer corrections."""
+        system = self.assemble(device, dtype)
+        with system.space.active(self.mesh.n_cells):
+            b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
+            shift = b - system.b
+            solver = solvers.prepare(system.A, system.floating, 0.1 if system.deferred else 1.0)
+            return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [])
+
+
+def _correct(problem, system, solver, shift, p, rtol, mean, notes, diagonal=None, past=0.0):
+    """Solve with the explicit terms of the last solution until they belong to the solution itself."""
+    metrics, norm = system.metrics, system.space.xp.linalg.norm
+    flux = system.flux if p is None else system.whole(p)
+    results, residual, first = [], 0.0, None
+    for count in range(problem.corrections + 1):
+        b = system.rhs(flux) + shift + past
+        results.append(solver.solve(b, x0=p))
+        p = results[-1].x
+        flux = system.whole(p)
+        defect = system.rhs(flux) + shift + past - metrics.divergence(flux.of(metrics, p) - flux.c)
+        if diagonal is not None:
+            defect -= diagonal * p
+        residual = float(norm(defect) / (norm(b) or 1.0))        # of the equation with its explicit terms
+        first = residual if first is None else first
+        if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
+            break
+    if system.floating and diagonal is None:
+        p = p + (mean - (metrics.volumes * p).sum() / metrics.volumes.sum())
+    host = system.space.to_host
+    return Solution(host(p), problem.mesh, results, host(flux.of(metrics, p)), host(system.source + shift), residual, rtol,
+                    count if system.deferred else 0, notes)
+
+
+class Poisson(Problem):
+    """−∇·(k ∇p) = q (2.7).
+
+    Parameters
+    ----------
+    mesh : Mesh
+    conditions : dict
+        Patch name → ``Dirichlet(value)``, ``Neumann(gradient)`` or ``Robin(a, b, c)``; every patch that is not of kind
+        "empty" needs one.
+    diffusivity : number, array or function
+        k > 0: a number, one value a cell (n,), one a face (f,), or a function of the cells' centres (n, 3).
+    source : number, array or function
+        q: a number, one value a cell, or a function of the cells' centres.
+    correction : {"over_relaxed", "orthogonal", "minimum", "none"}
+        Of faces on which the line between centres is not normal to the face.
+    corrections : int
+        Solves with a corrected right-hand side at most; 0: no correction. They end when the residual of the corrected
+        equation meets rtol; on orthogonal meshes there are none.
+    interpolation : {"harmonic", "linear"}
+        Of k to the faces.
+    gradient : {"least_squares", "gauss"}
+
+    Raises
+    ------
+    InputError
+        For patches without a condition, names without a patch, values of another shape.
+
+    Examples
+    --------
+    >>> from swell.pde import fvm
+    >>> mesh = fvm.box((16, 16))
+    >>> walls = {name: fvm.Dirichlet(0.0) for name in ("xmin", "xmax", "ymin", "ymax")}
+    >>> p = fvm.Poisson(mesh, walls, source=1.0).solve()
+    >>> p.converged
+    True
+    """
+
+    def __init__(self, mesh, conditions, diffusivity=1.0, source=0.0, *, correction="over_relaxed", corrections=50,
+                 interpolation="harmonic", gradient="least_squares"):
+        super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
+
+    def solve(self, *, method="cg", precond=None, scaling="jacobi", ordering=None, format=None, rtol=1e-8, maxiter=None,
+              device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
+        """Assemble and solve.
+
+        Parameters
+        ----------
+        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
+            As of ``swell.solve``. rtol holds for the equation with its corrections.
+        balance : bool
+            Without Dirichlet data: shift a source that does not fit the fluxes at the boundary, and say so, instead of
+            refusing it.
+        mean : float
+            Without Dirichlet data: the mean of p over the volume.
+
+        Returns
+        -------
+        Solution
+
+        Raises
+        ------
+        InputError
+            Without Dirichlet data, for a source that does not fit; the message says by how much.
+        """
+        return self._steady(Solvers(method, precond, scaling, ordering, format, rtol, maxiter), device, dtype, balance, mean)
+
+
+class ScalarTransport(Problem):
+    """∂p/∂t + ∇·(u p) − ∇·(k ∇p) = q.
+
+    Parameters
+    ----------
+    mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient
+        As of ``Poisson``.
+    velocity : array or function, optional
+        Three numbers, one vector a cell (n, 3), or a function of points (k, 3); None: heat conduction.
+    scheme : {"upwind", "linear", "linear_upwind"}
+    """
+
+    def __init__(self, mesh, conditions, velocity=None, diffusivity=1.0, source=0.0, *, scheme="linear_upwind",
+                 correction="over_relaxed", corrections=50, interpolation="harmonic", gradient="least_squares"):
+        super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
+        check_scheme(scheme)
+        self.velocity, self.scheme = velocity, scheme
+
+    def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8, maxiter=None,
+              device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
+        """The steady solution; the parameters are those of ``Poisson.solve``."""
+        return self._steady(Solvers(method, precond, scaling, ordering, format, rtol, maxiter), device, dtype, balance, mean)
+
+    def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None, ordering=None,
+                format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
+        """The solution after some time steps; analysis and buffers of the solver are kept throughout.
+
+        Parameters
+        ----------
+        start : number, array or function
+            p at the beginning: a number, one value a cell, or a function of the cells' centres.
+        dt : float
+        steps : int
+        time : {"euler", "bdf2"}
+        """
+        check_step(dt, time)
+        if not isinstance(steps, int) or steps < 1:
+            raise InputError(f"steps={steps!r}: expected a positive number of time steps")
+        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+        system = self.assemble(device, dtype)
+        with system.space.active(self.mesh.n_cells):
+            metrics, solver, before = system.metrics, None, None
+            p = metrics.full(start, "start")
+            for step in range(steps):
+                diagonal, past = time_terms(metrics.volumes, dt, p, before, time)
+                if step == 0 or (step == 1 and time == "bdf2"):
+                    A = metrics.pattern.matrix(system.flux, diagonal)
+                    solver = solvers.prepare(A, inner=0.1) if solver is None else solver.update(A)
+                solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal, past)
+                before, p = p, system.space.from_host(solution.p)
+                if not solution.converged:
+                    solution.notes.append(f"time step {step + 1} of {steps} did not converge: the run ended there")
+                    break
+            return solution

@@ -1,0 +1,32 @@
+"""∂p/∂t, implicit: Euler (first order), and BDF2 (second order, L-stable). V/Δt on the diagonal, the past on the right."""
+from __future__ import annotations
+
+from swell.core.errors import InputError
+
+SCHEMES = ("euler", "bdf2")
+
+
+def check_step(dt, scheme):
+    """Raise InputError for a time step that is not positive or an unknown scheme."""
+    if not dt > 0 or not dt < float("inf"):
+        raise InputError(f"dt={dt!r}: expected a positive time step")
+    if scheme not in SCHEMES:
+        raise InputError(f"time scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")
+
+
+def time_terms(volumes, dt, p, before=None, scheme="euler"):
+    """(diagonal, right-hand side) of V ∂p/∂t, both of shape (n,).
+
+    Parameters
+    ----------
+    volumes : array, shape (n,)
+    dt : float
+    p : array
+        At the last time.
+    before : array, optional
+        At the time before it; BDF2's first step, which has none, is one of Euler: the order stays two.
+    """
+    rate = volumes / dt
+    if scheme == "euler" or before is None:
+        return rate, rate * p                                    # (p⁺ − p)/Δt
+    return 1.5 * rate, rate * (2 * p - 0.5 * before)             # (3 p⁺ − 4 p + p⁻)/(2 Δt)
