@@ -18,12 +18,14 @@ from swell.core.registry import resolve
 from swell.core.result import Result, Results
 from swell.core.stopping import Reason, Stopping
 from swell.preconditioners.user import resolve_preconditioner
+from swell.transforms.nullspace import resolve_nullspace
 
 FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED, Reason.ATTAINABLE_ACCURACY)     # nothing is tried after
 
 
-def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, device=None,
-          dtype=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, monitor=None) -> Result | Results:
+def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+          smoother=None, device=None, dtype=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+          monitor=None) -> Result | Results:
     """Solve A x = b.
 
     With nothing named, an advisor looks at A, chooses, and falls over to its next choice where the first fails.
@@ -40,6 +42,11 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         objects: ``swell.GMRES(restart=50)``.
     M : callable, LinearOperator or matrix, optional
         Your own preconditioner, an approximate inverse of A, as in SciPy. Not together with ``precond``.
+    nullspace : "constants", array of shape (n,) or (n, k), or NullSpace, optional
+        What A annihilates, for a system that is singular on purpose: b is checked against it (or projected, with
+        ``NullSpace(..., project=True)``), and the x of least norm is returned.
+    smoother : str or settings object, optional
+        For cg: sweeps before it and between its iterations, ``CG(before=..., between=..., every=...)``.
     device : {"cpu", "cuda", "cuda:1"}, optional
         Where to solve; by default where the data is.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
@@ -74,12 +81,13 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     True
     """
     return prepare(A, method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
-                   device=device, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter, stopping=stopping,
-                   b_like=b).solve(b, x0=x0, monitor=monitor)
+                   nullspace=nullspace, smoother=smoother, device=device, dtype=dtype, rtol=rtol, atol=atol,
+                   maxiter=maxiter, stopping=stopping, b_like=b).solve(b, x0=x0, monitor=monitor)
 
 
-def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, device=None, dtype=None,
-            rtol=1e-8, atol=0.0, maxiter=None, stopping=None, b_like=None) -> "Solver":
+def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+            smoother=None, device=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+            b_like=None) -> "Solver":
     """Do everything that does not depend on b, once. The parameters are those of ``solve``.
 
     ``b_like`` is a right-hand side, or an array of its type and device: it says whether b will be complex, and where
@@ -107,7 +115,8 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
     # Names are checked before the matrix is touched: a misspelt one must not cost a conversion.
     named = Configuration(resolve("method", method), resolve_preconditioner(M if M is not None else precond),
-                          resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format))
+                          resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format),
+                          resolve_nullspace(nullspace), resolve("smoother", smoother))
     b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
     given = inputs.read_matrix(A, device, dtype, b_dtype, b_device)
     return Solver(given, named, stopping)
@@ -215,8 +224,9 @@ class Solver:
 
     def _take_values(self, new, old):
         xp = self.space.xp
-        if (new.shape != old.shape or new.nnz != old.nnz or not bool(xp.array_equal(new.indptr, old.indptr))
-                or not bool(xp.array_equal(new.indices, old.indices))):
+        shared = new.indptr is old.indptr and new.indices is old.indices           # as of one mesh: nothing to compare
+        if new.shape != old.shape or new.nnz != old.nnz or not (shared or (
+                bool(xp.array_equal(new.indptr, old.indptr)) and bool(xp.array_equal(new.indices, old.indices)))):
             raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
                              f"one ({old.shape}, {old.nnz} entries): prepare again")
         old.data[...] = new.data

@@ -18,6 +18,8 @@ class Configuration:
     scaling: object = None
     ordering: object = None
     format: object = None
+    nullspace: object = None
+    smoother: object = None
     why: tuple[str, ...] = ()
 
     def name(self, kind: str) -> str:

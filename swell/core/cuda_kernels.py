@@ -7,8 +7,9 @@ A kernel's launch is declared in the comment above it, beside the code that reli
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
                                                                    16 bytes at a time (``Pack``), in a grid-stride loop
     // launch: elements of rows, 256 threads, a warp each              a warp for each element
-    // launch: a block of height threads for each slice of ptr         one block for each of the len(ptr) - 1 slices, of as
-                                                                   many threads as the argument ``height`` says
+    // launch: a block of height threads for each slice of ptr
+                                                                   one block for each of the len(ptr) - 1 slices, of
+                                                                   as many threads as the argument ``height`` says
     // launch: a block of height threads for each slice of ptr, shared bytes shared
                                                                    with so many bytes of dynamic shared memory
     // launch: one block of 128 threads
@@ -152,8 +153,8 @@ class Kernel:
         """Let a function have more shared memory than every device gives unasked."""
         most = self.space.shared_memory - function.shared_size_bytes
         if shared > most:
-            raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, and "
-                             f"{self.space.describe()} has {most}: choose smaller blocks")
+            raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, "
+                             f"and {self.space.describe()} has {most}: choose smaller blocks")
         function.max_dynamic_shared_size_bytes = shared
 
     @staticmethod

@@ -28,8 +28,8 @@ def _driver():
 
 
 def launch_dependent(function: int, grid: int, block: int, arguments, stream: int, shared: int = 0):
-    """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars, ``shared`` is the dynamic
-    shared memory of a block in bytes.
+    """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars, ``shared`` is the
+    dynamic shared memory of a block in bytes.
 
     Raises
     ------

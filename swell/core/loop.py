@@ -63,6 +63,7 @@ class Loop:
         flags[:] = 0
         flags[J.MAXITER] = max(self.maxiter - done, 0)
         flags[J.WINDOW] = self.stopping.window if self.stopping.window is not None else window
+        flags[J.EVERY] = self.stopping.every
         limits[J.THRESHOLD2] = threshold**2
         limits[J.RATIO2] = 1
         limits[J.GROWTH2] = min((self.stopping.growth * scale) ** 2, np.finfo(np.float64).max)

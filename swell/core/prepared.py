@@ -43,6 +43,7 @@ class Prepared:
             system = self._transform(A)
         with self._timed("preconditioner"):
             self._factor(lambda: self._preconditioner(system))
+            self.S = self._smoother(system)
         with self._timed("format"):
             self.matrix = self._format(system, kept)
         with self._timed("workspace"):
@@ -65,24 +66,29 @@ class Prepared:
         self.timings[part] = time.perf_counter() - start
 
     def _transform(self, A):
-        """Apply ordering, then scaling; each is left out with a note where it would change nothing."""
+        """Apply the null space, ordering, then scaling; each is left out with a note where it would change nothing."""
         self.transforms, self._left_out = [], False
         c = self.configuration
+        self.nullspace, self.facts = None, []
         if not hasattr(A, "indptr"):
-            for kind in ("ordering", "scaling", "format"):
+            for kind in ("nullspace", "ordering", "scaling", "format"):
                 if getattr(c, kind) is not None:
                     raise InputError(f"{kind}={c.name(kind)!r} needs a matrix with entries, and A is matrix-free")
             return A
-        for settings in (c.ordering, c.scaling):
+        c.method.check(A)
+        for settings in (c.nullspace, c.ordering, c.scaling):
             if settings is None:
                 continue
             transform = settings.build(A)
+            if settings is c.nullspace:
+                self.nullspace = transform
             if getattr(transform, "uniform", False):
                 self._left_out = True
                 self.notes.append("the diagonal is constant: Jacobi scaling would change nothing and was left out")
                 continue
             A = transform.matrix(A)
             self.transforms.append(transform)
+            self.facts += transform.facts(A)
         return A
 
     def _weights(self):
@@ -95,7 +101,7 @@ class Prepared:
     def _bind(self):
         """Bind the method to the system; its buffers are those of the workspace."""
         self.iteration = self.configuration.method.bind(
-            System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop))
+            System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop, self.S))
 
     def _factor(self, setup):
         """Set up the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
@@ -126,6 +132,17 @@ class Prepared:
                              "use method='fgmres'")
         return M
 
+    def _smoother(self, system):
+        c = self.configuration
+        if c.smoother is None:
+            return None
+        if not c.method.smooths:
+            raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: leave smoother "
+                             "out, use it as precond=..., or use method='cg'")
+        if not hasattr(system, "indptr"):
+            raise InputError(f"smoother={c.name('smoother')!r} needs a matrix with entries, and A is matrix-free")
+        return c.smoother.build(system)
+
     def _format(self, system, kept):
         c = self.configuration
         if kept is not None and not self.transforms and c.format is None:
@@ -155,9 +172,14 @@ class Prepared:
         """
         start = time.perf_counter()
         self.A = A
+        self.configuration.method.check(A)
+        self.facts = []
         for transform in self.transforms:
             transform.update(A)
             A = transform.matrix(A)
+            self.facts += transform.facts(A)
+        if self.S is not None:
+            self.S.update(A)
         before = self.M
         self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
@@ -185,6 +207,7 @@ class Prepared:
         space.from_host(b, out=self.b0)
         norm_b, self.largest_b = space.norms(self.b0)
         counts = Counts(0, 0, 0)
+        norm_b = self._compatible(norm_b)
         if self.largest_b == 0:
             self.x0.fill(0)
             return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, counts)
@@ -221,6 +244,21 @@ class Prepared:
         reason = self._last_word(reason, residual, threshold, norm_b)
         return self._result(start, reason, np.array(history) / norm_b, residual / norm_b, iterations, error, counts,
                             threshold / norm_b)
+
+    def _compatible(self, norm_b):
+        """Check b against the null space; ‖b‖₂, of what is left of it where its incompatible part is taken out."""
+        self.run_notes = []
+        if self.nullspace is None or self.largest_b == 0:
+            return norm_b
+        part = self.nullspace.check(self.b0, norm_b, self.stopping.threshold(norm_b))
+        if not part:
+            return norm_b
+        self.run_notes.append(f"a part of {part:.2e} ‖b‖ that no x can produce was taken out of b, as project=True "
+                              "asks; residuals are those of the rest")
+        rest, self.largest_b = self.space.norms(self.b0)
+        if rest <= ROUNDING * np.finfo(self.A.dtype).eps * norm_b:
+            self.largest_b = 0                   # nothing is left but rounding: x = 0
+        return rest
 
     @staticmethod
     def _scaled(monitor, norm_b):
@@ -295,8 +333,9 @@ class Prepared:
             timings={**self.timings, "solve": time.perf_counter() - start},
             memory={"matrix": self.matrix.nbytes + stored, "preconditioner": preconditioner,
                     "workspace": self.workspace.nbytes},
-            host_reads=self.loop.host_reads, notes=[*self.notes, *([str(self.failure)] if self.failure else [])],
-            attempts=[])
+            host_reads=self.loop.host_reads,
+            notes=[*self.notes, *self.run_notes, *([str(self.failure)] if self.failure else [])],
+            spectrum=self.iteration.spectrum() if iterations else None, attempts=[])
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"
@@ -309,8 +348,13 @@ class Prepared:
         lines += [f"  because {why}" for why in c.why]
         if c.scaling is not None and not self._left_out:
             lines.append(f"  scaling: {describe(c.scaling)}")
+            lines += [f"    {fact}" for fact in self.facts]
         if c.ordering is not None:
             lines.append(f"  ordering: {describe(c.ordering)}")
+        if self.nullspace is not None:
+            lines.append(f"  null space: {self.nullspace.describe()}")
+        if self.S is not None:
+            lines.append(f"  smoother: {self.S.describe()}")
         if self.M is not None:
             lines.append(f"  preconditioner: {self.M.describe()}")
         entries = f", {self.matrix.nnz} entries" if hasattr(self.matrix, "nnz") else ""

@@ -19,10 +19,22 @@ TABLE = {
         "fgmres": "swell.krylov.fgmres:FGMRES",
         "bicgstab": "swell.krylov.bicgstab:BiCGSTAB",
         "direct": "swell.preconditioners.direct:Direct",
+        "stationary": "swell.smoothers.stationary:Stationary",
     },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
         "direct": "swell.preconditioners.direct:Direct",
+        "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
+        "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
+        "block_jacobi_smoother": "swell.smoothers.block_jacobi:BlockJacobiSmoother",
+        "chebyshev": "swell.smoothers.chebyshev:Chebyshev",
+    },
+    "smoother": {
+        "jacobi": "swell.smoothers.jacobi:JacobiSmoother",
+        "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
+        "block_jacobi": "swell.smoothers.block_jacobi:BlockJacobiSmoother",
+        "block_gauss_seidel": "swell.smoothers.block_gauss_seidel:BlockGaussSeidel",
+        "chebyshev": "swell.smoothers.chebyshev:Chebyshev",
     },
     "scaling": {
         "jacobi": "swell.transforms.jacobi:JacobiScaling",
@@ -33,10 +45,17 @@ TABLE = {
         "cuthill_mckee": "swell.orderings.cuthill_mckee:CuthillMcKee",
         "greedy_coloring": "swell.orderings.multicolor:GreedyColoring",
         "jones_plassmann": "swell.orderings.multicolor:JonesPlassmann",
+        "partition": "swell.orderings.partition:Partition",
+    },
+    "triangular": {
+        "exact": "swell.preconditioners.triangular:Exact",
+        "sweeps": "swell.preconditioners.sweeps:Sweeps",
     },
     "format": {
         "csr": "swell.formats.csr:CSR",
         "sell": "swell.formats.sell:SELL",
+        "ell": "swell.formats.ell:ELL",
+        "staircase_sell": "swell.formats.staircase_sell:StaircaseSELL",
         "modified_sell": "swell.formats.modified_sell:ModifiedSELL",
     },
 }
@@ -90,6 +109,7 @@ def resolve(kind: str, choice):
         return construct(load(kind, name), arguments)
     if isinstance(choice, type) and dataclasses.is_dataclass(choice):
         choice = construct(choice, {})
-    if any(isinstance(choice, load(kind, name)) for name in TABLE[kind]):
+    kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
+    if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
         return choice
     raise InputError(f"{kind}={choice!r}: expected one of {', '.join(TABLE[kind])}, or one of their settings objects")

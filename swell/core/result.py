@@ -40,6 +40,8 @@ class Result:
         Times that the iteration waited for a value from the device.
     notes : list of str
         What the user should know about the input and the choices made.
+    spectrum : Spectrum or None
+        What CG's coefficients say of the (scaled, preconditioned) matrix: ``spectrum.condition``, ``spectrum.extremes``.
     attempts : list of Result
         Earlier attempts of an automatic choice that this one replaced.
     """
@@ -66,6 +68,7 @@ class Result:
     memory: dict = field(default_factory=dict)
     host_reads: int = 0
     notes: list[str] = field(default_factory=list)
+    spectrum: object = None
     attempts: list["Result"] = field(default_factory=list)
 
     @property
@@ -89,6 +92,7 @@ class Result:
             "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
             "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
             "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,
+            "condition": self.spectrum.condition if self.spectrum is not None and self.iterations > 1 else None,
             "configuration": self.configuration, "notes": self.notes,
             "attempts": [a.as_dict() for a in self.attempts],
         }
@@ -105,6 +109,10 @@ class Result:
                         if self.preconditioner_applications else "")
                      + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
                      + f"; {sum(self.memory.values()) / 2**20:.1f} MiB")
+        if self.spectrum is not None and self.iterations > 1:
+            least, largest = self.spectrum.extremes
+            lines.append(f"  spectrum from CG's coefficients: {least:.2e} to {largest:.2e}, condition at least "
+                         f"{self.spectrum.condition:.2e}")
         for attempt in self.attempts:
             lines.append(f"  before it: {attempt.method} ended after {attempt.iterations} iterations at "
                          f"{attempt.residual:.2e} ({attempt.reason.name}: {attempt.message})")

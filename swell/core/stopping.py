@@ -70,6 +70,9 @@ class Stopping:
     maxiter : int or None
         Iteration limit; None lets the solver choose (at least 1000, at most 20 000, n between).
     relative_to : {"b", "r0"}
+    every : int
+        Judge the residual after each so-many-th iteration (and after the last) only. In a scaled system the norm of the
+        original residual then costs nothing in between. GMRES, whose norms are free, judges all.
     window : int or None
         Iterations without a new least residual (by at least 1 %) that count as stagnation; 0: never; None chooses by
         method.
@@ -81,6 +84,7 @@ class Stopping:
     atol: float = 0.0
     maxiter: int | None = None
     relative_to: str = "b"
+    every: int = 1
     window: int | None = None
     growth: float = 1e10
 
@@ -95,6 +99,9 @@ class Stopping:
             raise InputError(f"rtol={self.rtol!r}: expected less than 1 (x = 0 already meets it)")
         if self.maxiter is not None:
             _check_count("maxiter", self.maxiter)
+        _check_count("every", self.every)
+        if not self.every:
+            raise InputError("every=0: expected at least 1, the number of iterations from one judgement to the next")
         if self.window is not None:
             _check_count("window", self.window)
         if not isinstance(self.growth, numbers.Real) or not self.growth > 1:

@@ -27,6 +27,10 @@ class Transform(ABC):
     def backward_x(self, x, out):
         """``out = R x``."""
 
+    def facts(self, A):
+        """Lines on what it did to the matrix, A by now, for the printed configuration."""
+        return []
+
     def residual_weights(self):
         """Weights w (float32) with ‖b − A x‖² = Σ wᵢ |r'ᵢ|², or None where they are all one."""
         return None

@@ -108,9 +108,19 @@ class CSRMatrix(Matrix):
 
     def row_sums(self):
         """Σⱼ aᵢⱼ of each row, summed row by row: differences of one running sum would lose the small rows."""
-        sums = self.space.empty(self.shape[0], self.dtype)
-        self.apply(self.space.xp.ones(self.shape[1], self.dtype), sums)
-        return sums
+        return self.times(self.space.xp.ones(self.shape[1], self.dtype))
+
+    def times(self, x):
+        """A x as a new array."""
+        y = self.space.empty(self.shape[0], self.dtype)
+        self.apply(x, y)
+        return y
+
+    def row_maxima(self, x):
+        """maxⱼ |aᵢⱼ| xⱼ of each row, for x ≥ 0."""
+        y = self.space.empty(self.shape[0], x.dtype)
+        self._kernels.maxima(self.indptr, self.indices, self.data, x, y)
+        return y
 
     @property
     def nbytes(self):

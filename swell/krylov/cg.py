@@ -8,56 +8,117 @@ Storage: r, p, q, and z where there is an M. Reports ‖b − A x‖₂ of the r
 where the system is scaled).
 
 Differs from the textbook: x lags until the direction is updated; a curvature (p, A p) that is not positive ends the
-iteration as INDEFINITE and leaves x as it was.
+iteration as INDEFINITE and leaves x as it was. A smoother, if one is named, sweeps over x before the first iteration,
+and between the iterations if asked: CG then starts anew from the smoothed x, with p = z.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from swell.core.settings import positive
+from swell.formats.symmetry import require_hermitian
 from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.spectrum import MOST, Spectrum
 
 
 @dataclass(frozen=True)
 class CG(Method):
-    """Conjugate gradients, for Hermitian positive definite matrices."""
+    """Conjugate gradients, for Hermitian positive definite matrices.
+
+    Attributes
+    ----------
+    before : int
+        Sweeps of the smoother (``smoother=...``) before the first iteration.
+    between : int
+        Sweeps after each ``every`` iterations, from which CG starts anew; 0: none.
+    every : int
+    """
+
+    before: int = 10
+    between: int = 0
+    every: int = 50
 
     problem = "Hermitian positive definite"
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "3 (4 with a preconditioner)"
+    smooths = True
+
+    def __post_init__(self):
+        positive(self, "before", 0)
+        positive(self, "between", 0)
+        positive(self, "every")
+
+    def check(self, A):
+        if hasattr(A, "indptr"):
+            require_hermitian(A, "cg")
 
     def window(self, n):
         """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""
         return 0
 
     def bind(self, system):
-        return CGIteration(system)
+        return CGIteration(system, self)
 
 
 class CGIteration(Iteration):
     """The loop of CG."""
 
-    def __init__(self, system):
+    def __init__(self, system, settings):
         super().__init__(system)
+        self.settings = settings
+        self.between = settings.between if self.S is not None else 0
+        self.steps = settings.every if self.between else 1
         self.r, self.p, self.q = self.vector("r"), self.vector("p"), self.vector("q")
         self.z = self.r if self.M is None else self.vector("z")
         self.s = self.scalars("cg", 6)
+        self.coefficients = self.workspace.array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
         self.step = self.loop.kernels("swell.krylov", "cg", self.dtype)
 
     def start(self, zero_guess):
+        if self.S is not None and self.settings.before and not self.attempt:
+            self.S.smooth(self.b, self.x, self.settings.before)
+            zero_guess = False
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
         self.step.begin(self.r, self.z, self.weights, self.p, self.s)          # p = z;  ρ = (r, z)
 
     def body(self):
+        for k in range(self.steps):
+            if k and self.loop.halted():
+                return
+            self.iterate()
+        if self.between and not self.loop.halted():
+            self.smooth()
+
+    def smooth(self):
+        """Sweeps over x, and a new start from there."""
+        self.S.smooth(self.b, self.x, self.between)
+        self.A.residual(self.x, self.b, self.r)                                # r = b − A x
+        if self.M is not None:
+            self.M.apply(self.r, self.z)                                       # z = M r
+        self.space.copy(self.z, self.p)                                        # p = z
+        self.space.dots(self.r, self.z, self.s)                                # ρ = (r, z)
+        self.space.allreduce(self.s[:1])
+
+    def iterate(self):
+        """One step of conjugate gradients."""
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.p, self.q, self.p, s[1:3])                           # q = A p;  σ = (p, q)
         step.residual(self.q, self.r, self.weights, s)                         # α = ρ/σ;  r = r − α q
         if M is not None:
             M.apply_dots(self.r, self.z, self.r, s[3:5])                       # z = M r;  ρ' = (r, z)
         self.space.allreduce(s[3:6])
-        step.direction(self.z, self.p, self.x, s)                              # x = x + α p;  p = z + (ρ'/ρ) p
+        step.direction(self.z, self.p, self.x, s, self.coefficients)           # x = x + α p;  p = z + (ρ'/ρ) p
 
     def counts(self, iterations, zero_guess):
-        products = iterations + (not zero_guess)
-        return Counts(products, iterations + 1 if self.M is not None else 0, 2 * iterations + 1)
+        starts = 1 + (iterations // self.settings.every if self.between else 0)
+        sweeps = 0 if self.S is None else self.settings.before * (not self.attempt) + self.between * (starts - 1)
+        smoothed = self.S is not None and self.settings.before and not self.attempt
+        return Counts(iterations + starts - 1 + (not zero_guess or bool(smoothed)),
+                      sweeps + (iterations + starts if self.M is not None else 0), 2 * iterations + starts)
+
+    def spectrum(self):
+        k = min(self.loop.iterations, self.coefficients.size // 2, self.steps if self.between else MOST)
+        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
+        return Spectrum(pairs[::2], pairs[1::2])

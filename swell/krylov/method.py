@@ -10,7 +10,8 @@ from swell.core.space import accumulator
 class System(NamedTuple):
     """What a method iterates on: A x = b in one space, transformed and formatted.
 
-    ``weights`` (float32 vector or None) turn the residual of this system into the norm that the judge judges.
+    ``S`` is the smoother that a method may use beside its preconditioner, or None. ``weights`` (float32 vector or None)
+    turn the residual of this system into the norm that the judge judges.
     """
 
     A: object
@@ -20,6 +21,7 @@ class System(NamedTuple):
     weights: object
     workspace: object
     loop: object
+    S: object = None
 
 
 class Counts(NamedTuple):
@@ -48,16 +50,22 @@ class Method(ABC):
         Storage in vectors besides x and b.
     flexible : bool
         True if the preconditioner may vary from step to step.
+    smooths : bool
+        True if it has a use for a smoother beside the preconditioner.
     """
 
     problem: str
     cost: str
     vectors: str
     flexible = False
+    smooths = False
 
     @abstractmethod
     def bind(self, system: System) -> "Iteration":
         """The iteration for one system: allocates its buffers in the workspace, once."""
+
+    def check(self, A):
+        """Raise InputError if the method must not be given this matrix."""
 
     def window(self, n: int) -> int:
         """Iterations without progress that count as stagnation."""
@@ -77,7 +85,7 @@ class Iteration(ABC):
     attempt = 0
 
     def __init__(self, system: System):
-        self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop = system
+        self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system
         self.space = self.A.space
         self.n = self.b.shape[0]
         self.dtype = self.b.dtype
@@ -119,9 +127,13 @@ class Iteration(ABC):
     def counts(self, iterations: int, zero_guess: bool) -> Counts:
         """What that many iterations cost, the start included."""
 
+    def spectrum(self):
+        """What the iteration found out about the spectrum, or None."""
+        return None
+
     def run(self, zero_guess: bool, attempt: int = 0):
         """Iterate until the judge has spoken; ``attempt`` counts the restarts of one solve."""
         self.attempt = attempt
         self.start(zero_guess)
-        capturable = self.A.capturable and (self.M is None or self.M.capturable)
+        capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))
         self.loop.run(self.body, capturable, self.steps)

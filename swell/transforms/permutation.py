@@ -12,10 +12,12 @@ class Permutation(Transform):
     ----------
     A : CSRMatrix
     order : int array of the space, shape (n,)
+    note : str
+        What there is to say of the order; empty if nothing.
     """
 
-    def __init__(self, A, order):
-        self.space = A.space
+    def __init__(self, A, order, note=""):
+        self.space, self.note = A.space, note
         xp = A.space.xp
         self.order = order
         self.inverse = xp.empty_like(order)

@@ -1,69 +1,67 @@
-"""Jacobi scaling as a two-sided transform: A' = D^−½ A D^−½ with D = |diag A| / 4ᵏ, where 4ᵏ is near the largest |aᵢᵢ|.
+"""Two-sided diagonal scaling as a transform: A' = L A R, b' = L b, x = R x', with positive diagonals L and R.
 
-The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the
-iterates of the Jacobi preconditioner without applying one. The judge's norm is that of the original residual,
-r = D^½ r', through weights w = D in single precision (4 bytes a row an iteration), which 4ᵏ keeps in its range; the
-final check uses the original matrix.
+The judge's norm is that of the original residual, r = L⁻¹ r', through weights w = L⁻² in single precision: 4 bytes a
+row in the iterations that it judges (``Stopping(every=...)``), nothing in the others. The final check uses the original
+matrix.
 """
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.transform import Transform
-from swell.preconditioners.jacobi import nonzero_diagonal
-
-
-@dataclass(frozen=True)
-class JacobiScaling:
-    """Two-sided scaling to a constant diagonal."""
-
-    problem = "any matrix with a diagonal without zeros"
-    cost = "4 bytes a row"
-
-    def build(self, A):
-        """Bind to a CSR matrix.
-
-        Raises
-        ------
-        InputError
-            If a diagonal entry is zero.
-        """
-        return Scaling(A)
 
 
 class Scaling(Transform):
-    """A' = S A S, b' = S b, x = S x', with a positive diagonal S."""
+    """What every scaling does once it knows L and R.
 
-    def __init__(self, A):
-        self.space = A.space
-        self.dtype = A.dtype
+    Attributes
+    ----------
+    left, right : real arrays of the space, shape (n,)
+        The diagonals L and R; the same array where the scaling is symmetric.
+    """
+
+    def __init__(self, A, symmetric=True):
+        self.space, self.dtype = A.space, A.dtype
         real = np.dtype(A.dtype.char.lower())
-        self.s = A.space.empty(A.shape[0], real)
+        self.left = A.space.empty(A.shape[0], real)
+        self.right = self.left if symmetric else A.space.empty(A.shape[0], real)
         self._weights = A.space.empty(A.shape[0], np.float32)
-        self.update(A)
-
-    def update(self, A):
-        """Take the diagonal of another matrix, in place."""
-        d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
-        self.uniform = bool((d == d[:1]).all())
-        if d.size:
-            d /= 4.0 ** (np.frexp(float(d.max()))[1] // 2)   # exact; the weights then fit in single precision
-        self.s[...] = 1 / np.sqrt(d)
-        self._weights[...] = d
 
     def matrix(self, A):
-        return A.scaled(self.s, self.s)
+        return A.scaled(self.left, self.right)
 
     def forward_b(self, b, out):
-        self.space.xp.multiply(b, self.s, out=out)
+        self.space.xp.multiply(b, self.left, out=out)
 
     def forward_x(self, x, out):
-        self.space.xp.divide(x, self.s, out=out)
+        self.space.xp.divide(x, self.right, out=out)
 
     def backward_x(self, x, out):
-        self.space.xp.multiply(x, self.s, out=out)
+        self.space.xp.multiply(x, self.right, out=out)
 
     def residual_weights(self):
         return self._weights
+
+    def facts(self, A):
+        """What is known of the condition of the scaled matrix A, if it is Hermitian positive definite."""
+        bound = gershgorin(A)
+        if not bound:
+            return []
+        reach = f"at most {bound:.2e}" if np.isfinite(bound) else "not bounded (the matrix is not strictly dominant)"
+        return [f"condition by Gershgorin's circles (5.31) {reach}"]
+
+
+def gershgorin(A) -> float:
+    """The bound (5.31) on the condition of a Hermitian matrix from its Gershgorin circles.
+
+    It is max (aᵢᵢ + Rᵢ) / min (aᵢᵢ − Rᵢ) with Rᵢ = Σ |aᵢⱼ|, j ≠ i; inf where a circle reaches zero, 0 where an aᵢᵢ is
+    not positive, so that A is not positive definite.
+    """
+    if not A.shape[0]:
+        return 1.0
+    d = A.diagonal()
+    if not bool((d.real > 0).all()):
+        return 0.0
+    sums = A.absolute().row_sums()                               # aᵢᵢ + Rᵢ
+    largest, least = float(sums.max()), float((2 * d.real - sums).min())
+    return largest / least if least > np.finfo(sums.dtype).eps * largest else float("inf")

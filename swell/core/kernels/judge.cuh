@@ -38,8 +38,21 @@ DEVICE void judge_start(Context* ctx, double norm2) {
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }
 
+DEVICE bool due(const Context* ctx) {
+  const long long* flags = ctx->flags;
+  long long following = flags[ITERATION] + 1;
+  return flags[EVERY] <= 1 || following % flags[EVERY] == 0 || following >= flags[MAXITER];
+}
+
 DEVICE void judge(Context* ctx, double norm2) {
-  ctx->history[++ctx->flags[ITERATION]] = sqrt(norm2);
+  bool now = due(ctx);
+  long long k = ++ctx->flags[ITERATION];
+  if (!now) {
+    ctx->history[k] = ctx->history[k - 1];
+    show(ctx);
+    return;
+  }
+  ctx->history[k] = sqrt(norm2);
   int code = verdict(ctx, norm2);
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }

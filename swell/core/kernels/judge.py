@@ -17,6 +17,7 @@ MAXITER = 3
 BEST_ITERATION = 4
 WINDOW = 5          # iterations without progress that count as stagnation; 0: never
 FINAL = 6           # not zero: the stop may not be lifted at the end of a cycle
+EVERY = 7           # judge each so-many-th iteration only; 0 or 1: each
 FLAGS = 8
 # limits, squared norms
 THRESHOLD2 = 0      # converged at or below
@@ -71,10 +72,22 @@ def judge_start(state, norm2):
 
 
 @njit(cache=True)
+def due(state):
+    """Will the iteration under way be judged? If not, its norm² need not be computed."""
+    flags = state[0]
+    following = flags[ITERATION] + 1
+    return flags[EVERY] <= 1 or following % flags[EVERY] == 0 or following >= flags[MAXITER]
+
+
+@njit(cache=True)
 def judge(state, norm2):
-    """Judge the residual after one more iteration."""
+    """Judge the residual after one more iteration; where it is not due, the history repeats the last norm."""
     flags, limits, history = state
+    now = due(state)
     flags[ITERATION] += 1
+    if not now:
+        history[flags[ITERATION]] = history[flags[ITERATION] - 1]
+        return
     history[flags[ITERATION]] = math.sqrt(norm2)
     code = verdict(state, norm2)
     if code != RUNNING:

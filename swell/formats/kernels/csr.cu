@@ -46,3 +46,19 @@ __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, co
   }
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }
+
+DEVICE float modulus(float a) { return fabsf(a); }
+DEVICE double modulus(double a) { return fabs(a); }
+template <class R> DEVICE R modulus(complex<R> a) { return hypot(a.re, a.im); }
+
+// y = max over j of |a_ij| x_j.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void maxima(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* x, real_t<T>* y, long long n) {
+  if (stopped(ctx)) return;
+  long long row = thread_id();
+  if (row >= n) return;
+  real_t<T> largest(0);
+  for (I k = indptr[row]; k < indptr[row + 1]; ++k) largest = max(largest, modulus(data[k]) * x[indices[k]]);
+  y[row] = largest;
+}

@@ -32,3 +32,13 @@ def product_dots(indptr, indices, data, x, y, w, dots):
         yy += (np.conj(total) * total).real
     dots[0] = wy
     dots[1] = yy
+
+
+@njit(parallel=True, cache=True)
+def maxima(indptr, indices, data, x, y):
+    """y = maxⱼ |aᵢⱼ| xⱼ."""
+    for i in prange(y.size):
+        largest = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            largest = max(largest, abs(data[np.uint64(k)]) * x[np.uint64(indices[np.uint64(k)])])
+        y[i] = largest

@@ -30,6 +30,7 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   Pack<T> rs, qs;
   if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the scalars are fetched
   const real_t<T> alpha(step_length(real(s[0]), real(s[1])));
+  const bool weighted = w && due(ctx);
   double v[2] = {0, 0};
   while (i < packs) {
 #pragma unroll
@@ -37,7 +38,7 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
       rs.at[e] = rs.at[e] - alpha * qs.at[e];
       double square = abs2(acc_t<T>(rs.at[e]));
       v[0] += square;
-      if (w && i * S + e < n) v[1] += w[i * S + e] * square;
+      if (weighted && i * S + e < n) v[1] += w[i * S + e] * square;
     }
     store(r, i, n, rs);
     i += threads();
@@ -45,13 +46,13 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   }
   if (grid_sum(ctx, v)) {
     s[3] = acc_t<T>(v[0]);
-    s[5] = acc_t<T>(w ? v[1] : v[0]);
+    s[5] = acc_t<T>(weighted ? v[1] : v[0]);
   }
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* x, acc_t<T>* s,
-                                                                       long long n) {
+                                                                       double* coefficients, long long n, long long coefficients_size) {
   if (stopped(ctx)) return;
   long long i = thread_id();
   const long long packs = packs_of<T>(n);
@@ -71,6 +72,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
     if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
   }
   if (last_to_read(ctx)) {
+    const long long k = 2 * ctx->flags[ITERATION];
+    if (k + 1 < coefficients_size) coefficients[k] = step_length(real(s[0]), sigma), coefficients[k + 1] = rho / real(s[0]);
     s[0] = acc_t<T>(rho);
     if (!(sigma > 0)) {
       halt(ctx, isfinite(sigma) ? INDEFINITE : NONFINITE);

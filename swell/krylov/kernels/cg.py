@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.judge import INDEFINITE, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
 from swell.core.kernels.vector import FAST
 
 KERNELS = ("begin", "residual", "direction")
@@ -44,7 +44,7 @@ def residual(state, q, r, w, s):
     alpha = step_length(s)
     rr = 0.0
     weighted = 0.0
-    if w.size:
+    if w.size and due(state):
         for i in prange(r.size):
             t = r[i] - alpha * q[i]
             r[i] = t
@@ -62,11 +62,15 @@ def residual(state, q, r, w, s):
 
 
 @njit(parallel=True, cache=True)
-def direction(state, z, p, x, s):
-    """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration."""
+def direction(state, z, p, x, s, coefficients):
+    """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration. Keeps α and β."""
     alpha = step_length(s)
     rho = s[3].real
     beta = rho / s[0].real
+    k = 2 * state[0][ITERATION]
+    if k + 1 < coefficients.size:
+        coefficients[k] = alpha
+        coefficients[k + 1] = beta
     for i in prange(p.size):
         d = p[i]
         x[i] += alpha * d

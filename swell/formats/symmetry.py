@@ -1,0 +1,77 @@
+"""Is a matrix Hermitian? Asked of two products with random vectors; an exact comparison needs a transposed copy."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+SEED = 20241
+
+
+def asymmetry(A) -> float:
+    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm, by estimate: |(x, A y) − (A x, y)| for random x and y.
+
+    The estimate is of the right size with overwhelming probability and 0 (to rounding) exactly for a Hermitian matrix.
+    """
+    if not A.nnz:
+        return 0.0
+    space, xp, n = A.space, A.space.xp, A.shape[0]
+    x, y, ax, ay = (space.empty(n, A.dtype) for _ in range(4))
+    space.random(SEED, x)
+    space.random(SEED + 1, y)
+    A.apply(x, ax)
+    A.apply(y, ay)
+    difference = abs(complex(xp.vdot(x, ay)) - complex(xp.vdot(ax, y)))
+    size = float(xp.linalg.norm(A.data))
+    return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
+
+
+def tolerance(A) -> float:
+    """Asymmetry up to which a matrix of this type counts as Hermitian: its assembly may have rounded."""
+    return 1e-10 if np.finfo(A.dtype).eps < 1e-12 else 1e-4
+
+
+def hermitian(A) -> bool:
+    """A = Aᴴ, to the rounding errors of an assembly."""
+    return asymmetry(A) <= tolerance(A)
+
+
+def require_hermitian(A, owner):
+    """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᴴ."""
+    if hermitian(A):
+        return
+    i, j, here, there = worst_pair(A)
+    raise InputError(f"{owner} needs a Hermitian matrix, and A is not: the entry ({i}, {j}) is {here:.6g} and the "
+                     f"conjugate of ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres' with a preconditioner for "
+                     "general matrices")
+
+
+def modulus_symmetric(A) -> bool:
+    """|A| = |A|ᵀ, to rounding."""
+    return hermitian(A.absolute())
+
+
+def worst_pair(A):
+    """(i, j, aᵢⱼ, conj(aⱼᵢ)) where A differs most from Aᴴ; by a transposed copy."""
+    xp = A.space.xp
+    other = A.transpose(conjugate=True)
+    rows = xp.concatenate([A.rows(), other.rows()]).astype(np.int64)
+    columns = xp.concatenate([A.indices, other.indices]).astype(np.int64)
+    values = xp.concatenate([A.data, -other.data])
+    order = xp.argsort(rows * A.shape[1] + columns, kind="stable")
+    rows, columns, values = rows[order], columns[order], values[order]
+    same = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
+    sums = values.copy()
+    sums[:-1][same] += values[1:][same]
+    sums[1:][same] = 0                                           # counted with the one before
+    at = int(xp.argmax(abs(sums)))
+    i, j = int(rows[at]), int(columns[at])
+    return i, j, entry(A, i, j), np.conj(entry(A, j, i))
+
+
+def entry(A, i, j):
+    """aᵢⱼ as a Python number, 0 where nothing is stored."""
+    first, last = int(A.indptr[i]), int(A.indptr[i + 1])
+    columns = A.space.to_host(A.indices[first:last])
+    found = np.flatnonzero(columns == j)
+    return A.space.to_host(A.data[first:last])[found[0]].item() if found.size else 0.0

@@ -1,0 +1,57 @@
+"""Jacobi scaling: A' = D^−½ A D^−½ with D = |diag A| / 4ᵏ, where 4ᵏ is near the largest |aᵢᵢ|.
+
+The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the
+iterates of the Jacobi preconditioner without applying one. 4ᵏ keeps the weights of the residual, D, in the range of
+single precision. Of all diagonal scalings of a positive definite matrix it is the best for the condition but for a
+factor, at most the largest number of entries in a row: van der Sluis 1969, (5.33) of the finite-volume paper.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.preconditioners.jacobi import nonzero_diagonal
+from swell.transforms.scaling import Scaling
+
+
+@dataclass(frozen=True)
+class JacobiScaling:
+    """Two-sided scaling to a constant diagonal."""
+
+    problem = "any matrix with a diagonal without zeros"
+    cost = "4 bytes a row in judged iterations"
+
+    def build(self, A):
+        """Bind to a CSR matrix.
+
+        Raises
+        ------
+        InputError
+            If a diagonal entry is zero.
+        """
+        return JacobiTransform(A)
+
+
+class JacobiTransform(Scaling):
+    """S A S with S = D^−½."""
+
+    def __init__(self, A):
+        super().__init__(A)
+        self.update(A)
+
+    def update(self, A):
+        """Take the diagonal of another matrix, in place."""
+        d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
+        self.uniform = bool((d == d[:1]).all())
+        if d.size:
+            d /= 4.0 ** (np.frexp(float(d.max()))[1] // 2)   # exact; the weights then fit in single precision
+        self.left[...] = 1 / np.sqrt(d)
+        self._weights[...] = d
+
+    def facts(self, A):
+        lines = super().facts(A)
+        if lines and A.nnz:
+            longest = int((A.indptr[1:] - A.indptr[:-1]).max())
+            lines.append(f"within a factor {longest} of the best diagonal scaling (5.33)")
+        return lines

@@ -1,0 +1,190 @@
+"""Null spaces: a singular system that is solved on purpose. Pressure with Neumann conditions everywhere is determined
+up to a constant; a free elastic body up to its rigid motions.
+
+With orthonormal bases Z of the null space of A and W of that of Aᴴ (Z = W where A is Hermitian), A x = b has a solution
+only if Wᴴ b = 0. The transform checks that A Z = 0 and Wᴴ A = 0 at setup and Wᴴ b for each b, and returns the solution
+orthogonal to Z, x − Z Zᴴ x, the one of least norm. A Krylov method started on a compatible system stays on it, so the
+iterations cost nothing more: the projections are at the two ends, and at every resumption of a solve.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.transform import Transform
+
+
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """What A annihilates.
+
+    Attributes
+    ----------
+    basis : "constants" or array, shape (n,) or (n, k)
+        Vectors that span the null space; they need not be orthogonal.
+    left : None, "constants" or array
+        The same of Aᴴ; None: that of A, as for a Hermitian matrix.
+    project : bool
+        Take the incompatible part out of b, and say so, instead of refusing b.
+    """
+
+    basis: Any = "constants"
+    left: Any = None
+    project: bool = False
+
+    def build(self, A):
+        """Bind to a matrix.
+
+        Raises
+        ------
+        InputError
+            If the shapes do not fit, the vectors depend on each other, or A does not annihilate them.
+        """
+        return NullSpaceTransform(A, self)
+
+
+class NullSpaceTransform(Transform):
+    """Checks b and projects x; the matrix stays as it is."""
+
+    def __init__(self, A, settings):
+        self.space, self.settings = A.space, settings
+        self.basis = self._orthonormal(A, settings.basis, "nullspace")
+        self.left = self.basis if settings.left is None else self._orthonormal(A, settings.left, "left null space")
+        self.update(A)
+
+    def _orthonormal(self, A, given, name):
+        """An orthonormal basis in the space of A, shape (n, k)."""
+        n, host = A.shape[0], A.space.to_host
+        if isinstance(given, str):
+            if given != "constants":
+                raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), or "
+                                 "NullSpace(...)")
+            given = np.ones((n, 1))
+        vectors = np.asarray(host(given) if hasattr(given, "__cuda_array_interface__") else given)
+        vectors = vectors.reshape(vectors.shape[0], -1) if vectors.ndim in (1, 2) else vectors
+        if vectors.ndim != 2 or vectors.shape[0] != n or not 0 < vectors.shape[1] <= n:
+            raise InputError(f"{name} has shape {vectors.shape}: expected ({n},) or ({n}, k) for a matrix of {n} rows")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"{name} holds NaN or Inf")
+        if vectors.dtype.kind == "c" and A.dtype.kind != "c":
+            raise InputError(f"{name} is complex and the system is real: give real vectors")
+        norms = np.linalg.norm(vectors, axis=0)
+        if not norms.all():
+            raise InputError(f"{name}: vector {int(np.argmin(norms))} is zero; leave it out")
+        q, r = np.linalg.qr(vectors / norms)
+        independent = abs(np.diag(r)) > 1e-10
+        if not independent.all():
+            raise InputError(f"{name}: vector {int(np.argmin(independent))} depends on those before it; leave it out")
+        return A.space.from_host(np.asfortranarray(q.astype(A.dtype)))
+
+    def update(self, A):
+        """Check that A annihilates the vectors."""
+        self._check(A, self.basis, A.apply, "A z")
+        hermitian_basis = self.left is self.basis
+        hint = ("; A is not Hermitian, so give the null space of its adjoint too: NullSpace(basis, left=...)"
+                if hermitian_basis else "")
+        self._check(A, self.left, A.apply_adjoint, "Aᴴ z", hint)
+
+    def _check(self, A, basis, multiply, what, hint=""):
+        space = self.space
+        size = float(A.absolute().row_sums().max(initial=0)) if A.nnz else 0.0
+        allowed = np.sqrt(np.finfo(A.dtype).eps)
+        y = space.empty(A.shape[0], A.dtype)
+        for k in range(basis.shape[1]):
+            multiply(space.xp.ascontiguousarray(basis[:, k]), y)
+            relative = float(abs(y).max(initial=0)) / (size * float(abs(basis[:, k]).max()) or 1.0)
+            if relative > allowed:
+                raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
+                                 f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
+
+    def check(self, b, norm_b, threshold):
+        """Refuse b, or project it in place, where its part in the left null space forbids a solution.
+
+        Returns
+        -------
+        float
+            The part that was taken out, relative to ‖b‖.
+
+        Raises
+        ------
+        InputError
+            That says how large this part is.
+        """
+        xp = self.space.xp
+        part = self.left.conj().T @ b
+        size = float(xp.linalg.norm(part))
+        if size <= 0.5 * threshold:                              # the rest of the tolerance is for the iteration
+            return 0.0
+        if not self.settings.project:
+            raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ in "
+                             "the null space of its adjoint, which no x can produce (with constants: the entries of b sum "
+                             f"to {complex(b.sum()).real:.3e} instead of 0); correct the sources or the boundary fluxes, "
+                             "or take it out with NullSpace(..., project=True)")
+        b -= self.left @ part
+        return size / norm_b
+
+    def describe(self):
+        """In words."""
+        count = self.basis.shape[1]
+        return "constants" if isinstance(self.settings.basis, str) else f"{count} vector" + ("s" if count > 1 else "")
+
+    def matrix(self, A):
+        return A
+
+    def forward_b(self, b, out):
+        self._project(b, self.left, out)
+
+    def forward_x(self, x, out):
+        self.space.copy(x, out)
+
+    def backward_x(self, x, out):
+        self._project(x, self.basis, out)
+
+    def _project(self, x, basis, out):
+        """out = x − Z Zᴴ x."""
+        self.space.copy(x, out)
+        out -= basis @ (basis.conj().T @ x)
+
+
+def resolve_nullspace(choice):
+    """NullSpace settings from None, "constants", an array, or the settings themselves."""
+    if choice is None or isinstance(choice, NullSpace):
+        return choice
+    if isinstance(choice, str) and choice.lower() == "none":
+        return None
+    return NullSpace(choice)
+
+
+def rigid_body_modes(points):
+    """The rigid motions of a body: 6 vectors in three dimensions, 3 in two.
+
+    Parameters
+    ----------
+    points : array, shape (m, d), d = 2 or 3
+        Nodes, in any unit; the unknowns are the displacements, those of a node together: d i, …, d i + d − 1.
+
+    Returns
+    -------
+    ndarray, shape (d m, d (d + 1) / 2)
+        Translations, then rotations about the centre, orthonormal.
+
+    Raises
+    ------
+    InputError
+        For other shapes.
+    """
+    points = np.asarray(points, np.float64)
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise InputError(f"points has shape {points.shape}: expected (m, 2) or (m, 3)")
+    m, d = points.shape
+    centred = points - points.mean(axis=0)
+    axes = [(0, 1)] if d == 2 else [(0, 1), (1, 2), (2, 0)]
+    modes = np.zeros((m, d, d + len(axes)))
+    for k in range(d):
+        modes[:, k, k] = 1
+    for k, (i, j) in enumerate(axes):
+        modes[:, i, d + k], modes[:, j, d + k] = -centred[:, j], centred[:, i]
+    return np.linalg.qr(modes.reshape(m * d, -1))[0]

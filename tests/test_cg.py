@@ -1,0 +1,68 @@
+"""What CG does beside iterating: judging at intervals, refusing what is not Hermitian, reporting the spectrum."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cases import badly_scaled, rng
+
+import swell
+from swell import gallery
+
+
+def test_judged_at_intervals(device):
+    """The same iterates; what is looked at between two judgements is nothing."""
+    A = badly_scaled()
+    b = A @ rng().standard_normal(A.shape[0])
+    each = swell.solve(A, b, method="cg", scaling="jacobi", device=device)
+    tenth = swell.solve(A, b, method="cg", scaling="jacobi", device=device, stopping=swell.Stopping(every=10))
+    assert tenth.converged and tenth.iterations == -(-each.iterations // 10) * 10
+    assert tenth.history[:each.iterations:10] == pytest.approx(each.history[:each.iterations:10], rel=1e-6)
+    assert (tenth.history[1:10] == tenth.history[0]).all()
+
+
+def test_the_last_iteration_is_judged_whatever_the_interval(device):
+    A = gallery.poisson2d(20)
+    r = swell.solve(A, np.ones(400), method="cg", device=device, stopping=swell.Stopping(every=7, maxiter=10))
+    assert r.iterations == 10 and r.history[-1] == pytest.approx(r.residual, rel=1e-6)
+    assert r.reason is swell.Reason.MAXITER
+
+
+def test_a_solution_between_two_judgements(device):
+    """The residual vanishes in the first step, and nothing breaks before the tenth."""
+    r = swell.solve(sp.csr_array(sp.eye_array(50)), np.ones(50), method="cg", device=device, stopping=swell.Stopping(every=10))
+    assert r.converged and (r.x == 1).all()
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+def test_intervals_that_mean_nothing(value):
+    with pytest.raises(swell.InputError, match="every"):
+        swell.Stopping(every=value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_a_matrix_that_is_not_hermitian_is_refused_with_the_place(dtype, device):
+    A = gallery.poisson2d(10).astype(dtype).tolil()
+    A[7, 8] = -1.5
+    with pytest.raises(swell.InputError, match=r"\((7, 8|8, 7)\).*-1.*method='bicgstab'"):
+        swell.solve(A.tocsr(), np.ones(100), method="cg", device=device)
+
+
+def test_rounding_in_the_assembly_is_not_asymmetry():
+    A = sp.csr_array(gallery.poisson2d(30))
+    A.data = A.data * (1 + 1e-14 * rng().standard_normal(A.nnz))
+    assert swell.solve(A, np.ones(900), method="cg").converged
+
+
+def test_the_spectrum_from_the_coefficients(device):
+    A = gallery.poisson1d(60)
+    values = np.linalg.eigvalsh(A.toarray())
+    r = swell.solve(A, rng().standard_normal(60), method="cg", rtol=1e-10, device=device)
+    assert r.spectrum.extremes == pytest.approx((values[0], values[-1]), rel=1e-6)
+    assert r.spectrum.condition == pytest.approx(values[-1] / values[0], rel=1e-6)
+    assert f"condition at least {r.spectrum.condition:.2e}" in str(r) and r.as_dict()["condition"] == r.spectrum.condition
+
+
+def test_no_spectrum_without_iterations():
+    r = swell.solve(gallery.poisson1d(9), np.zeros(9), method="cg")
+    assert r.spectrum is None and "spectrum" not in str(r)
