@@ -15,6 +15,7 @@ _PLACES = {
     "LeastSquares": "gradient", "Gauss": "gradient",
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",
     "read_meshio": "meshio_reader", "from_meshio": "meshio_reader",
+    "read_mesh": "reading", "write_vtu": "vtu",
 }
 
 __all__ = [*_PLACES]

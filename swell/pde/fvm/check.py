@@ -140,8 +140,8 @@ def shapes(mesh):
     if open_cells.any():
         cell = int(np.argmax(open_cells))
         raise InputError(f"cell {_first(open_cells)} is open ({_near(of.centres[cell])}): the area vectors of its "
-                         f"faces add up to {gap[cell]:.3g} of a surface of {of.surface[cell]:.3g}; a face is missing, belongs to "
-                         "another cell, or has its points in the wrong order")
+                         f"faces add up to {gap[cell]:.3g} of a surface of {of.surface[cell]:.3g}; a face is missing, "
+                         "belongs to another cell, or has its points in the wrong order")
     bad = of.volumes <= EMPTY * of.surface ** 1.5
     if bad.any():
         cell = int(np.argmax(bad))

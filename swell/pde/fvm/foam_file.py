@@ -1,0 +1,219 @@
+"""OpenFOAM's files: a header, then a list or a dictionary, in text or binary, compressed or not.
+
+The header's ``format`` says whether numbers are text or raw, its ``arch`` the byte order and the width of integers
+("labels") and reals ("scalars"). A list is written ``N ( ... )``, or ``N { value }`` where all N are the same; in
+binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``, or, of the class faceCompactList, two
+lists: where each face begins, and the points of all.
+"""
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+BLANK = rb"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*"
+COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+HEADER = re.compile(BLANK + rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
+LIST = re.compile(BLANK + rb"(\d+)?" + BLANK + rb"([({])", re.DOTALL)
+NO_ENTRIES = re.compile(BLANK + rb"0" + BLANK + rb"(?:\(" + BLANK + rb"\))?", re.DOTALL)
+INTEGER = re.compile(rb"[+-]?\d+")
+REAL = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|inf")
+TOKEN = re.compile(r'"[^"]*"|[{}();]|[^\s{}();"]+')
+PARENTHESES = bytes.maketrans(b"()", b"  ")
+
+
+class FoamFile:
+    """One file, read whole.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+    name : str
+        Of the file; ``name.gz`` is taken where there is no ``name``.
+
+    Raises
+    ------
+    InputError
+        No such file, a damaged one, or one without OpenFOAM's header.
+    """
+
+    def __init__(self, folder: Path, name: str):
+        from swell.io.files import opened, regular_file
+        plain, packed = folder / name, folder / f"{name}.gz"
+        if not plain.exists() and not packed.exists():
+            raise InputError(f"{folder} has no file {name} or {name}.gz, which every polyMesh folder has; copy it "
+                             "there, or write the mesh again")
+        self.path = regular_file(plain if plain.exists() else packed)
+        with opened(self.path) as stream:
+            self.content = stream.read()
+        found = HEADER.match(self.content)
+        if not found:
+            raise InputError(f"{self.path} does not begin with OpenFOAM's header, FoamFile {{ ... }}: it is "
+                             "another file")
+        self.at = found.end()
+        text = COMMENT.sub(b"", found[1]).decode("ascii", "replace")
+        self.header = dict(entry.split(None, 1) for entry in map(str.strip, text.split(";")) if len(entry.split()) > 1)
+        self.binary = self.header.get("format", "ascii") == "binary"
+        if not self.binary:
+            self.content, self.at = COMMENT.sub(b"", self.content[self.at:]), 0
+
+    def labels(self) -> np.ndarray:
+        """The list of integers that comes next; int32, or int64 where the file has those."""
+        return self._next("label", "integers", np.int64, 1)
+
+    def points(self) -> np.ndarray:
+        """The list of vectors that comes next, shape (p, 3), float64."""
+        return self._next("scalar", "points", np.float64, 3).reshape(-1, 3)
+
+    def faces(self):
+        """The faces: where each begins among the points of all, and those points."""
+        if self.header.get("class") == "faceCompactList":
+            ptr, points = self.labels(), self.labels()
+            if not ptr.size or ptr[0] != 0 or ptr[-1] != points.size:
+                raise InputError(f"{self.path}: its faces end at {ptr[-1] if ptr.size else 'no'} points of "
+                                 f"{points.size}; write the mesh again")
+            return ptr, points
+        if self.binary:
+            raise InputError(f"{self.path}: binary faces of the class {self.header.get('class')} came, expected "
+                             "faceCompactList; convert the mesh with foamFormatConvert")
+        from swell.pde.fvm.kernels import foam as kernels
+        count, inside = self._nested("faces")
+        numbers = self._numbers(inside.translate(PARENTHESES), np.int64)
+        ptr = np.empty(count + 1, np.int64)
+        points = np.empty(max(numbers.size - count, 0), np.int64)
+        if not kernels.split_faces(numbers, ptr, points):
+            raise InputError(f"{self.path}: {self._wrong_face(inside)}; write the mesh again")
+        return ptr, points
+
+    def patches(self) -> list[tuple[str, dict]]:
+        """The patches of a boundary file: names, and entries as text."""
+        tokens = TOKEN.findall(COMMENT.sub(b"", self.content[self.at:]).decode("utf-8", "replace"))
+        tokens.append("")                       # where the file ends
+        at = 1 if tokens[0].isdecimal() else 0
+        if tokens[at] != "(":
+            raise InputError(f"{self.path}: {tokens[at] or 'nothing'!r} came, expected the number of patches and a "
+                             "list in parentheses; write the mesh again")
+        patches, at = [], at + 1
+        while tokens[at] != ")":
+            name, entries, at = self._dictionary(tokens, at)
+            patches.append((name, entries))
+        if tokens[0].isdecimal() and int(tokens[0]) != len(patches):
+            raise InputError(f"{self.path} announces {tokens[0]} patches and has {len(patches)}; write the mesh again")
+        return patches
+
+    def _dictionary(self, tokens, at):
+        """``name { key value; ... }`` from a token on; inner dictionaries are passed over."""
+        name, entries, depth = tokens[at].strip('"'), {}, 0
+        if not name or tokens[at + 1] != "{":
+            raise InputError(f"{self.path}: {tokens[at + bool(name)] or 'the end of the file'!r} came where patch "
+                             f"{name!r} should begin with {; the file is truncated or damaged: write the mesh again")
+        at += 1
+        statement = []
+        while True:
+            token = tokens[at]
+            if token == "":
+                raise InputError(f"{self.path} is truncated: patch {name!r} has no end; write the mesh again")
+            depth += (token == "{") - (token == "}")
+            if depth == 0:
+                return name, entries, at + 1
+            if depth == 1 and token in "{};":
+                if token == ";" and statement:
+                    entries[statement[0]] = " ".join(statement[1:])
+                statement = []
+            elif depth == 1:
+                statement.append(token)
+            at += 1
+
+    def _next(self, kind, what, dtype, width):
+        """The next list of numbers, ``width`` of them an entry, flat."""
+        found = LIST.match(self.content, self.at)
+        if not found or not found[1] and self.binary:
+            if empty := NO_ENTRIES.match(self.content, self.at):
+                self.at = empty.end()
+                return np.zeros(0, dtype)
+            raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
+                             "write it again")
+        if found[2] == b"{":
+            end = self._end(b"}", found.end(), what)
+            value = self._numbers(self.content[found.end():end].translate(PARENTHESES), dtype)
+            self.at = end + 1
+            return np.tile(value, int(found[1] or 0))
+        if self.binary:
+            return self._raw(kind, what, int(found[1]) * width, found.end())
+        if width > 1:
+            count, inside = self._nested(what)
+        else:
+            end = self._end(b")", found.end(), what)
+            inside, self.at = self.content[found.end():end], end + 1
+            count = None if found[1] is None else int(found[1])
+        numbers = self._numbers(inside.translate(PARENTHESES), dtype)
+        if count is not None and numbers.size != count * width:
+            raise InputError(f"{self.path} announces {count} {what} and has {numbers.size} numbers for them, expected "
+                             f"{count * width}; it is truncated or damaged: write it again")
+        return numbers
+
+    def _end(self, closing, start, what):
+        """Where a list without inner lists ends."""
+        end = self.content.find(closing, start)
+        if end < 0:
+            raise InputError(f"{self.path} is truncated: its list of {what} has no end; copy or write it again")
+        return end
+
+    def _nested(self, what):
+        """The count of the next list, the last of the file, whose entries are in parentheses, and the text inside."""
+        found = LIST.match(self.content, self.at)
+        if not found or found[2] != b"(":
+            raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
+                             "write it again")
+        end = self.content.rfind(b")")
+        inside = self.content[found.end():max(end, found.end())]
+        begun, done = inside.count(b"("), inside.count(b")")
+        count = begun if found[1] is None else int(found[1])
+        if not begun == done == count:
+            raise InputError(f"{self.path} is truncated or damaged: it announces {count} {what}, and "
+                             f"{min(begun, done)} are there with both parentheses; copy or write it again")
+        return count, inside
+
+    def _numbers(self, text, dtype):
+        """All numbers of a text."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)
+                return np.fromstring(text, dtype, sep=" ") if text.strip() else np.zeros(0, dtype)
+        except (DeprecationWarning, ValueError) as error:
+            number = INTEGER if dtype is np.int64 else REAL
+            wrong = next((word for word in text.split() if not number.fullmatch(word)), b"?").decode("ascii", "replace")
+            raise InputError(f"{self.path} has {wrong!r} where a number was expected; it is damaged: copy or write it "
+                             "again") from error
+
+    def _raw(self, kind, what, count, start):
+        """So many raw numbers from a byte on, as int32, int64 or float64."""
+        arch = self.header.get("arch", "")
+        bits = int((re.search(rf"{kind}=(\d+)", arch) or (0, 32 if kind == "label" else 64))[1])
+        if bits not in (32, 64):
+            raise InputError(f"{self.path}: its header says {kind}={bits}, expected 32 or 64; write it again")
+        dtype = np.dtype(f"{'>' if 'MSB' in arch else '<'}{'i' if kind == 'label' else 'f'}{bits // 8}")
+        stop = start + count * dtype.itemsize
+        if len(self.content) < stop:
+            there = (len(self.content) - start) // dtype.itemsize
+            raise InputError(f"{self.path} is truncated: it announces {count} numbers for its {what}, and {there} are "
+                             "there; copy or write it again")
+        if self.content[stop:stop + 1] != b")":
+            raise InputError(f"{self.path}: its list of {what} does not end after {count} numbers of {bits} bits; the "
+                             f"header's arch is {arch or 'missing'}: put the right one there, such as LSB;label=64;scalar=64")
+        self.at = stop + 1
+        numbers = np.frombuffer(self.content, dtype, count, start)
+        return numbers.astype(np.float64 if kind == "scalar" else dtype.newbyteorder("="))
+
+    @staticmethod
+    def _wrong_face(inside):
+        """Which face has not the points that it announces."""
+        for face, found in enumerate(re.finditer(rb"(\d*)\s*\(([^)]*)\)", inside)):
+            if found[1] != b"%d" % len(found[2].split()):
+                return (f"face {face} announces {found[1].decode() or 'no number of'} points and has "
+                        f"{len(found[2].split())}")
+        return "its faces cannot be told apart"

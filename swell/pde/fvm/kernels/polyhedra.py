@@ -1,0 +1,53 @@
+"""The cells of a mesh as lists of their faces, for writing them; on the CPU."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def faces_of_cells(owner, neighbour, ptr, faces):
+    """The faces of each cell; ``ptr`` holds n + 1 zeros."""
+    internal = neighbour.size
+    for f in range(owner.size):
+        ptr[owner[f] + 1] += 1
+        if f < internal:
+            ptr[neighbour[f] + 1] += 1
+    for c in range(1, ptr.size):
+        ptr[c] += ptr[c - 1]
+    fill = ptr[:-1].copy()
+    for f in range(owner.size):
+        faces[fill[owner[f]]] = f
+        fill[owner[f]] += 1
+        if f < internal:
+            faces[fill[neighbour[f]]] = f
+            fill[neighbour[f]] += 1
+
+
+@njit(cache=True)
+def polyhedra(face_ptr, face_points, owner, ptr, faces, n_points, stream, stream_ends, connectivity, ends):
+    """VTK's stream ``count of faces, (count of points, points) ...`` of each cell, outwards, and each cell's points.
+
+    Returns how many entries of ``connectivity`` are used.
+    """
+    seen = np.full(n_points, -1, np.int64)
+    at, total = 0, 0
+    for c in range(ptr.size - 1):
+        stream[at] = ptr[c + 1] - ptr[c]
+        at += 1
+        for k in range(ptr[c], ptr[c + 1]):
+            f = faces[k]
+            start, stop = face_ptr[f], face_ptr[f + 1]
+            stream[at] = stop - start
+            at += 1
+            for j in range(stop - start):
+                p = face_points[start + j] if owner[f] == c else face_points[stop - 1 - j]
+                stream[at] = p
+                at += 1
+                if seen[p] != c:
+                    seen[p] = c
+                    connectivity[total] = p
+                    total += 1
+        stream_ends[c] = at
+        ends[c] = total
+    return total

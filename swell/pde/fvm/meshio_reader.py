@@ -1,0 +1,126 @@
+"""Meshes from every format that meshio reads: Gmsh .msh, VTK, Exodus, Abaqus, MED, XDMF, ...
+
+Tetrahedra, hexahedra, wedges and pyramids, mixed, of any order: only corners count. Where there is none of them, a
+plane mesh of triangles, quadrilaterals and polygons, extruded by one layer whose front and back are of kind "empty".
+Boundary patches come from the groups of the boundary's elements: physical names and tags, or sets; the other faces of
+the boundary make one patch "boundary".
+"""
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.pde.fvm.faces_of_cells import DIMENSION, corners, mesh_of_prisms, mesh_of_solids
+
+INSTALL = "pip install 'swell[pde]' (or: pip install meshio)"
+TAGS = ("gmsh:physical", "medit:ref", "su2:tag", "nastran:ref")     # cell data that number the groups
+PACKED = (".gz", ".bz2")
+
+
+def read_meshio(path, thickness=1.0):
+    """Read a mesh from a file of any format that meshio knows, also compressed (.gz, .bz2).
+
+    Parameters
+    ----------
+    path : str or path-like
+    thickness : float
+        Of the layer that a plane mesh is extruded by; with 1, volumes are the areas of the plane.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    InputError
+        A damaged file, a type of cell that is not read, a face of three cells, or what `Mesh.from_faces` finds.
+    MissingDependency
+        Without meshio, or what meshio needs for this format.
+    """
+    from swell.io.files import regular_file
+    path = regular_file(path)
+    return from_meshio(_read(path), thickness, str(path))
+
+
+def from_meshio(given, thickness=1.0, name="the mesh"):
+    """Take over a ``meshio.Mesh``; the other parameters and the errors are those of `read_meshio`.
+
+    Parameters
+    ----------
+    given : meshio.Mesh
+    thickness : float
+    name : str
+        What errors call it.
+    """
+    if not thickness > 0:
+        raise InputError(f"thickness = {thickness} came, expected a positive number")
+    try:
+        blocks = [corners(block.type, block.data) for block in given.cells]
+        dimension = max((DIMENSION[shape] for shape, _ in blocks), default=0)
+        if dimension < 2:
+            kinds = ", ".join(sorted({block.type for block in given.cells})) or "no cells at all"
+            raise InputError(f"it has {kinds}, but neither solids nor plane elements; export the volume's elements too")
+        inside = [(shape, cells) for shape, cells in blocks if DIMENSION[shape] == dimension]
+        groups = _groups(given, blocks, dimension - 1)
+        points = np.asarray(given.points, dtype=np.float64)
+        if dimension == 3:
+            return mesh_of_solids(points, inside, groups)
+        return mesh_of_prisms(points, inside, groups, thickness)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _read(path):
+    """The file as a ``meshio.Mesh``."""
+    try:
+        import meshio
+    except ImportError as error:
+        raise MissingDependency(f"reading {path.name} needs meshio: {INSTALL}") from error
+    if path.suffix.lower() in PACKED:
+        from swell.io.files import opened
+        with tempfile.TemporaryDirectory() as folder, opened(path) as stream:
+            plain = Path(folder) / path.stem
+            plain.write_bytes(stream.read())
+            return _parse(meshio, plain, path)
+    return _parse(meshio, path, path)
+
+
+def _parse(meshio, path, name):
+    """What meshio makes of a file; whatever it raises, or prints and ends with, becomes our error."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            return meshio.read(path)
+    except ModuleNotFoundError as error:
+        raise MissingDependency(f"reading {name} with meshio needs {error.name}: pip install {error.name}") from error
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        words = " ".join(said.getvalue().split()) or f"{type(error).__name__}: {error}"
+        raise InputError(f"{name} cannot be read by meshio ({words}); it is truncated, damaged or of another format "
+                         "than its extension says: write it again, or convert it") from error
+
+
+def _groups(given, blocks, dimension):
+    """The named groups of the boundary's elements: name → arrays of their corners."""
+    names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
+    groups = {}
+    for key in TAGS:
+        for (shape, cells), tags in zip(blocks, given.cell_data.get(key, [])):
+            if DIMENSION[shape] == dimension:
+                for tag in np.unique(tags):
+                    if tag or int(tag) in names:        # 0: in no group
+                        name = names.get(int(tag), f"patch{int(tag)}")
+                        groups.setdefault(name, []).append(cells[np.asarray(tags).ravel() == tag])
+    for name, members in given.cell_sets.items():
+        if name.startswith("gmsh:"):
+            continue
+        for (shape, cells), chosen in zip(blocks, members):
+            if DIMENSION[shape] == dimension and chosen is not None and len(chosen):
+                groups.setdefault(name, []).append(cells[np.asarray(chosen, dtype=np.int64)])
+    return groups

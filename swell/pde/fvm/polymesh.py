@@ -1,0 +1,78 @@
+"""Meshes of OpenFOAM: the folder polyMesh with points, faces, owner, neighbour and boundary.
+
+Text, binary (32 or 64 bits) and gzip, each file in its own way. Patches of every type come as they are: "empty" ones
+need no condition; those that couple two patches ("cyclic", "processor", ...) are boundaries here like any other.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.fvm.foam_file import FoamFile
+from swell.pde.fvm.mesh import Mesh, Patch
+
+
+def read_polymesh(folder) -> Mesh:
+    """Read a mesh of OpenFOAM.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        A case, which has the folder constant/polyMesh, or a folder polyMesh.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    InputError
+        A file is missing, truncated, damaged or not of the others; or the mesh is none, as `Mesh.from_faces` finds.
+    """
+    folder = _polymesh(Path(folder))
+    points = FoamFile(folder, "points").points()
+    face_ptr, face_points = FoamFile(folder, "faces").faces()
+    owner = FoamFile(folder, "owner").labels()
+    neighbour = FoamFile(folder, "neighbour").labels()
+    boundary = FoamFile(folder, "boundary")
+    if owner.size != face_ptr.size - 1:
+        raise InputError(f"{folder}: the file owner has {owner.size} faces and the file faces {face_ptr.size - 1}; "
+                         "they belong to two meshes, or one is truncated: write the mesh again")
+    if neighbour.size == owner.size and (outside := neighbour < 0).any():        # old: -1 for the faces of the boundary
+        neighbour = neighbour[:np.argmax(outside)]
+    patches = [_patch(boundary.path, name, entries) for name, entries in boundary.patches()]
+    try:
+        return Mesh.from_faces(points, face_ptr, face_points, owner, neighbour, patches)
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from error
+
+
+def _polymesh(folder) -> Path:
+    """The polyMesh folder that a path means."""
+    inside = folder / "constant" / "polyMesh"
+    if inside.is_dir():
+        return inside
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; name an OpenFOAM case, or its constant/polyMesh")
+    if any((folder / name).exists() for name in ("faces", "faces.gz", "owner", "owner.gz", "points", "points.gz")):
+        return folder
+    regions = sorted(path.parent.name for path in folder.glob("constant/*/polyMesh"))
+    if regions:
+        raise InputError(f"{folder} has a mesh for each of the regions {', '.join(regions)}; name one, such as "
+                         f"{folder / 'constant' / regions[0] / 'polyMesh'}")
+    remedy = ("put the mesh together first with reconstructParMesh -constant" if (folder / "processor0").is_dir()
+              else "make the mesh first, with blockMesh for instance, or name its folder")
+    raise InputError(f"{folder} is no OpenFOAM case with a mesh (there is no constant/polyMesh); {remedy}")
+
+
+def _patch(path, name, entries) -> Patch:
+    """A patch from its entries in the boundary file."""
+    numbers = {}
+    for key in ("nFaces", "startFace"):
+        if not entries.get(key, "").isdecimal():
+            raise InputError(f"{path}: patch {name!r} has {key} = {entries.get(key, 'nothing')}, expected a number; "
+                             "write the mesh again")
+        numbers[key] = int(entries[key])
+    return Patch(name, numbers["startFace"], numbers["nFaces"], entries.get("type", "patch"))

@@ -1,0 +1,34 @@
+"""One door for meshes from files."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from swell.core.errors import InputError
+from swell.pde.fvm.mesh import Mesh
+
+
+def read_mesh(path) -> Mesh:
+    """Read a mesh: a folder is one of OpenFOAM, a file of any format that meshio knows.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An OpenFOAM case or its polyMesh folder, or a file such as .msh, .vtk, .exo, .med, .inp.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    InputError, MissingDependency
+        As `read_polymesh` and `read_meshio`.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; name an OpenFOAM case or a mesh file (relative to {Path.cwd()})")
+    if path.is_dir():
+        from swell.pde.fvm.polymesh import read_polymesh
+        return read_polymesh(path)
+    from swell.pde.fvm.meshio_reader import read_meshio
+    return read_meshio(path)
