@@ -2,8 +2,8 @@
 
 The header's ``format`` says whether numbers are text or raw, its ``arch`` the byte order and the width of integers
 ("labels") and reals ("scalars"). A list is written ``N ( ... )``, or ``N { value }`` where all N are the same; in
-binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``, or, of the class faceCompactList, two
-lists: where each face begins, and the points of all.
+binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``, or, of the class
+faceCompactList, two lists: where each face begins, and the points of all.
 """
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class FoamFile:
         name, entries, depth = tokens[at].strip('"'), {}, 0
         if not name or tokens[at + 1] != "{":
             raise InputError(f"{self.path}: {tokens[at + bool(name)] or 'the end of the file'!r} came where patch "
-                             f"{name!r} should begin with {; the file is truncated or damaged: write the mesh again")
+                             f"{name!r} should begin with {{; the file is truncated or damaged: write the mesh again")
         at += 1
         statement = []
         while True:
@@ -204,7 +204,8 @@ class FoamFile:
                              "there; copy or write it again")
         if self.content[stop:stop + 1] != b")":
             raise InputError(f"{self.path}: its list of {what} does not end after {count} numbers of {bits} bits; the "
-                             f"header's arch is {arch or 'missing'}: put the right one there, such as LSB;label=64;scalar=64")
+                             f"header's arch is {arch or 'missing'}: put the right one there, such as "
+                             "LSB;label=64;scalar=64")
         self.at = stop + 1
         numbers = np.frombuffer(self.content, dtype, count, start)
         return numbers.astype(np.float64 if kind == "scalar" else dtype.newbyteorder("="))
