@@ -96,7 +96,7 @@ class ModifiedSELLMatrix(Matrix):
         ptr = xp.zeros(slices + 1, np.int64)
         xp.cumsum(lengths.reshape(slices, H).max(axis=1) * H if slices else lengths, out=ptr[1:])
         stored = int(ptr[-1])
-        index = index_type(n, m, stored)
+        index = index_type(slices * H, m, stored)
         self.slice_ptr, self.missing = ptr.astype(index), self.missing.astype(index)
         where, off = self._where(csr)
         rows, columns = rows[off], csr.indices[off].astype(np.int64)

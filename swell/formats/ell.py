@@ -1,0 +1,140 @@
+"""ELL: every row padded to the longest, column by column; for grids, whose rows are all about equally long.
+
+Grimes, Kincaid and Young 1979 (ITPACK, ELLPACK). One thread works on one row; neighbouring rows' entries are neighbours in
+memory.
+
+Layout: ``values`` and ``columns`` of shape (width, pitch); place (k, i) has the k-th entry of row i. The pitch is n rounded
+up to 32 rows, so that every column begins on a boundary of the memory. ``columns`` is −1 for padding, whose values are
+never used; 64 bits where 32 do not do.
+
+Bytes of a product: 12 an entry (double). Padding costs storage but little time: it stands at the end of each row, so 32
+rows that have ended read no further. One long row makes every row as long in storage, so a matrix that would be padded
+beyond reason is refused.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix, index_type
+
+WARP = 32
+SMALL = 1 << 20         # stored entries below which any padding is allowed: 12 MB
+
+
+@dataclass(frozen=True)
+class ELL:
+    """Every row padded to the longest.
+
+    Attributes
+    ----------
+    max_fill : float
+        Stored entries over entries of the matrix beyond which a matrix of more than a million stored entries is refused.
+    """
+
+    max_fill: float = 8.0
+
+    def __post_init__(self):
+        if not self.max_fill >= 1:
+            raise InputError(f"ELL(max_fill={self.max_fill!r}): expected a number of at least 1")
+
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            If padding would take more than ``max_fill`` times the entries.
+        OutOfMemory
+            If it would not fit.
+        """
+        return ELLMatrix(csr, self)
+
+
+class ELLMatrix(Matrix):
+    """A matrix in ELL; see the top of this file for the arrays.
+
+    Attributes
+    ----------
+    columns, values : arrays of the space, of shape (width, pitch)
+    """
+
+    def __init__(self, csr: CSRMatrix, settings: ELL):
+        super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
+        self.settings = settings
+        self._layout(csr)
+        self._kernels = csr.space.kernels("swell.formats", "ell", csr.dtype)
+
+    def _layout(self, csr):
+        xp, n = self.space.xp, self.shape[0]
+        pitch = -(-n // WARP) * WARP
+        lengths = xp.zeros(pitch, np.int64)
+        lengths[:n] = xp.diff(csr.indptr)
+        widths = lengths.reshape(-1, WARP).max(axis=1) if n else lengths
+        width = int(widths.max()) if n else 0
+        index = index_type(*self.shape, width * pitch)
+        self._check(width, pitch, lengths, index)
+        where = self._where(csr)
+        self.values = xp.zeros((width, pitch), self.dtype)
+        self.values[where] = csr.data
+        self.columns = xp.full((width, pitch), -1, index)
+        self.columns[where] = csr.indices
+        self._read = int(widths.sum()) * WARP
+
+    def _check(self, width, pitch, lengths, index):
+        """Refuse what would be padded beyond reason, or would not fit."""
+        stored, each = width * pitch, self.dtype.itemsize + index.itemsize
+        if stored > SMALL and stored > self.settings.max_fill * self.nnz:
+            raise InputError(
+                f"ELL would store {stored} entries ({stored * each / 2**30:.2f} GiB) for a matrix of {self.nnz}, "
+                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} of them: "
+                f"use format='sell', which pads 32 rows at most, or ELL(max_fill=...) above {self.settings.max_fill:g}")
+        self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
+
+    def _where(self, csr):
+        """The place of each entry of the CSR matrix."""
+        rows = csr.rows()
+        return self.space.xp.arange(csr.nnz) - csr.indptr[rows], rows
+
+    def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        self._kernels.product(self.columns, self.values, x, out, self.columns.shape[0], alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(self.columns, self.values, x, out, w, dots, self.columns.shape[0])
+        self.space.collect(dots)
+
+    def to_csr(self):
+        xp, n = self.space.xp, self.shape[0]
+        columns, values = self.columns.T[:n], self.values.T[:n]  # row by row, each in its order
+        real = columns >= 0
+        indptr = xp.zeros(n + 1, np.int64)
+        xp.cumsum(real.sum(axis=1), out=indptr[1:])
+        return CSRMatrix(self.space, indptr, columns[real], values[real], self.shape)
+
+    def convert(self, csr):
+        return ELLMatrix(csr, self.settings)
+
+    def update(self, csr):
+        self.values[self._where(csr)] = csr.data
+        self.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return self.columns.nbytes + self.values.nbytes
+
+    @property
+    def matrix_bytes(self):
+        return self._read * (self.dtype.itemsize + self.columns.itemsize)
+
+    @property
+    def padding(self) -> float:
+        """Stored entries over entries of the matrix."""
+        return self.values.size / max(self.nnz, 1)
+
+    def describe(self):
+        return (f"ell, width {self.columns.shape[0]}, padding {self.padding:.2f}, "
+                f"{self.columns.dtype.itemsize * 8}-bit columns")

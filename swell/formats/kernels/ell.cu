@@ -1,0 +1,72 @@
+// ELL products on a GPU, one thread a row; the layout is described in formats/ell.py.
+//
+// As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the first is used,
+// and matrix entries that pass by the cache. Padding has column -1 and ends a row: what comes after is not read.
+#include "context.cuh"
+
+// The entries of one row that a thread has in flight. column -1: padding, or past the end.
+template <class T, class I> struct Batch {
+  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
+  I column[SIZE];
+  T value[SIZE];
+};
+
+template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, const T* values, I at, int left, I pitch) {
+  Batch<T, I> batch;
+#pragma unroll
+  for (int i = 0; i < batch.SIZE; ++i, at += pitch) {
+    batch.column[i] = -1;
+    if (i < left) {
+      batch.column[i] = load_stream(columns + at);
+      batch.value[i] = load_stream(values + at);
+    }
+  }
+  return batch;
+}
+
+// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+template <class T, class I>
+DEVICE T row_product(const I* columns, const T* values, const T* x, I at, int left, I pitch, Batch<T, I> batch) {
+  T sum(0);
+  for (;;) {
+    T gathered[batch.SIZE];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    if ((left -= batch.SIZE) <= 0 || batch.column[batch.SIZE - 1] < 0) return sum;
+    batch = load_batch(columns, values, at += batch.SIZE * pitch, left, pitch);
+  }
+}
+
+// y = alpha A x + beta y; beta = 0 never reads y.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* columns, const T* values,
+    const T* x, T* y, int width, T alpha, T beta, long long n, long long columns_stride) {
+  let_next_start();
+  const I row = I(thread_id()), pitch = I(columns_stride);
+  const int length = row < I(n) ? width : 0;
+  const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
+  if (stopped(ctx)) return;
+  const T sum = row_product(columns, values, x, row, length, pitch, batch);
+  if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
+}
+
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* columns,
+    const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int width, long long n, long long columns_stride) {
+  let_next_start();
+  const I row = I(thread_id()), pitch = I(columns_stride);
+  const int length = row < I(n) ? width : 0;
+  const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
+  if (stopped(ctx)) return;
+  const T sum = row_product(columns, values, x, row, length, pitch, batch);
+  const T weight = row < I(n) ? w[row] : T(0);
+  if (row < I(n)) y[row] = sum;
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}

@@ -1,0 +1,64 @@
+"""ELL products on the CPU: 64 rows at a time, column by column, their sums in the first cache.
+
+The layout is described in ``swell/formats/ell.py``. Unsigned indices spare Numba's test for negative ones.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+TILE = 64               # rows that stop together
+CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+
+
+@njit(cache=True, inline="always")
+def tile_products(columns, values, x, sums, row, rows, width):
+    """sums = the products of ``rows`` rows from ``row`` on."""
+    for t in range(rows):
+        sums[t] = 0
+    for k in range(np.uint64(width)):
+        ended = columns.dtype.type(-1)
+        for t in range(rows):
+            column = columns[k, row + t]
+            ended &= column
+            if column >= 0:                      # padding: its value is never used
+                sums[t] += values[k, row + t] * x[np.uint64(column)]
+        if ended == -1:                          # all rows have ended
+            break
+
+
+@njit(parallel=True, cache=True)
+def product(columns, values, x, y, width, alpha, beta):
+    """y = alpha A x + beta y; beta = 0 never reads y."""
+    tiles = -(-y.size // TILE)
+    for chunk in prange(CHUNKS):
+        sums = np.empty(TILE, y.dtype)
+        for tile in range(chunk * tiles // CHUNKS, (chunk + 1) * tiles // CHUNKS):
+            row, rows = np.uint64(tile * TILE), np.uint64(min(TILE, y.size - tile * TILE))
+            tile_products(columns, values, x, sums, row, rows, width)
+            for t in range(rows):
+                if beta == 0:
+                    y[row + t] = alpha * sums[t]
+                else:
+                    y[row + t] = alpha * sums[t] + beta * y[row + t]
+
+
+@njit(parallel=True, cache=True)
+def product_dots(columns, values, x, y, w, dots, width):
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    tiles = -(-y.size // TILE)
+    wy = np.zeros(CHUNKS, dots.dtype)
+    yy = np.zeros(CHUNKS)
+    for chunk in prange(CHUNKS):
+        sums = np.empty(TILE, y.dtype)
+        a, b = dots.dtype.type(0), 0.0
+        for tile in range(chunk * tiles // CHUNKS, (chunk + 1) * tiles // CHUNKS):
+            row, rows = np.uint64(tile * TILE), np.uint64(min(TILE, y.size - tile * TILE))
+            tile_products(columns, values, x, sums, row, rows, width)
+            for t in range(rows):
+                y[row + t] = sums[t]
+                a += np.conj(w[row + t]) * sums[t]
+                b += (np.conj(sums[t]) * sums[t]).real
+        wy[chunk], yy[chunk] = a, b
+    dots[0] = wy.sum()
+    dots[1] = yy.sum()

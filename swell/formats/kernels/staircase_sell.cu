@@ -1,0 +1,124 @@
+// Staircase SELL products on a GPU, a slice a warp, one thread a row; the layout is described in formats/staircase_sell.py.
+//
+// How long a column of the slice is, the warp counts by a vote of the lanes whose rows reach it. As for SELL: 32 registers,
+// so that 2048 threads share a multiprocessor, a batch of loads issued before the first is used, and matrix entries that
+// pass by the cache.
+#include "context.cuh"
+
+template <class T, class I, class W> struct Matrix {
+  const I *ptr, *base_ptr;
+  const W* lengths;
+  const I* base;
+  const unsigned short* offsets;
+  const T* values;
+  const I* high_ptr;
+  const unsigned short* high;
+};
+
+// The entries of one row that a thread has in flight. column -1: past its end.
+template <class T, class I> struct Batch {
+  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
+  I column[SIZE];
+  T value[SIZE];
+};
+
+// What a lane has still to do: where its next entry lies, its base, and its upper half (-1: 16 bits do); how many entries are
+// left in its row, and in the longest row of the warp.
+template <class I> struct Row {
+  I at, base, up;
+  int left, longest;
+};
+
+template <bool HIGH, class T, class I, class W> DEVICE Row<I> find_row(const Matrix<T, I, W>& A, I slot, I slices) {
+  const I slice = slot / 32, lane = slot % 32;
+  Row<I> row{0, 0, -1, 0, 0};
+  if (slice < slices) {                                          // all lanes of a warp, or none
+    row.left = int(__ldg(A.lengths + slot));
+    row.at = __ldg(A.ptr + slice) + lane;
+    row.base = __ldg(A.base_ptr + slice);
+    if constexpr (HIGH) row.up = __ldg(A.high_ptr + slice);
+    if (HIGH && row.up >= 0) row.up += lane;
+  }
+  row.longest = __shfl_sync(~0u, row.left, 0);
+  return row;
+}
+
+template <bool HIGH, class T, class I, class W> DEVICE Batch<T, I> load_batch(const Matrix<T, I, W>& A, Row<I>& row) {
+  Batch<T, I> batch;
+#pragma unroll
+  for (int i = 0; i < batch.SIZE; ++i) {
+    const int count = __popc(__ballot_sync(~0u, i < row.left));
+    batch.column[i] = -1;
+    if (i < row.left) {
+      const I low = load_stream(A.offsets + row.at);
+      batch.value[i] = load_stream(A.values + row.at);
+      batch.column[i] = __ldg(A.base + row.base + i) + low;
+      if constexpr (HIGH)
+        if (row.up >= 0) batch.column[i] = low + (I(load_stream(A.high + row.up)) << 16);
+    }
+    row.at += count;
+    if (HIGH && row.up >= 0) row.up += count;
+  }
+  row.base += batch.SIZE, row.left -= batch.SIZE, row.longest -= batch.SIZE;
+  return batch;
+}
+
+// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+template <bool HIGH, class T, class I, class W>
+DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T, I> batch) {
+  T sum(0);
+  for (;;) {
+    T gathered[batch.SIZE];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i)
+      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    if (row.longest <= 0) return sum;                            // the whole warp together, for its votes
+    batch = load_batch<HIGH>(A, row);
+  }
+}
+
+// The row at a place of the sorted order; n past the last slice.
+template <class W, class I> DEVICE I row_at(const W* rows, I slot, I slots, int window, I n) {
+  if (slot >= slots) return n;
+  return rows ? (slot & -I(window)) + I(__ldg(rows + slot)) : slot;
+}
+
+// y = alpha A x + beta y; beta = 0 never reads y.
+// launch: elements of y, 256 threads
+template <typename T, typename I, typename W, bool HIGH>
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* ptr, const I* base_ptr,
+    const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, T* y, int window, T alpha, T beta, long long n, long long ptr_size) {
+  let_next_start();
+  const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  Row<I> place = find_row<HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HIGH>(A, place);
+  if (stopped(ctx)) return;
+  const T sum = row_product<HIGH>(A, x, place, batch);
+  const I row = row_at(rows, slot, slices * 32, window, I(n));           // late, to keep to 32 registers
+  if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
+}
+
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// launch: elements of y, 256 threads
+template <typename T, typename I, typename W, bool HIGH>
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* ptr,
+    const I* base_ptr, const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows,
+    const I* high_ptr, const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int window, long long n,
+    long long ptr_size) {
+  let_next_start();
+  const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  Row<I> place = find_row<HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HIGH>(A, place);
+  if (stopped(ctx)) return;
+  const T sum = row_product<HIGH>(A, x, place, batch);
+  const I row = row_at(rows, slot, slices * 32, window, I(n));
+  const T weight = row < I(n) ? w[row] : T(0);
+  if (row < I(n)) y[row] = sum;
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}

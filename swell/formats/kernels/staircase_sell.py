@@ -1,0 +1,79 @@
+"""Staircase SELL products on the CPU: chunks of slices in parallel, the entries of a slice read as they lie.
+
+The layout is described in ``swell/formats/staircase_sell.py``. Unsigned indices spare Numba's test for negative ones.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+HEIGHT = 32
+
+
+@njit(cache=True, inline="always")
+def slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s):
+    """sums = the products of the rows of slice s."""
+    first = np.uint64(s) * np.uint64(HEIGHT)
+    sums[:] = 0
+    at, e, count = np.uint64(ptr[s]), np.uint64(base_ptr[s]), np.uint64(HEIGHT)
+    wide = high_ptr.size > 0 and high_ptr[s] >= 0
+    up = np.uint64(high_ptr[s] if wide else 0)                   # where the upper half of the entry at ``at`` lies
+    for k in range(np.uint64(lengths[first])):
+        while lengths[first + count - np.uint64(1)] <= k:
+            count -= np.uint64(1)
+        least = np.uint64(base[e + k])
+        if wide:
+            for i in range(count):
+                column = np.uint64(offsets[at + i]) + (np.uint64(high[up + i]) << np.uint64(16))
+                sums[i] += values[at + i] * x[column]
+            up += count
+        else:
+            for i in range(count):
+                sums[i] += values[at + i] * x[least + np.uint64(offsets[at + i])]
+        at += count
+
+
+@njit(cache=True)
+def row_at(rows, place, window):
+    """The row at a place of the sorted order; windows are powers of two."""
+    return place if rows.size == 0 else (place & ~np.uint64(window - 1)) + np.uint64(rows[place])
+
+
+@njit(parallel=True, cache=True)
+def product(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, window, alpha, beta):
+    """y = alpha A x + beta y; beta = 0 never reads y."""
+    slices = ptr.size - 1
+    for chunk in prange(CHUNKS):
+        sums = np.empty(HEIGHT, y.dtype)
+        for s in range(chunk * slices // CHUNKS, (chunk + 1) * slices // CHUNKS):
+            slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s)
+            for i in range(HEIGHT):
+                row = row_at(rows, np.uint64(s * HEIGHT + i), window)
+                if row < np.uint64(y.size):
+                    if beta == 0:
+                        y[row] = alpha * sums[i]
+                    else:
+                        y[row] = alpha * sums[i] + beta * y[row]
+
+
+@njit(parallel=True, cache=True)
+def product_dots(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, w, dots, window):
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    slices = ptr.size - 1
+    wy = np.zeros(CHUNKS, dots.dtype)
+    yy = np.zeros(CHUNKS)
+    for chunk in prange(CHUNKS):
+        sums = np.empty(HEIGHT, y.dtype)
+        a, b = dots.dtype.type(0), 0.0
+        for s in range(chunk * slices // CHUNKS, (chunk + 1) * slices // CHUNKS):
+            slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s)
+            for i in range(HEIGHT):
+                row = row_at(rows, np.uint64(s * HEIGHT + i), window)
+                if row < np.uint64(y.size):
+                    y[row] = sums[i]
+                    a += np.conj(w[row]) * sums[i]
+                    b += (np.conj(sums[i]) * sums[i]).real
+        wy[chunk], yy[chunk] = a, b
+    dots[0] = wy.sum()
+    dots[1] = yy.sum()

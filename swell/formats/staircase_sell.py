@@ -1,0 +1,173 @@
+"""Staircase SELL: the rows of a slice sorted by length, and no padding stored; for rows of very different lengths.
+
+"An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", section 3.1, names the
+format without its layout, which is therefore ours. A slice has 32 rows, a warp's, in descending order of length, so column
+k of a slice has its entries in the first rows and is stored as long as that: a staircase.
+
+Layout:
+
+- ``lengths``: of the row at each place, in 8 bits where they fit, else 16 or 32. Column k of a slice is as long as the
+  slice has rows longer than k: a warp counts them by one vote, so no pointer to a slice's columns is stored.
+- ``ptr[s]``: where slice s begins in ``values`` and ``offsets``, its columns one after the other.
+- ``base_ptr[s]``: where its columns begin in ``base``, the least column of the matrix in each slice column.
+- ``offsets``: column − base in 16 bits.
+- ``rows``: row − first row of its window, for rows are sorted inside windows of σ rows, of whole slices (SELL-C-σ); empty
+  where the order came out as it was.
+- ``high_ptr[s]``: −1, or, for a slice in which an offset would not fit, where its upper 16 bits begin in ``high``; its
+  bases are then 0, as in SELL.
+
+Bytes of a product (double): 10 an entry, 4 for every slice column, 2 a row, 8 a slice; nothing for padding.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix, index_type, rows_of
+
+HEIGHT = 32
+
+
+@dataclass(frozen=True)
+class StaircaseSELL:
+    """Sliced ELLPACK with sorted rows and no padding.
+
+    Attributes
+    ----------
+    window : int
+        Rows are sorted by length inside windows of this many rows (σ): a power of two from 32, one slice, to 65 536.
+    """
+
+    window: int = 256
+
+    def __post_init__(self):
+        positive(self, "window")
+        if self.window & (self.window - 1) or not HEIGHT <= self.window <= 65536:
+            raise InputError(f"StaircaseSELL(window={self.window!r}): expected a power of two from {HEIGHT} (a slice) to 65536")
+
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives."""
+        return StaircaseSELLMatrix(csr, self)
+
+
+class StaircaseSELLMatrix(Matrix):
+    """A matrix in staircase SELL; see the top of this file for the arrays."""
+
+    def __init__(self, csr: CSRMatrix, settings: StaircaseSELL):
+        super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
+        self.settings = settings
+        self._layout(csr)
+        self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
+
+    def _layout(self, csr):
+        """Place the rows, then the columns."""
+        xp, n = self.space.xp, self.shape[0]
+        slices = -(-n // HEIGHT)
+        index = index_type(slices * HEIGHT, self.shape[1], self.nnz)
+        lengths = xp.zeros(slices * HEIGHT, np.int64)
+        lengths[:n] = xp.diff(csr.indptr)
+        places, longest = xp.arange(lengths.size), int(lengths.max()) if n else 0
+        order = xp.argsort((places // self.settings.window) * (longest + 1) + (longest - lengths), kind="stable")
+        lengths = lengths[order]
+        small = next(t for t in (np.uint8, np.uint16, np.uint32)
+                     if max(longest, self.settings.window - 1) <= np.iinfo(t).max)
+        self.lengths = lengths.astype(small)
+        self.rows = (order % self.settings.window if bool((order != places).any()) else order[:0]).astype(small)
+        self.ptr, self.base_ptr = xp.zeros(slices + 1, index), xp.zeros(slices + 1, index)
+        by_slice = lengths.reshape(slices, HEIGHT)
+        self.ptr[1:] = xp.cumsum(by_slice.sum(axis=1))
+        self.base_ptr[1:] = xp.cumsum(by_slice[:, 0])            # the first row of a slice is its longest
+        where, column, slice_, lane = self._where(csr.indptr)
+        self.values = xp.empty(self.nnz, self.dtype)
+        self.values[where] = csr.data
+        self._columns(csr.indices.astype(np.int64), where, column, slice_, lane, index)
+
+    def _row_at(self):
+        """The row at each place."""
+        places = self.space.xp.arange(self.lengths.size)
+        return places if not self.rows.size else places - places % self.settings.window + self.rows
+
+    def _where(self, indptr):
+        """Where each entry of a CSR matrix with these row pointers lies, its slice column, its slice and its lane."""
+        xp = self.space.xp
+        place = xp.empty(self.lengths.size, np.int64)
+        place[self._row_at()] = xp.arange(self.lengths.size)
+        rows = rows_of(indptr, self.nnz, xp)
+        place = place[rows]
+        slice_, lane = place // HEIGHT, place % HEIGHT
+        column = self.base_ptr[slice_] + xp.arange(self.nnz) - indptr[rows]
+        counts = xp.bincount(column, minlength=int(self.base_ptr[-1]))
+        return (xp.cumsum(counts) - counts)[column] + lane, column, slice_, lane
+
+    def _columns(self, indices, where, column, slice_, lane, index):
+        """Bases, 16-bit offsets, and the upper halves where 16 bits do not do."""
+        xp, slices = self.space.xp, self.ptr.size - 1
+        count = int(self.base_ptr[-1])
+        least, most = xp.full((count, HEIGHT), np.iinfo(np.int64).max), xp.full((count, HEIGHT), -1)
+        least[column, lane] = most[column, lane] = indices
+        least, most = (least.min(axis=1), most.max(axis=1)) if count else (least[:, 0], most[:, 0])
+        wide_slices = xp.zeros(slices, bool)
+        wide_slices[rows_of(self.base_ptr, count, xp)[most - least > 0xFFFF]] = True
+        least[wide_slices[rows_of(self.base_ptr, count, xp)]] = 0
+        self.base = least.astype(index)
+        self.offsets, self.high = xp.empty(self.nnz, np.uint16), xp.empty(0, np.uint16)
+        self.high_ptr = xp.empty(0, index)
+        offset = indices - least[column]
+        self.offsets[where] = (offset & 0xFFFF).astype(np.uint16)
+        if bool(wide_slices.any()):
+            sizes = xp.where(wide_slices, xp.diff(self.ptr), 0)
+            self.high_ptr = xp.where(wide_slices, xp.cumsum(sizes) - sizes, -1).astype(index)
+            self.high = xp.empty(int(sizes.sum()), np.uint16)
+            wide, at = self._high_at(where, slice_)
+            self.high[at] = (offset[wide] >> 16).astype(np.uint16)
+
+    def _high_at(self, where, slice_):
+        """Which of these entries have an upper half, and where it lies."""
+        wide = self.high_ptr[slice_] >= 0
+        slice_ = slice_[wide]
+        return wide, self.high_ptr[slice_] + where[wide] - self.ptr[slice_]
+
+    def _arrays(self):
+        return (self.ptr, self.base_ptr, self.lengths, self.base, self.offsets, self.values, self.rows, self.high_ptr,
+                self.high)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        self._kernels.product(*self._arrays(), x, out, self.settings.window, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.settings.window)
+        self.space.collect(dots)
+
+    def to_csr(self):
+        xp, n = self.space.xp, self.shape[0]
+        lengths = xp.empty(self.lengths.size, np.int64)
+        lengths[self._row_at()] = self.lengths
+        indptr = xp.zeros(n + 1, np.int64)
+        xp.cumsum(lengths[:n], out=indptr[1:])
+        where, column, slice_, _ = self._where(indptr)
+        indices = self.base[column].astype(np.int64) + self.offsets[where]
+        if self.high.size:
+            wide, at = self._high_at(where, slice_)
+            indices[wide] += self.high[at].astype(np.int64) << 16
+        return CSRMatrix(self.space, indptr, indices, self.values[where], self.shape)
+
+    def convert(self, csr):
+        return StaircaseSELLMatrix(csr, self.settings)
+
+    def update(self, csr):
+        self.values[self._where(csr.indptr)[0]] = csr.data
+        self.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in self._arrays())
+
+    def describe(self):
+        order = f"sorted in windows of {self.settings.window}" if self.rows.size else "rows in their own order"
+        narrow = 1 - self.high.size / max(self.values.size, 1)
+        return f"staircase_sell, {order}, 16-bit offsets {narrow:.0%}"
