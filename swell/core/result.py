@@ -41,7 +41,7 @@ class Result:
     notes : list of str
         What the user should know about the input and the choices made.
     spectrum : Spectrum or None
-        What CG's coefficients say of the (scaled, preconditioned) matrix: ``spectrum.condition``, ``spectrum.extremes``.
+        What CG's coefficients say of the (scaled, preconditioned) matrix: ``.condition``, ``.extremes``.
     attempts : list of Result
         Earlier attempts of an automatic choice that this one replaced.
     """

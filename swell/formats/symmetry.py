@@ -42,8 +42,8 @@ def require_hermitian(A, owner):
         return
     i, j, here, there = worst_pair(A)
     raise InputError(f"{owner} needs a Hermitian matrix, and A is not: the entry ({i}, {j}) is {here:.6g} and the "
-                     f"conjugate of ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres' with a preconditioner for "
-                     "general matrices")
+                     f"conjugate of ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres' with a preconditioner "
+                     "for general matrices")
 
 
 def modulus_symmetric(A) -> bool:

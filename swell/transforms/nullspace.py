@@ -119,10 +119,10 @@ class NullSpaceTransform(Transform):
         if size <= 0.5 * threshold:                              # the rest of the tolerance is for the iteration
             return 0.0
         if not self.settings.project:
-            raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ in "
-                             "the null space of its adjoint, which no x can produce (with constants: the entries of b sum "
-                             f"to {complex(b.sum()).real:.3e} instead of 0); correct the sources or the boundary fluxes, "
-                             "or take it out with NullSpace(..., project=True)")
+            raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ "
+                             "in the null space of its adjoint, which no x can produce (with constants: the entries of "
+                             f"b sum to {complex(b.sum()).real:.3e} instead of 0); correct the sources or the boundary "
+                             "fluxes, or take it out with NullSpace(..., project=True)")
         b -= self.left @ part
         return size / norm_b
 

@@ -117,8 +117,8 @@ class RuizTransform(Scaling):
             empty = int(xp.count_nonzero(largest == 0))
             if empty:
                 first = int(xp.argmax(largest == 0))
-                raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros (the "
-                                 f"first is {what} {first}): the matrix is singular; remove them")
+                raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros "
+                                 f"(the first is {what} {first}): the matrix is singular; remove them")
             scales.append(1 / xp.sqrt(largest))
         return scales
 
