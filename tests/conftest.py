@@ -58,6 +58,13 @@ def direct_solver(request):
         pytest.importorskip("nvmath", reason="the direct solver on a GPU needs nvmath-python and cuDSS")
 
 
+@pytest.fixture(autouse=True)
+def partitioner(request):
+    """Cases with the ordering by graph partition are skipped, visibly, where pymetis is not installed."""
+    if "partition" in request.node.name:
+        pytest.importorskip("pymetis", reason="the ordering by graph partition needs pymetis")
+
+
 @pytest.fixture
 def space(device):
     """A space of each device."""

@@ -40,7 +40,7 @@ class Part:
 # (name, distributions under which it may be installed, purpose, how to install)
 PACKAGES = (
     ("NumPy", ("numpy",), "arrays", "pip install numpy"),
-    ("SciPy", ("scipy",), "sparse input, SuperLU, orderings", "pip install scipy"),
+    ("SciPy", ("scipy",), "sparse input, SuperLU", "pip install scipy"),
     ("Numba", ("numba",), "kernels on the CPU", "pip install numba"),
     ("rich", ("rich",), "progress display and tables", "pip install rich"),
     ("matplotlib", ("matplotlib",), "plots and reports", "pip install matplotlib"),

@@ -82,6 +82,8 @@ class Prepared:
             transform = settings.build(A)
             if settings is c.nullspace:
                 self.nullspace = transform
+            if settings is c.ordering:
+                self.permutation = transform
             if getattr(transform, "uniform", False):
                 self._left_out = True
                 self.notes.append("the diagonal is constant: Jacobi scaling would change nothing and was left out")
@@ -350,7 +352,8 @@ class Prepared:
             lines.append(f"  scaling: {describe(c.scaling)}")
             lines += [f"    {fact}" for fact in self.facts]
         if c.ordering is not None:
-            lines.append(f"  ordering: {describe(c.ordering)}")
+            note = f": {self.permutation.note}" if self.permutation.note else ""
+            lines.append(f"  ordering: {describe(c.ordering)}{note}")
         if self.nullspace is not None:
             lines.append(f"  null space: {self.nullspace.describe()}")
         if self.S is not None:

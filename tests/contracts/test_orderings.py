@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -217,8 +218,82 @@ def test_jones_plassmann_is_greedy_by_weight(space):
     assert (found == expected).all()
 
 
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+def in_slices(A, order, height):
+    """The share of entries off the diagonal that lie in the slice of their row."""
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    i, j = edges(A)
+    return float((place[i] // height == place[j] // height).mean())
+
+
+MESHES = {"shuffled mesh": lambda: shuffled(gallery.p1_laplacian(9000)),
+          "box": lambda: shuffled(gallery.poisson3d(20)),
+          "disconnected": lambda: shuffled(sp.block_diag([gallery.poisson2d(40), gallery.poisson2d(60), sp.eye_array(50)]))}
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_partition_interiors_are_not_coupled(mesh):
+    """Every slice holds one part; no entry couples interior rows of two; separators are few, and come last."""
+    A, height = sp.csr_array(MESHES[mesh]()), 128
+    n = A.shape[0]
+    parts = resolve("ordering", f"partition(height={height})").split(csr(A, make_space("cpu")))
+    place = np.empty(n, np.int64)
+    place[parts.order] = np.arange(n)
+    interior = parts.interior[place]
+    i, j = edges(A)
+    both = interior[i] & interior[j]
+    assert (place[i[both]] // height == place[j[both]] // height).all()
+    assert not parts.interior[parts.count * height:].any()
+    assert 0 < parts.separator_share < (0.5 if mesh == "box" else 0.25)
+    assert f"{parts.separator_share:.1%} of the rows are separators" in parts.describe()
+
+
+@pytest.mark.parametrize("separators", [True, False])
+@pytest.mark.parametrize("mesh", MESHES)
+def test_partition_keeps_entries_in_slices(mesh, separators):
+    """A cube of 5³ cells keeps 80 % of its couplings, a disc of 128 vertices about 90 %: most of that is to be reached."""
+    A = sp.csr_array(MESHES[mesh]())
+    matrix = csr(A, make_space("cpu"))
+    share = in_slices(A, resolve("ordering", f"partition(height=128, separators={separators})").order(matrix), 128)
+    assert share > (0.6 if mesh == "box" else 0.7)
+    assert share > 2 * in_slices(A, resolve("ordering", "rcm").order(matrix), 128) or mesh == "disconnected"
+
+
+@pytest.mark.parametrize("height", [2, 127, 128, 8999, 9000, 10000])
+def test_partition_of_any_height(height):
+    """All rows once, whatever is left over; a single slice is the matrix as it came."""
+    A = csr(MESHES["shuffled mesh"](), make_space("cpu"))
+    for separators in (True, False):
+        order = resolve("ordering", f"partition(height={height}, separators={separators})").order(A)
+        assert (np.sort(order) == np.arange(9000)).all()
+        assert height < 9000 or (order == np.arange(9000)).all()
+
+
+@pytest.mark.data
+def test_partition_of_a_real_mesh(data):
+    A = read(data, "foam_hump_p")
+    parts = resolve("ordering", "partition").split(csr(A, make_space("cpu")))
+    assert in_slices(A, parts.order, 512) > 0.75 and parts.separator_share < 0.25
+
+
+def test_partition_is_told_with_the_result():
+    A = MESHES["box"]()
+    r = swell.solve(A, np.ones(A.shape[0]), method="cg", ordering="partition(height=64)")
+    assert r.converged and any("of the rows are separators" in line for line in r.configuration)
+
+
+def test_what_is_missing_without_metis(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(swell.MissingDependency, match=r"pip install 'swell\[partition\]'"):
+        swell.solve(gallery.poisson2d(40), np.ones(1600), ordering="partition")
+
+
 @pytest.mark.parametrize("settings, said", [
     ("greedy_coloring(visit='random')", "expected one of natural, largest_first"),
+    ("partition(height=1)", "expected an integer of at least 2"),
+    ("partition(separators=3)", "expected True or False"),
     ("jones_plassmann(seed=-1)", "expected an integer from 0"),
 ])
 def test_settings_that_mean_nothing(settings, said):
