@@ -1,0 +1,202 @@
+"""Solve Poisson's equation, -div(k grad p) = q, on an OpenFOAM case or a mesh file, by finite volumes.
+
+Every patch of the boundary needs a condition: --patch-bc inlet=1 (or inlet=dirichlet:1) fixes p, 'walls=neumann:0' its
+outward normal derivative, 'top=robin:A:B:C' A p + B dp/dn = C. A name may be a pattern, as in 'wall*=neumann:0' or
+'*=neumann:0', for the patches that no other condition names. Without conditions, the mesh is described.
+"""
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import math
+import sys
+import time
+from pathlib import Path
+
+from swell.cli.output import as_json, check_paths
+from swell.core.errors import InputError
+from swell.core.registry import names, resolve
+
+HELP = "solve Poisson's equation on a mesh"
+CHOICES = {"method": "method; cg by default", "precond": "preconditioner",
+           "scaling": "two-sided scaling; jacobi by default where there is no preconditioner",
+           "format": "matrix format", "ordering": "ordering of the unknowns"}
+COUNTS = {"dirichlet": 1, "neumann": 1, "robin": 3}         # numbers that a condition takes
+EXAMPLE = "such as inlet=1, walls=neumann:0 or top=robin:1:0.5:0"
+BOX = "box:"
+
+
+def add_arguments(parser):
+    """The arguments of ``swell fvm``."""
+    parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, .exo, "
+                        ".med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: the unit square)")
+    parser.add_argument("--patch-bc", metavar="NAME=CONDITION", action="append", default=[],
+                        help=f"condition of a patch, {EXAMPLE}; may be repeated")
+    parser.add_argument("--source", type=float, default=0.0, metavar="Q", help="q; default 0")
+    parser.add_argument("--diffusivity", type=float, default=1.0, metavar="K", help="k; default 1")
+    parser.add_argument("--balance", action="store_true", help="where no patch fixes p, shift the source until it equals "
+                        "the fluxes at the boundary, rather than refuse it")
+    parser.add_argument("--corrections", type=int, default=50, metavar="N", help="non-orthogonal corrections at most; "
+                        "default 50, 0 for none")
+    for kind, words in CHOICES.items():
+        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
+                            if kind != "method" else f"{words}: {', '.join(names(kind))}")
+    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
+    parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the equation "
+                        "with its corrections, relative to the right-hand side; default 1e-8")
+    parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each linear solve")
+    parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML report")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+
+
+def run(arguments) -> int:
+    """Check everything that can be checked without the mesh; then read, solve, write and print."""
+    check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
+                {"--out": (".vtu",), "--report": (".html", ".htm")})
+    wanted = [_condition(text) for text in arguments.patch_bc]
+    for option in ("source", "diffusivity"):
+        if not math.isfinite(getattr(arguments, option)):
+            raise InputError(f"--{option} {getattr(arguments, option)}: expected a finite number")
+    from swell.core.space import make_space
+    from swell.core.stopping import Stopping
+    Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
+    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in CHOICES}
+    chosen["method"] = chosen["method"] or "cg"
+    if arguments.scaling is None and chosen["precond"] is None:
+        chosen["scaling"] = "jacobi"
+    make_space(arguments.device)
+
+    from swell.cli.progress import Progress
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"reading {arguments.CASE}"
+        began = time.perf_counter()
+        mesh = _mesh(arguments.CASE)
+        facts = {"case": arguments.CASE, "read_seconds": time.perf_counter() - began, **mesh.facts()}
+    if not arguments.json and not arguments.quiet:
+        _describe(facts)
+    conditions = _assign(mesh, wanted)
+
+    from swell.pde.fvm import Poisson
+    problem = Poisson(mesh, conditions, arguments.diffusivity, arguments.source, corrections=arguments.corrections)
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"solving for {mesh.n_cells} cells"
+        solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
+                                 balance=arguments.balance)
+    _write(arguments, problem, solution, facts)
+    _print(arguments, solution, facts)
+    return 0 if solution.converged else 1
+
+
+def _condition(text):
+    """A name or pattern and its condition, from NAME=CONDITION."""
+    from swell.pde.fvm import Dirichlet, Neumann, Robin
+    makers = {"dirichlet": Dirichlet, "neumann": Neumann, "robin": Robin}
+    name, _, words = text.rpartition("=")
+    kind, *numbers = words.lower().split(":")
+    if kind not in makers:                      # a number alone fixes p
+        kind, numbers = "dirichlet", [kind, *numbers]
+    if not name or len(numbers) != COUNTS[kind] or not all(map(_is_number, numbers)):
+        near = difflib.get_close_matches(numbers[0], makers, n=1, cutoff=0.5) if numbers else []
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"--patch-bc {text}: {hint}Expected NAME=CONDITION, {EXAMPLE}")
+    return name, makers[kind](*map(float, numbers))
+
+
+def _is_number(text) -> bool:
+    """True for a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _mesh(case):
+    """The mesh that CASE names."""
+    from swell.pde.fvm import box, read_mesh
+    if not case.startswith(BOX):
+        return read_mesh(case)
+    sizes = case[len(BOX):].split(",")
+    if not 1 <= len(sizes) <= 3 or not all(size.isdecimal() and int(size) for size in sizes):
+        raise InputError(f"{case}: expected box:NX,NY,NZ with positive numbers of cells, such as box:32,32,32")
+    return box(tuple(map(int, sizes)))
+
+
+def _assign(mesh, wanted) -> dict:
+    """The condition of each patch: exact names first, then the first pattern that fits."""
+    patches = [patch.name for patch in mesh.patches if patch.kind != "empty" and patch.size]
+    if not wanted:
+        raise InputError(f"no conditions were given: the mesh has the patches {', '.join(patches)}; give each one with "
+                         f"--patch-bc NAME=CONDITION, {EXAMPLE}; '*=neumann:0' is for all the others")
+    conditions, patterns = {}, []
+    for name, condition in wanted:
+        if name in conditions:
+            raise InputError(f"--patch-bc: patch {name!r} has two conditions; give one")
+        if any(patch.name == name for patch in mesh.patches):
+            conditions[name] = condition
+        elif fnmatch.filter(patches, name):
+            patterns.append((name, condition))
+        else:
+            mesh.patch(name)                    # says that there is none, and what is near
+    for patch in patches:
+        fitting = [condition for pattern, condition in patterns if fnmatch.fnmatchcase(patch, pattern)]
+        if fitting:
+            conditions.setdefault(patch, fitting[0])
+    missing = [patch for patch in patches if patch not in conditions]
+    if missing:
+        raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "
+                         f"--patch-bc {missing[0]}=VALUE to fix p there, --patch-bc {missing[0]}=neumann:0 for a wall "
+                         "that nothing crosses, or --patch-bc '*=neumann:0' for all the others")
+    return conditions
+
+
+def _describe(facts):
+    """The mesh as text."""
+    angles, aspects = facts["non_orthogonality"], facts["aspect_ratio"]
+    print(f"{facts['case']}: {facts['cells']} cells, {facts['faces']} faces ({facts['internal_faces']} internal), "
+          f"{facts['points']} points; read and checked in {facts['read_seconds']:.2g} s")
+    print(f"  volume {facts['volume']:.6g}, cells from {facts['cell_volume']['min']:.3g} to "
+          f"{facts['cell_volume']['max']:.3g}")
+    print(f"  non-orthogonality: at most {angles['max']:.1f}°, mean {angles['mean']:.1f}°; aspect ratio: at most "
+          f"{aspects['max']:.3g}, mean {aspects['mean']:.3g}")
+    for patch in facts["patches"]:
+        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, {patch['kind']}")
+
+
+def _write(arguments, problem, solution, facts):
+    """The files that were asked for."""
+    if arguments.out:
+        solution.write(arguments.out)
+    if arguments.report:
+        from swell.report import html
+        angles = facts["non_orthogonality"]
+        result = dataclasses.replace(solution.result, notes=[
+            f"mesh: {facts['cells']} cells, {facts['faces']} faces; non-orthogonality at most {angles['max']:.1f}°, mean "
+            f"{angles['mean']:.1f}°", f"patches: {', '.join(patch['name'] for patch in facts['patches'])}",
+            f"the equation with its {solution.corrections} non-orthogonal corrections: residual {solution.residual:.2e}; "
+            "this report is of the last linear solve", *solution.notes, *solution.result.notes])
+        matrix = problem.assemble().A.to_scipy()
+        html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix)
+
+
+def _print(arguments, solution, facts):
+    """The result on stdout, and a word on an interruption on stderr."""
+    if solution.result.reason.name == "INTERRUPTED":
+        print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
+    p = solution.p
+    span = {"min": float(p.min()), "max": float(p.max()),
+            "mean": float((solution.mesh.volumes * p).sum() / solution.mesh.volumes.sum())}
+    if arguments.json:
+        print(as_json({**facts, "p": span, "equation_residual": solution.residual, "corrections": solution.corrections,
+                       "total_iterations": sum(r.iterations for r in solution.results),
+                       "conservation": solution.conservation(), **solution.result.as_dict(),
+                       "converged": solution.converged, "notes": solution.notes + solution.result.notes,
+                       "out": arguments.out, "report": arguments.report}))
+    elif not arguments.quiet:
+        print(solution)
+        print(f"  p from {span['min']:.6g} to {span['max']:.6g}, mean {span['mean']:.6g}")
+        for what, path in (("p", arguments.out), ("report", arguments.report)):
+            if path:
+                print(f"  {what} written to {path}")
