@@ -12,6 +12,8 @@ nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings a
 ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "HIGH": ("false", "true")}
+STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
+          "complex<double>": ("complex<double>", "complex<float>")}          # V, what a factor for T may be stored as
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})
 
 
@@ -36,7 +38,9 @@ def instantiations(path):
         names = [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
-                yield cuda_kernels.name_expression(signature, dict(zip(names, choice)))
+                types = dict(zip(names, choice))
+                for stored in STORED[types["T"]] if "V" in names else (None,):
+                    yield cuda_kernels.name_expression(signature, {**types, "V": stored})
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

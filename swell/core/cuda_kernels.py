@@ -122,7 +122,7 @@ class Kernel:
         self.space, self.path, self.signature = space, path, signature
         self.value = C_TYPES[np.dtype(dtype).name]
         self.scalars = {"T": np.dtype(dtype), "int": np.dtype(np.int32), "long long": np.dtype(np.int64),
-                        "bool": np.dtype(np.bool_)}
+                        "bool": np.dtype(np.bool_), "double": np.dtype(np.float64)}
         self._functions = {}
 
     def __call__(self, *arguments):

@@ -22,6 +22,8 @@ class LinearOperator(ABC):
         True if it is not a fixed linear map; Krylov methods then need their flexible form.
     capturable : bool
         True if ``apply`` launches the same device work at every call, so that a CUDA graph can hold it.
+    notes : tuple of str
+        What the user must know of how it was set up; the result of a solve shows it.
     """
 
     spd = False
@@ -29,6 +31,7 @@ class LinearOperator(ABC):
     hermitian = False
     variable = False
     capturable = True
+    notes = ()
 
     def __init__(self, shape, dtype, space):
         self.shape = shape

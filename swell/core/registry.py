@@ -23,6 +23,8 @@ TABLE = {
     },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
+        "ic0": "swell.preconditioners.ic0:IC0",
+        "ick": "swell.preconditioners.ick:ICK",
         "direct": "swell.preconditioners.direct:Direct",
         "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
         "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
@@ -45,6 +47,7 @@ TABLE = {
         "cuthill_mckee": "swell.orderings.cuthill_mckee:CuthillMcKee",
         "greedy_coloring": "swell.orderings.multicolor:GreedyColoring",
         "jones_plassmann": "swell.orderings.multicolor:JonesPlassmann",
+        "twisted": "swell.orderings.twisted:Twisted",
         "partition": "swell.orderings.partition:Partition",
     },
     "triangular": {

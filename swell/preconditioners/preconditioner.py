@@ -13,10 +13,13 @@ class Preconditioner(ABC):
         The class of matrices it is for.
     cost : str
         What an application costs.
+    hermitian_only : bool
+        True if it is for Hermitian matrices alone; others are refused.
     """
 
     problem: str
     cost: str
+    hermitian_only = False
 
     @abstractmethod
     def build(self, A):

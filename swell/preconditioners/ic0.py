@@ -1,0 +1,18 @@
+"""IC(0): incomplete Cholesky on the pattern of A. Meijerink and van der Vorst 1977; Saad, Iterative Methods, section 10.3.
+
+Nothing but the pattern of A's lower triangle; what is common to all patterns, the cost among it, is in
+incomplete_cholesky.py.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.preconditioners.incomplete_cholesky import IncompleteCholesky, lower_pattern
+
+
+@dataclass(frozen=True)
+class IC0(IncompleteCholesky):
+    """Incomplete Cholesky without fill."""
+
+    def pattern(self, A):
+        return lower_pattern(A)

@@ -1,0 +1,41 @@
+"""IC(k): incomplete Cholesky with fill up to level k. Watts 1981; Saad, Iterative Methods, section 10.3.3.
+
+An entry of A has level 0; eliminating row m makes an entry (i, j) of level lev(i, m) + lev(m, j) + 1, or keeps the least
+it has. Entries of level at most k are kept, so that k = 0 is IC(0). (The pattern of Aᵏ, which some texts give, is the
+diagonal for k = 0.)
+
+The pattern is found on the host, whatever the device: a matrix on a GPU sends its pattern there once. Numbers are computed
+where the matrix lives. Cost of an application: that of IC(0) with the longer rows.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.core.settings import positive
+from swell.formats.matrix import index_type
+from swell.preconditioners.incomplete_cholesky import IncompleteCholesky
+
+
+@dataclass(frozen=True)
+class ICK(IncompleteCholesky):
+    """Incomplete Cholesky with fill up to a level.
+
+    Attributes
+    ----------
+    level : int
+        Fill up to this level is kept; 0 is IC(0).
+    """
+
+    level: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        positive(self, "level", 0)
+
+    def pattern(self, A):
+        from swell.preconditioners.kernels import ick
+        space = A.space
+        indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))              # sync
+        filled, columns = ick.fill(indptr, indices, self.level)
+        index = index_type(*A.shape, columns.size)
+        return space.from_host(filled.astype(index)), space.from_host(columns.astype(index))

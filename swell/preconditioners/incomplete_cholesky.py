@@ -1,0 +1,302 @@
+"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern, what IC(0) and IC(k) share. Meijerink and van der Vorst 1977.
+
+Setup: L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern, exactly (row by row on a CPU, by levels on a GPU), or by ``factor_sweeps``
+fixed-point sweeps over all entries at once (Chow and Patel 2015), here with two buffers, so that they give the same bits
+every time. Where a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until it can be
+(Manteuffel 1980); result and description say so.
+
+An application: a solve with L and one with Lᴴ (triangular.py), their cost what ``solve`` costs. On a CPU one stored L
+serves both, and the inner products that CG needs are taken on the way back.
+
+Differs from the textbook: an ordering is applied inside, unseen: rows are visited in another order while all vectors
+stay as they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two threads
+of a CPU solve at once.
+"""
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe, positive
+from swell.formats.csr import CSRMatrix
+from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.preconditioner import Preconditioner
+from swell.preconditioners.triangular import combine, resolve_solve
+
+FIRST_SHIFT, LARGEST_SHIFT = 1e-3, 1e3
+ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # beside the names registered as orderings
+
+
+@dataclass(frozen=True)
+class IncompleteCholesky(Preconditioner):
+    """Settings that IC(0) and IC(k) share.
+
+    Attributes
+    ----------
+    solve : str or TriangularSolve
+        How L and Lᴴ are solved with: "exact", "sweeps(count=3)", or a settings object.
+    factor : str
+        "exact", or "sweeps": the fixed-point iteration of Chow and Patel.
+    factor_sweeps : int
+        How many of these.
+    ordering : str or Ordering
+        In which order rows are eliminated: "natural", "multicolor", "twisted", or any registered ordering.
+    """
+
+    solve: Any = "exact"
+    factor: str = "exact"
+    factor_sweeps: int = 5
+    ordering: Any = "natural"
+
+    problem = "Hermitian positive definite"
+    cost = "two triangular solves"
+    hermitian_only = True
+
+    def __post_init__(self):
+        name = type(self).__name__
+        if self.factor not in ("exact", "sweeps"):
+            raise InputError(f"{name}(factor={self.factor!r}): expected 'exact' or 'sweeps'")
+        positive(self, "factor_sweeps")
+        resolve_solve(self.solve)
+        self._ordering()
+
+    def _ordering(self):
+        """The settings of the ordering, or None."""
+        from swell.core.registry import resolve
+        choice = self.ordering
+        return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
+
+    @abstractmethod
+    def pattern(self, A):
+        """(indptr, indices) of L for a CSRMatrix A, in its space: the diagonal last in each row."""
+
+    def build(self, A):
+        """The operator (L Lᴴ)⁻¹ for a Hermitian matrix.
+
+        Raises
+        ------
+        InputError
+            If A is not Hermitian.
+        FactorisationError
+            If a diagonal entry is not positive.
+        """
+        return IncompleteCholeskyOperator(A, self)
+
+
+class IncompleteCholeskyOperator(LinearOperator):
+    """z = L⁻ᴴ L⁻¹ r for one matrix.
+
+    Attributes
+    ----------
+    factor : CSRMatrix
+        L, in the order of elimination, its diagonal last in each row.
+    order : int array or None
+        Row i of L belongs to row ``order[i]`` of A.
+    shift : float
+        α, if A + α diag(A) had to be factored; 0 otherwise.
+    """
+
+    hermitian = True
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings = settings
+        self._name = type(settings).__name__
+        require_hermitian(A, self._name)
+        self._check_diagonal(A)
+        ordering = settings._ordering()
+        self.order = None if ordering is None else ordering.order(A)
+        ordered = self._ordered(A)
+        indptr, indices = settings.pattern(ordered)
+        xp = A.space.xp
+        self._lower = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
+        self.factor = CSRMatrix(A.space, indptr, indices, xp.empty_like(self._lower.data), A.shape)
+        self._exact = settings.factor == "exact"
+        if A.space.name == "cpu":
+            self._factor = SequentialFactor(self._lower, self.factor)
+        elif self._exact:
+            from swell.preconditioners.level_schedule import Schedule
+            self._factor = LevelFactor(self._lower, self.factor, Schedule(self._lower, True))
+        if not self._exact:
+            self._factor = FixedPointFactor(self._lower, self.factor, settings.factor_sweeps)
+        self._refactor(ordered)
+        solve = resolve_solve(settings.solve)
+        self.L = solve.build(self.factor, lower=True, order=self.order)
+        self.L.prepare_adjoint()
+        # The sweeps of Lᴴ are the adjoint of those of L only where they are as many.
+        self.spd = self.hermitian = solve.symmetric
+        self._combined = None
+
+    def _check_diagonal(self, A):
+        d = A.diagonal().real
+        bad = ~(d > 0)
+        if bool(bad.any()):  # sync
+            first = int(A.space.xp.argmax(bad))
+            raise FactorisationError(f"{self._name}: the diagonal entry of row {first} is {float(d[first]):.3g}; a positive definite "
+                                     "matrix has a positive diagonal: use method='gmres' or 'direct'")
+
+    def _ordered(self, A):
+        if self.order is None:
+            return A
+        from swell.transforms.permutation import Permutation
+        return Permutation(A, self.order).matrix(A)
+
+    def _refactor(self, ordered):
+        """L for the values of a matrix in the order of elimination; shifted until there is one."""
+        scatter(ordered, self._lower)
+        self.shift = 0.0
+        bad = self._factor(0.0)
+        first = bad
+        while bad is not None:
+            self.shift = 2 * self.shift or FIRST_SHIFT
+            if self.shift > LARGEST_SHIFT:
+                raise FactorisationError(f"{self._name}: the pivot of row {bad} is not positive, even with {self.shift:.0e} of the "
+                                         "diagonal added: use method='gmres' or 'direct'")
+            bad = self._factor(self.shift)
+        if self.shift:
+            row = first if self.order is None else int(self.order[first])
+            self.notes = (f"{self._name}: the pivot of row {row} was not positive, so A + {self.shift:g} diag(A) was "
+                          "factored in place of A",)
+        else:
+            self.notes = ()
+
+    def update(self, A):
+        """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
+        require_hermitian(A, self._name)
+        self._check_diagonal(A)
+        self._refactor(self._ordered(A))
+        self.L.update(self.factor)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        combine(self, self._solve, x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if not self.hermitian:
+            raise InputError(f"{self._name} with different sweeps for L and Lᴴ has no adjoint: give both the same count")
+        self.apply(x, out, alpha, beta)
+
+    def _solve(self, x, out):
+        self.L.solve(x, out)
+        self.L.solve_adjoint(out, out)
+
+    def apply_dots(self, x, out, w, dots):
+        self.L.solve(x, out)
+        self.L.adjoint_dots(out, out, w, dots)
+
+    @property
+    def nbytes(self):
+        return self.L.nbytes + self._lower.data.nbytes + self.factor.nbytes + self._factor.nbytes
+
+    def describe(self):
+        s = self.settings
+        shift = f", shifted by {self.shift:g} diag(A)" if self.shift else ""
+        order = "" if self.order is None else f", ordering {s.ordering}"
+        how = "" if self._exact else f", by {s.factor_sweeps} fixed-point sweeps"
+        return f"{describe(s)}, {self.factor.nnz} entries in L{how}{order}{shift}; solved by {self.L.describe()}"
+
+
+def lower_pattern(A):
+    """(indptr, indices) of the lower triangle of a CSRMatrix with its diagonal."""
+    xp = A.space.xp
+    rows = A.rows()
+    keep = A.indices <= rows
+    indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
+    xp.cumsum(xp.bincount(rows[keep], minlength=A.shape[0]), out=indptr[1:])
+    return indptr, A.indices[keep]
+
+
+def scatter(A, lower):
+    """The lower triangle of A into ``lower``, whose pattern holds that of A; zero where A has nothing."""
+    xp = A.space.xp
+    rows = A.rows()
+    keep = A.indices <= rows
+    if int(keep.sum()) == lower.nnz:             # the same pattern  # sync
+        lower.data[...] = A.data[keep]
+        return
+    n = A.shape[1]
+    here = lower.rows().astype(np.int64) * n + lower.indices
+    there = rows[keep].astype(np.int64) * n + A.indices[keep]
+    lower.data.fill(0)
+    lower.data[xp.searchsorted(here, there)] = A.data[keep]
+
+
+class Factor:
+    """What the three ways to factor share: called with a shift, each returns the first bad row, or None."""
+
+    nbytes = 0
+
+    def __init__(self, lower, factor):
+        self.lower, self.factor = lower, factor
+        space = lower.space
+        self.kernels = space.kernels("swell.preconditioners", "ic", lower.dtype)
+        self.bad = space.xp.empty(1, np.int64)
+        self.tiny = float(np.finfo(lower.dtype).eps)
+        self.none = np.iinfo(np.int64).max       # no row
+
+    def _first_bad(self):
+        bad = int(self.bad[0])  # sync
+        return None if bad == self.none else bad
+
+
+class SequentialFactor(Factor):
+    """Row by row, on a CPU."""
+
+    def __call__(self, shift):
+        A, n = self.lower, self.lower.shape[0]
+        inverse = np.empty(n, A.data.real.dtype)
+        self.bad[0] = self.none
+        self.kernels.factor(A.indptr, A.indices, A.data, self.factor.data, inverse, np.zeros(n, A.dtype), shift,
+                            self.tiny, self.bad)
+        return self._first_bad()
+
+
+class LevelFactor(Factor):
+    """By levels, on a GPU."""
+
+    def __init__(self, lower, factor, schedule):
+        super().__init__(lower, factor)
+        self.schedule = schedule
+
+    def __call__(self, shift):
+        A, L, kernels, sequence = self.lower, self.factor, self.kernels, self.schedule.sequence
+        inverse = A.space.empty(A.shape[0], A.data.real.dtype)
+        self.bad.fill(self.none)
+        arrays = A.indptr, A.indices, A.data, L.data, inverse
+        self.schedule.run(
+            lambda first, last: kernels.factor_level(*arrays, sequence[first:last], shift, self.tiny, self.bad),
+            lambda bounds: kernels.factor_levels(*arrays, sequence, bounds, shift, self.tiny, self.bad))
+        return self._first_bad()
+
+    @property
+    def nbytes(self):
+        return self.schedule.sequence.nbytes + self.schedule.bounds.nbytes
+
+
+class FixedPointFactor(Factor):
+    """Chow and Patel's sweeps, from the lower triangle scaled to a unit diagonal."""
+
+    def __init__(self, lower, factor, sweeps):
+        super().__init__(lower, factor)
+        self.sweeps = sweeps
+        self.entry_rows = lower.rows().astype(lower.indices.dtype)
+
+    def __call__(self, shift):
+        A, L, xp = self.lower, self.factor, self.lower.space.xp
+        d = xp.sqrt(A.data[A.indptr[1:] - 1].real * (1 + shift))
+        old, fresh = A.data / d[A.indices], xp.empty_like(A.data)              # lᵢⱼ = aᵢⱼ / √aⱼⱼ
+        old[A.indptr[1:] - 1] = d
+        for _ in range(self.sweeps):
+            self.bad.fill(self.none)             # the last sweep's pivots count
+            self.kernels.fixed_point(A.indptr, A.indices, self.entry_rows, A.data, old, fresh, shift, self.tiny, self.bad)
+            old, fresh = fresh, old
+        L.data[...] = old
+        return self._first_bad()
+
+    @property
+    def nbytes(self):
+        return self.entry_rows.nbytes

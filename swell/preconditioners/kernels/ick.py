@@ -1,0 +1,82 @@
+"""The pattern of IC(k), on the host."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def grown(array, size):
+    """The array with room for ``size`` entries."""
+    if size <= array.size:
+        return array
+    larger = np.empty(max(size, array.size + array.size // 2), array.dtype)
+    larger[:array.size] = array
+    return larger
+
+
+@njit(cache=True)
+def fill(indptr, indices, level):
+    """(indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
+
+    Row i is a linked list of ascending columns with their levels. Each of its columns m < i in turn brings what row m has
+    to the right of the diagonal (U). L is Uᴴ, so that only U is stored, and turned round at the end.
+    """
+    n = indptr.size - 1
+    ptr = np.zeros(n + 1, np.int64)              # of the rows of U, the diagonal first
+    columns, levels = np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
+    after = np.empty(n, np.int64)                # the column that follows in the list of this row; n at the end
+    depth = np.empty(n, np.int32)                # the level of a column in the list
+    member = np.full(n, -1, np.int64)            # the row whose list last had a column
+    for i in range(n):
+        first, last = i, -1
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            if last < 0:
+                first = j
+            else:
+                after[last] = j
+            last, depth[j], member[j] = j, 0, i
+        after[last] = n
+        m = first
+        while m < i:
+            at = m                               # where in the list to go on: both lists ascend
+            for k in range(ptr[m] + 1, ptr[m + 1]):
+                j, deeper = columns[k], depth[m] + levels[k] + 1
+                if deeper > level:
+                    continue
+                if member[j] == i:
+                    depth[j] = min(depth[j], deeper)
+                    continue
+                while after[at] < j:
+                    at = after[at]
+                after[j] = after[at]
+                after[at] = j
+                depth[j], member[j] = deeper, i
+            m = after[m]
+        count = ptr[i]
+        while m < n:                             # from the diagonal on
+            if count == columns.size:
+                columns, levels = grown(columns, count + 1), grown(levels, count + 1)
+            columns[count], levels[count] = m, depth[m]
+            count += 1
+            m = after[m]
+        ptr[i + 1] = count
+    return turned(ptr, columns[:ptr[n]])
+
+
+@njit(cache=True)
+def turned(ptr, columns):
+    """The transposed pattern."""
+    n = ptr.size - 1
+    indptr, indices = np.zeros(n + 1, np.int64), np.empty(columns.size, np.int64)
+    for j in columns:
+        indptr[j + 1] += 1
+    for i in range(n):
+        indptr[i + 1] += indptr[i]
+    place = indptr[:-1].copy()
+    for i in range(n):
+        for k in range(ptr[i], ptr[i + 1]):
+            indices[place[columns[k]]] = i
+            place[columns[k]] += 1
+    return indptr, indices

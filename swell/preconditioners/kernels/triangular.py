@@ -1,0 +1,170 @@
+"""Triangular solves on the CPU; the layout is described in ``swell/preconditioners/triangular.py``.
+
+Rows are visited in the order in which they can be solved, so that one kernel serves lower and upper matrices. The nearest
+columns of a row come last, where the sum waits for the row before. Unsigned indices spare Numba's test for negative ones.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+CONTRACT = {"contract"}                          # multiply and add at once; sums keep their order
+GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels
+
+
+@njit(cache=True)
+def in_triangle(i, j, lower):
+    """Is entry (i, j) strictly inside the triangle?"""
+    return j < i if lower else j > i
+
+
+@njit(cache=True)
+def count(indptr, indices, lower, order, rows, lengths, reach):
+    """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries,
+    reach[t] = the earliest row that it needs."""
+    n = lengths.size
+    for t in range(n):
+        i = t if lower else n - 1 - t
+        rows[t] = order[i] if order.size else i
+        total, first = 0, t
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            if in_triangle(i, j, lower):
+                total += 1
+                first = min(first, j if lower else n - 1 - j)
+        lengths[t] = total
+        reach[t] = first
+
+
+@njit(cache=True)
+def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, inverse, width):
+    """Fill the layout, scaled so that the diagonal is one. Returns the first row whose diagonal is zero, or −1."""
+    n = rows.size
+    bad = -1
+    for t in range(n):
+        i = t if lower else n - 1 - t
+        d = inverse.dtype.type(1 if unit else 0)
+        strict = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            strict += in_triangle(i, indices[k], lower)
+            if indices[k] == i and not unit:
+                d = data[k]
+        if d == 0:
+            bad = i if bad < 0 else min(bad, i)
+            d = inverse.dtype.type(1)
+        inverse[t] = 1 / d
+        beyond = max(strict - width, 0)          # entries in front of the ``width`` nearest
+        near = t * width
+        for k in range(width - strict):          # padding: zero times what the row itself has just written
+            columns[near] = rows[t]
+            values[near] = 0
+            near += 1
+        seen = 0
+        for step in range(indptr[i + 1] - indptr[i]):
+            k = indptr[i] + step if lower else indptr[i + 1] - 1 - step
+            j = indices[k]
+            if in_triangle(i, j, lower):
+                at = ptr[t] + seen if seen < beyond else near + seen - beyond
+                columns[at] = order[j] if order.size else j
+                values[at] = inverse[t] * data[k]
+                seen += 1
+    return bad
+
+
+@njit(cache=True, fastmath=CONTRACT)
+def forward(rows, ptr, columns, values, inverse, b, x, width, begin, end):
+    """Rows begin to end of (I + N) x = D⁻¹ b."""
+    far, near, width = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width)
+    for t in range(begin, end):
+        i = np.uint64(rows[t])
+        total = inverse[t] * b[i]
+        x[i] = total                             # for the padding
+        stop = np.uint64(ptr[t + 1])
+        while far < stop:
+            total -= values[far] * x[np.uint64(columns[far])]
+            far += np.uint64(1)
+        stop = near + width
+        while near < stop:
+            total -= values[near] * x[np.uint64(columns[near])]
+            near += np.uint64(1)
+        x[i] = total
+
+
+@njit(cache=True, fastmath=CONTRACT)
+def backward(rows, ptr, columns, values, inverse, x, width, begin, end, w, none):
+    """Rows end to begin of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place: a row that is known is taken from those that it is in.
+    Returns (w, x) and (x, x) of these rows if there is a w."""
+    far, near, width = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width)
+    wx, xx = none, 0.0
+    for s in range(end - begin):
+        t = end - 1 - s
+        i = np.uint64(rows[t])
+        y = x[i]
+        stop = near - width
+        while near > stop:
+            near -= np.uint64(1)
+            x[np.uint64(columns[near])] -= np.conj(values[near]) * y
+        stop = np.uint64(ptr[t])
+        while far > stop:
+            far -= np.uint64(1)
+            x[np.uint64(columns[far])] -= np.conj(values[far]) * y
+        y *= np.conj(inverse[t])
+        x[i] = y
+        if w.size:
+            wx += np.conj(w[i]) * y
+            xx += (np.conj(y) * y).real
+    return wx, xx
+
+
+@njit(cache=True)
+def solve(rows, ptr, columns, values, inverse, b, x, width):
+    """x = T⁻¹ b."""
+    forward(rows, ptr, columns, values, inverse, b, x, width, 0, rows.size)
+
+
+@njit(cache=True)
+def solve_adjoint(rows, ptr, columns, values, inverse, x, w, dots, width):
+    """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
+    wx, xx = backward(rows, ptr, columns, values, inverse, x, width, 0, rows.size, w, dots.dtype.type(0))
+    if w.size:
+        dots[0], dots[1] = wx, xx
+
+
+@njit(parallel=True, cache=True)
+def solve_halves(rows, ptr, columns, values, inverse, cuts, b, x, width):
+    """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
+    for part in prange(2):
+        begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
+        forward(rows, ptr, columns, values, inverse, b, x, width, begin, end)
+    forward(rows, ptr, columns, values, inverse, b, x, width, cuts[1], rows.size)
+
+
+@njit(parallel=True, cache=True)
+def solve_adjoint_halves(rows, ptr, columns, values, inverse, cuts, x, w, dots, width):
+    """The same backwards: the rest first, then two threads. Sums of parts are added in one order."""
+    none = dots.dtype.type(0)
+    wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
+    wx[2], xx[2] = backward(rows, ptr, columns, values, inverse, x, width, cuts[1], rows.size, w, none)
+    for part in prange(2):
+        begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
+        wx[part], xx[part] = backward(rows, ptr, columns, values, inverse, x, width, begin, end, w, none)
+    if w.size:
+        dots[0], dots[1] = wx.sum(), xx.sum()
+
+
+@njit(parallel=True, cache=True)
+def sweep(rows, ptr, columns, values, inverse, b, x, y, last):
+    """y = b − N x, or D⁻¹ of it in the last sweep. Slices of 32 rows, entry k of row i of a slice at ptr + 32 k + i;
+    column −1 is padding."""
+    n = rows.size
+    for s in prange(ptr.size - 1):
+        start = ptr[s]
+        for lane in range(min(32, n - 32 * s)):
+            t = 32 * s + lane
+            i = rows[t]
+            total = b[i]
+            for at in range(start + lane, ptr[s + 1], 32):
+                j = columns[at]
+                if j >= 0:
+                    total -= values[at] * x[j]
+            y[i] = inverse[t] * total if last else total

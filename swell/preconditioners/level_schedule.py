@@ -1,0 +1,233 @@
+"""Level scheduling: the exact triangular solve of a GPU. Anderson and Saad 1989; Saad, Iterative Methods, section 11.6;
+without synchronisation, Liu et al. 2016, and Su et al. 2020 for a thread a row.
+
+The level of a row is one more than the greatest of those that it needs: rows of one level are independent. Levels are
+found on the device, in one launch, by rows that wait for one another; then rows are sorted by level, and within a level
+by length, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that neighbouring threads
+read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal, which follows behind it.
+
+``schedule="levels"``: one launch for each level that is wide; runs of levels of at most ``NARROW`` rows are solved by one
+block, with a barrier between two, which fetches a level's entries while it solves the one before.
+``schedule="sync_free"``: one launch; each row spins until the rows that it needs are there, known by a NaN that gives way.
+Both are the same launches every time, and give the same bits.
+
+A solve reads 12 bytes an entry (padding included), 20 and 4 vectors a row.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.formats.matrix import index_type
+from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
+
+NARROW = 2048           # rows of a level up to which one block solves it: two rounds cost less than a launch
+SLICE = 32
+
+
+class Schedule:
+    """The rows of a triangular pattern sorted by level.
+
+    Parameters
+    ----------
+    T : CSRMatrix
+        On a GPU.
+    lower : bool
+
+    Attributes
+    ----------
+    sequence : int array, shape (n,)
+        The rows in the order in which they are solved.
+    bounds : int array of the space, shape (levels + 1,)
+        Where each level begins.
+    groups : list of (bool, int, int)
+        (wide, first level, last level + 1) of every launch.
+    """
+
+    def __init__(self, T, lower):
+        xp, n = T.space.xp, T.shape[0]
+        index = T.indptr.dtype
+        depth, ticket = xp.zeros(n, np.int32), xp.zeros(1, np.int32)
+        kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
+        kernels.find_levels(T.indptr, T.indices, depth, ticket, lower)
+        lengths = xp.diff(T.indptr)
+        longest = int(lengths.max()) if n else 0  # sync
+        key = depth.astype(np.int64) * (longest + 1) + (longest - lengths)
+        self.sequence = xp.argsort(key, kind="stable").astype(index)
+        counts = T.space.to_host(xp.bincount(depth))[1:] if n else np.empty(0, np.int64)  # sync
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        self.host_bounds = bounds
+        self.bounds = T.space.from_host(bounds.astype(index))
+        self.groups = grouped(counts)
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return self.host_bounds.size - 1
+
+    def run(self, wide, narrow):
+        """Call ``wide(first row, last row + 1)`` or ``narrow(bounds)`` for every group, in order."""
+        for is_wide, first, last in self.groups:
+            if is_wide:
+                wide(int(self.host_bounds[first]), int(self.host_bounds[last]))
+            else:
+                narrow(self.bounds[first:last + 1])
+
+
+def grouped(counts):
+    """Levels of these sizes as launches: wide ones alone, runs of narrow ones together."""
+    groups = []
+    for level, count in enumerate(counts):
+        wide = bool(count > NARROW)
+        if not wide and groups and not groups[-1][0]:
+            groups[-1] = (False, groups[-1][1], level + 1)
+        else:
+            groups.append((wide, level, level + 1))
+    return groups
+
+
+class Sliced:
+    """The strict triangle of a matrix in slices of 32 rows, in any order of the rows, scaled by columns: N = (T − D) D⁻¹.
+
+    Entry k of the row at place p lies at ptr[p // 32] + 32 k + p % 32; column −1 is padding.
+
+    Parameters
+    ----------
+    T : CSRMatrix
+    lower, unit : bool
+    sequence : int array, shape (n,)
+        The row of T at each place.
+    rows : int array, shape (n,)
+        The entry of the vectors at each place.
+    place_of : int array, shape (n,)
+        What is stored for column j of T.
+    dtype : numpy.dtype
+        Of the stored values.
+    """
+
+    def __init__(self, T, lower, unit, sequence, rows, place_of, dtype):
+        self.space, self.lower, self.unit = T.space, lower, unit
+        xp, n = T.space.xp, T.shape[0]
+        self.sequence, self.rows = sequence, rows
+        self.place = xp.empty(n, sequence.dtype)
+        self.place[sequence] = xp.arange(n, dtype=sequence.dtype)
+        strict, place, k = self._entries(T)
+        slices = -(-n // SLICE)
+        widths = xp.zeros(slices * SLICE, np.int64)
+        widths[:n] = xp.bincount(place, minlength=n)
+        ptr = xp.zeros(slices + 1, np.int64)
+        xp.cumsum(widths.reshape(slices, SLICE).max(axis=1) * SLICE if slices else widths, out=ptr[1:])
+        stored = int(ptr[-1])  # sync
+        index = index_type(n, n, stored)
+        self.ptr = ptr.astype(index)
+        self.rows = rows.astype(index)
+        at = self._at(place, k)
+        self.columns = xp.full(stored, -1, index)
+        self.columns[at] = place_of[T.indices[strict]]
+        self.values = xp.zeros(stored, dtype)
+        self.inverse = xp.ones(n, dtype)
+        self._fill(T, strict, at)
+
+    def _entries(self, T):
+        """Positions of the strict triangle's entries in T, the place of the row of each, and its number in the row."""
+        xp = self.space.xp
+        rows = T.rows()
+        strict = xp.flatnonzero(T.indices < rows if self.lower else T.indices > rows)
+        rows = rows[strict]
+        counts = xp.bincount(rows, minlength=T.shape[0])
+        k = xp.arange(strict.size) - (xp.cumsum(counts) - counts)[rows]
+        return strict, self.place[rows], k
+
+    def _at(self, place, k):
+        return self.ptr[place // SLICE].astype(np.int64) + k * SLICE + place % SLICE
+
+    def _fill(self, T, strict, at):
+        xp = self.space.xp
+        if self.unit:
+            self.values[at] = T.data[strict]
+            return
+        d = T.diagonal()
+        zero = d == 0
+        if bool(zero.any()):  # sync
+            raise zero_diagonal(int(xp.argmax(zero)))
+        inverse = 1 / d
+        self.inverse[...] = inverse[self.sequence]
+        self.values[at] = T.data[strict] * inverse[T.indices[strict]]
+
+    def update(self, T):
+        """Take the values of a matrix of the same pattern."""
+        strict, place, k = self._entries(T)
+        self._fill(T, strict, self._at(place, k))
+
+    @property
+    def arrays(self):
+        """What the kernels take first."""
+        return self.rows, self.ptr, self.columns, self.values, self.inverse
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in self.arrays)
+
+
+class Gathering(TriangularOperator):
+    """A solve that gathers by rows: Tᴴ needs a stored adjoint, built where it is first needed."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        self._source, self._adjoint = T, None
+        self._kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
+
+    def adjoint(self):
+        """The operator of Tᴴ."""
+        if self._adjoint is None:
+            T = self._source.transpose(conjugate=True)
+            self._adjoint = self.settings.build(T, not self.lower, self.unit, self.order)
+        return self._adjoint
+
+    def prepare_adjoint(self):
+        self.adjoint()
+
+    def solve_adjoint(self, x, out):
+        self.adjoint().solve(x, out)
+
+    def update(self, T):
+        self._source = T
+        self.sliced.update(T)
+        if self._adjoint is not None:
+            self._adjoint.update(T.transpose(conjugate=True))
+
+    @property
+    def nbytes(self):
+        return self.sliced.nbytes + (0 if self._adjoint is None else self._adjoint.nbytes)
+
+
+class ScheduledTriangular(Gathering):
+    """Substitution by levels, or without synchronisation, on a GPU."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        xp, n = self.space.xp, T.shape[0]
+        self.schedule = Schedule(T, lower)
+        sequence = self.schedule.sequence
+        place = xp.empty(n, sequence.dtype)
+        place[sequence] = xp.arange(n, dtype=sequence.dtype)
+        rows = sequence if order is None else order[sequence]
+        self.sliced = Sliced(T, lower, unit, sequence, rows, place, self.stored(T.dtype))
+        self._bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype)
+        self.sync_free = settings.schedule == "sync_free"
+        self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)
+        self._w.view(np.uint8).fill(255)         # the NaN that is waited for
+        self._state = xp.zeros(3, np.int32)
+
+    def solve(self, x, out):
+        if self.sync_free:
+            self._kernels.sync_free(*self.sliced.arrays, x, self._w, out, self._state)
+            return
+        arrays, w, rows = self.sliced.arrays, self._w[0], self.sliced.rows
+        self.schedule.run(
+            lambda first, last: self._kernels.level(*arrays, rows[first:last], x, w, out, first),
+            lambda bounds: self._kernels.levels(*arrays, bounds, x, w, out))
+
+    def describe(self):
+        launches = 1 if self.sync_free else len(self.schedule.groups)
+        return f"Exact(schedule={self.settings.schedule!r}), {self.schedule.levels} levels in {launches} launches"
+

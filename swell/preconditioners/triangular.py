@@ -1,0 +1,258 @@
+"""Triangular solves: the one engine of the library. ``Exact`` is here, ``Sweeps`` in sweeps.py; ``solve=`` chooses.
+
+T = D (I + N) with N strictly triangular; the diagonal is stored inverted and apart, so that no division, nor the product
+with it, stands in the chain from row to row. Saad, Iterative Methods, section 11.6; Anderson and Saad 1989 (levels).
+
+On a CPU rows are solved one after the other, and one factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b − N x,
+backwards each row that is known is scattered, x −= n̄ᵢⱼ xᵢ, in place. What a sequential solve waits for is not memory but
+mispredicted ends of rows, so the last ``width`` entries of every row lie in a rectangle of constant width, and only
+longer rows have more, elsewhere:
+
+- ``rows[t]``: the place in the vectors of the row visited as the t-th;
+- ``columns``, ``values``: n × width entries, each row padded in front; then what the long rows have more;
+- ``ptr[t]``: where the latter begin for row t;
+- ``inverse[t]``: 1 / tᵢᵢ.
+
+A solve reads 12 bytes an entry (padding included), 24 a row and the vectors once. Where the order has two halves that
+need nothing of one another but at its end (``orderings`` of ic0.py: "twisted"), two threads solve one each.
+
+On a GPU rows are solved by levels (level_schedule.py). Both keep their analysis when values change.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.core.operator import LinearOperator
+from swell.core.space import SERIAL, accumulator
+from swell.formats.matrix import index_type
+
+WIDEST = 16             # entries of the rectangle's rows at most
+MISS = 5                # a mispredicted branch, in entries
+
+
+class TriangularSolve(ABC):
+    """Settings of a triangular solve."""
+
+    problem = "a triangular matrix, its diagonal without zeros"
+    cost: str
+    symmetric = True        # the solve with Tᴴ is the adjoint of that with T
+
+    @abstractmethod
+    def build(self, T, lower, unit=False, order=None):
+        """The operator T⁻¹ (or what stands for it).
+
+        Parameters
+        ----------
+        T : CSRMatrix
+            Of which one triangle is taken, whatever is in the other.
+        lower : bool
+            Which triangle.
+        unit : bool
+            The diagonal is one, whatever is stored.
+        order : int array of the space, shape (n,), or None
+            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i.
+
+        Returns
+        -------
+        TriangularOperator
+
+        Raises
+        ------
+        FactorisationError
+            If a diagonal entry is zero.
+        """
+
+
+@dataclass(frozen=True)
+class Exact(TriangularSolve):
+    """Forward or backward substitution: row by row on a CPU, level by level on a GPU.
+
+    Attributes
+    ----------
+    schedule : str
+        On a GPU: "levels", each level of independent rows after the other, or "sync_free", every row as soon as the
+        rows that it needs are there, in one launch.
+    single : bool
+        Store the factor in single precision; vectors stay as they are.
+    """
+
+    schedule: str = "levels"
+    single: bool = False
+
+    cost = "12 bytes an entry, 24 and the vectors a row; on a GPU a step for every level"
+
+    def __post_init__(self):
+        if self.schedule not in ("levels", "sync_free"):
+            raise InputError(f"Exact(schedule={self.schedule!r}): expected 'levels' or 'sync_free'")
+
+    def build(self, T, lower, unit=False, order=None):
+        if T.space.name == "cpu":
+            return SequentialTriangular(T, lower, unit, order, self)
+        from swell.preconditioners.level_schedule import ScheduledTriangular
+        return ScheduledTriangular(T, lower, unit, order, self)
+
+
+def resolve_solve(choice):
+    """The settings of a triangular solve from a name, a text such as "sweeps(count=5)", or the settings object."""
+    from swell.core.registry import resolve
+    settings = resolve("triangular", choice)
+    if settings is None:
+        raise InputError(f"solve={choice!r}: expected 'exact', 'sweeps(count=3)', or a settings object")
+    return settings
+
+
+class TriangularOperator(LinearOperator):
+    """x = T⁻¹ b for one triangular matrix. ``out`` may be ``x`` itself in every solve."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T.shape, T.dtype, T.space)
+        self.lower, self.unit, self.order, self.settings = lower, unit, order, settings
+        self._combined = None
+
+    def prepare_adjoint(self):
+        """Set up what ``solve_adjoint`` needs, for loops that must not allocate; nothing to do where it is the same."""
+
+    @abstractmethod
+    def update(self, T):
+        """Take the values of another matrix of the same pattern; the analysis is kept."""
+
+    @abstractmethod
+    def solve(self, x, out):
+        """``out = T⁻¹ x``."""
+
+    @abstractmethod
+    def solve_adjoint(self, x, out):
+        """``out = T⁻ᴴ x``."""
+
+    def adjoint_dots(self, x, out, w, dots):
+        """``out = T⁻ᴴ x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``."""
+        self.solve_adjoint(x, out)
+        self.space.dots(w, out, dots)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self._combine(self.solve, x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self._combine(self.solve_adjoint, x, out, alpha, beta)
+
+    def _combine(self, solve, x, out, alpha, beta):
+        combine(self, solve, x, out, alpha, beta)
+
+    def stored(self, dtype):
+        """The type in which values of ``dtype`` are stored."""
+        return np.dtype({"f": np.float32, "c": np.complex64}[dtype.kind]) if self.settings.single else np.dtype(dtype)
+
+
+def combine(owner, solve, x, out, alpha, beta):
+    """``out = alpha solve(x) + beta out``; a buffer is needed, and made once, only where something is to be added."""
+    if beta == 0:
+        solve(x, out)
+        if alpha != 1:
+            out *= out.dtype.type(alpha)
+        return
+    if owner._combined is None:
+        owner._combined = owner.space.empty((2, *out.shape), out.dtype)
+        owner._combined[1] = 1
+    solve(x, owner._combined[0])
+    kind = out.dtype.type                        # one type, one compilation
+    owner.space.kernels("swell.core", "vector", out.dtype).multiply_add(owner._combined[1], owner._combined[0], out,
+                                                                        kind(alpha), kind(beta))
+
+
+def zero_diagonal(row):
+    """The error of a factor that cannot be divided by."""
+    return FactorisationError(f"the triangular factor has a zero on its diagonal, in row {row}: the factorisation broke "
+                              "down; choose another preconditioner", singular=False)
+
+
+class SequentialTriangular(TriangularOperator):
+    """Substitution row by row, on a CPU; see the top of this file."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        n = T.shape[0]
+        self._kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
+        index = index_type(n, n, n * WIDEST + T.nnz)
+        self._order = np.empty(0, index) if order is None else order.astype(index)
+        self.rows = np.empty(n, index)
+        lengths, reach = np.empty(n, np.int64), np.empty(n, np.int64)
+        self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, lengths, reach)
+        self.width = best_width(lengths)
+        self.ptr = np.full(n + 1, n * self.width, index)
+        self.ptr[1:] += np.cumsum(np.maximum(lengths - self.width, 0)).astype(index)
+        self.columns = np.empty(self.ptr[-1], index)
+        self.values = np.empty(self.columns.size, self.stored(T.dtype))
+        self.inverse = np.empty(n, self.values.dtype)
+        self.cuts = halves(reach)
+        self._nothing, self._no_dots = np.empty(0, T.dtype), np.empty(0, accumulator(T.dtype))
+        self.update(T)
+
+    def update(self, T):
+        bad = self._kernels.pack(T.indptr, T.indices, T.data, self.lower, self.unit, self._order, self.rows, self.ptr,
+                                 self.columns, self.values, self.inverse, self.width)
+        if bad >= 0:
+            raise zero_diagonal(bad)
+
+    def _arrays(self):
+        return self.rows, self.ptr, self.columns, self.values, self.inverse
+
+    def solve(self, x, out):
+        if self.cuts is None:
+            self._kernels.solve(*self._arrays(), x, out, self.width)
+        else:
+            self._kernels.solve_halves(*self._arrays(), self.cuts, x, out, self.width)
+
+    def solve_adjoint(self, x, out):
+        self.adjoint_dots(x, out, self._nothing, self._no_dots)
+
+    def adjoint_dots(self, x, out, w, dots):
+        if out is not x:
+            out[...] = x
+        if self.cuts is None:
+            self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width)
+        else:
+            self._kernels.solve_adjoint_halves(*self._arrays(), self.cuts, out, w, dots, self.width)
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in self._arrays())
+
+    def describe(self):
+        return f"Exact(), sequential, rows of {self.width} and longer" + (", two halves" if self.cuts is not None else "")
+
+
+def best_width(lengths) -> int:
+    """The rectangle's width for which entries, padding and mispredicted branches together cost least."""
+    n = lengths.size
+    if not n:
+        return 0
+    counts = np.bincount(lengths)
+    length = np.arange(counts.size)
+
+    def cost(width):
+        rest = np.maximum(length - width, 0)
+        usual = np.bincount(rest, counts).max()  # rows whose end is where most rows' is
+        return n * width + (rest * counts).sum() + MISS * (n - usual)
+    return min(range(min(WIDEST, counts.size - 1) + 1), key=cost)
+
+
+def halves(reach):
+    """(where the second half begins, where it ends), if the order has two halves that are independent but for less
+    than a quarter of the rows at its end; else None.
+
+    Parameters
+    ----------
+    reach : int array, shape (n,)
+        The earliest row that each row needs, in the order of visits.
+    """
+    n = reach.size
+    if n < SERIAL:
+        return None
+    middle = n // 2
+    crossing = np.flatnonzero(reach[middle:] < middle)
+    end = middle + int(crossing[0]) if crossing.size else n
+    return np.array([middle, end]) if end >= 3 * n // 4 else None
