@@ -1,14 +1,18 @@
-"""A SELL product as the methods run it, from a CUDA graph: python benchmarks/product_in_graph.py thermal2~ ecology2~ ..."""
+"""Products as the methods run them, from a CUDA graph, plain and fused with two inner products:
+
+    python benchmarks/product_in_graph.py [--formats sell,ell,...] [thermal2~ ecology2~ ...]
+"""
 from __future__ import annotations
 
-import sys
+import argparse
+from functools import partial
 
 import numpy as np
 
 from swell import gallery
-from swell.core.space import make_space
+from swell.core.registry import resolve
+from swell.core.space import accumulator, make_space
 from swell.formats.csr import CSRMatrix
-from swell.formats.sell import SELL
 
 PER_GRAPH, REPEAT = 20, 15
 
@@ -34,15 +38,22 @@ def microseconds(space, launch) -> float:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="products in a CUDA graph")
+    parser.add_argument("--formats", default="sell")
+    parser.add_argument("matrices", nargs="*", default=["thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~"])
+    arguments = parser.parse_args()
     space = make_space("cuda")
-    for name in sys.argv[1:] or ("thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~"):
+    for name in arguments.matrices:
         A = gallery.get(name)
-        with space.active():
-            matrix = SELL().build(CSRMatrix.from_scipy(A, space))
-            x = space.xp.random.random(A.shape[0]).astype(A.dtype)
-            y = space.xp.empty_like(x)
-            matrix.apply(x, y)
-        expected = A @ space.to_host(x)
-        error = abs(space.to_host(y) - expected).max() / abs(expected).max()
-        print(f"{name}: {microseconds(space, lambda: matrix.apply(x, y)):.1f} µs, {matrix.product_bytes / 1e6:.1f} MB, "
-              f"error {error:.0e}")
+        for label in arguments.formats.split(","):
+            with space.active():
+                matrix = resolve("format", label).build(CSRMatrix.from_scipy(A, space))
+                x = space.xp.random.random(A.shape[0]).astype(A.dtype)
+                y, dots = space.xp.empty_like(x), space.empty(2, accumulator(A.dtype))
+                matrix.apply(x, y)
+            expected = A @ space.to_host(x)
+            error = abs(space.to_host(y) - expected).max() / abs(expected).max()
+            plain = microseconds(space, partial(matrix.apply, x, y))
+            fused = microseconds(space, partial(matrix.apply_dots, x, y, x, dots))
+            print(f"{name} {label}: {plain:.1f} µs, with inner products {fused:.1f}, {matrix.product_bytes / 1e6:.1f} MB, "
+                  f"error {error:.0e}; {matrix.describe()}")

@@ -8,63 +8,27 @@ from cases import rng
 from conftest import DTYPES, space_or_skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from products import assert_product, build, product, random_matrix, tolerance, vector
 
 import swell.formats.csr
+import swell.formats.ell
+import swell.formats.modified_sell
 import swell.formats.sell
+import swell.formats.staircase_sell
 from swell import gallery
-from swell.core.registry import names, resolve
+from swell.core.registry import names
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import PAD, SELL
 
 FORMATS = [*names("format"), "sell(window=1)", "sell(height=32)", "sell(height=8, window=16)",
-           "sell(height=128, window=65536)"]
-FEW = ["csr", "sell", "sell(window=1)"]
+           "sell(height=128, window=65536)", "staircase_sell(window=32)", "modified_sell(height=32)"]
+FEW = ["csr", "sell", "sell(window=1)", "ell", "staircase_sell", "modified_sell"]
 
 
 @pytest.fixture(params=FORMATS)
 def format(request):
     return request.param
-
-
-def build(A, format, space):
-    """A SciPy matrix in a format of the registry."""
-    A = sp.csr_array(A)
-    A.sum_duplicates()
-    with space.active():
-        return resolve("format", format).build(CSRMatrix.from_scipy(A, space))
-
-
-def vector(n, dtype, seed=0):
-    """Random numbers of any type."""
-    values = np.random.default_rng(seed).standard_normal((n, 2)) @ [1, 1j]
-    return values.astype(dtype) if np.dtype(dtype).kind == "c" else values.real.astype(dtype)
-
-
-def tolerance(dtype):
-    return 50 * float(np.finfo(dtype).eps)
-
-
-def product(M, x, **more):
-    """M x on the host."""
-    space = M.space
-    with space.active():
-        out = space.xp.full(M.shape[0], np.nan, M.dtype)         # beta = 0 must not read it
-        M.apply(space.from_host(x), out, **more)
-        return space.to_host(out)
-
-
-def assert_product(M, A, dtype):
-    x = vector(A.shape[1], dtype)
-    size = abs(A).astype(np.float64) @ abs(x) + 1e-30
-    assert (abs(product(M, x) - A @ x) <= tolerance(dtype) * size).all()
-
-
-def random_matrix(n, density, dtype, seed=0):
-    """Random pattern and values; some rows stay empty."""
-    A = sp.random_array((n, n), density=density, rng=np.random.default_rng(seed), format="csr")
-    A.data = vector(A.nnz, dtype, seed)
-    return A
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -173,7 +137,8 @@ def test_shapes(format, name, space):
 
 @pytest.mark.parametrize("format", FEW)
 def test_64_bit_indices(format, space, monkeypatch):
-    for module in (swell.formats.csr, swell.formats.sell):
+    for module in ("csr", "sell", "ell", "staircase_sell", "modified_sell"):
+        module = getattr(swell.formats, module)
         monkeypatch.setattr(module, "index_type", lambda *sizes: np.dtype(np.int64))
     A = random_matrix(100, 0.05, "float64")
     M = build(A, format, space)
