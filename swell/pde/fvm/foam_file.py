@@ -20,6 +20,7 @@ COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 HEADER = re.compile(BLANK + rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
 LIST = re.compile(BLANK + rb"(\d+)?" + BLANK + rb"([({])", re.DOTALL)
 NO_ENTRIES = re.compile(BLANK + rb"0" + BLANK + rb"(?:\(" + BLANK + rb"\))?", re.DOTALL)
+ENTRY = re.compile(r'(\w+)\s+("[^"]*"|[^;"]*)\s*;')        # arch is "LSB;label=32;scalar=64"
 INTEGER = re.compile(rb"[+-]?\d+")
 REAL = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|inf")
 TOKEN = re.compile(r'"[^"]*"|[{}();]|[^\s{}();"]+')
@@ -56,7 +57,7 @@ class FoamFile:
                              "another file")
         self.at = found.end()
         text = COMMENT.sub(b"", found[1]).decode("ascii", "replace")
-        self.header = dict(entry.split(None, 1) for entry in map(str.strip, text.split(";")) if len(entry.split()) > 1)
+        self.header = {key: value.strip('" \t\r\n') for key, value in ENTRY.findall(text)}
         self.binary = self.header.get("format", "ascii") == "binary"
         if not self.binary:
             self.content, self.at = COMMENT.sub(b"", self.content[self.at:]), 0
