@@ -10,6 +10,7 @@ from swell.core.registry import TABLE, load
 
 TARGET = pathlib.Path(__file__).parent / "ALGORITHMS.md"
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)", "scaling": "Scalings (`scaling=`)",
+          "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
           "ordering": "Orderings (`ordering=`)", "format": "Formats (`format=`)"}
 
 

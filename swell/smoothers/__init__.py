@@ -1,0 +1,1 @@
+"""Smoothers: sweeps that reduce the oscillating part of an error; alone, as preconditioners, in multigrid."""

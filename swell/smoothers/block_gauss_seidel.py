@@ -1,0 +1,93 @@
+"""Block Gauss–Seidel: slices of rows solve their blocks in turn, with the newest values of the others. Section 4.3.
+
+For matrices with a diagonal without zeros, on a CPU: blocks wait for one another, which leaves a GPU idle. With exact
+inner solves each sweep reduces the A-norm for every SPD matrix.
+
+A sweep reads the matrix in modified SELL, b and x, and writes x, on one core. Storage: the matrix; "exact" also n ·
+height scalars. The inner solvers are those of ``block_jacobi.py``.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from swell.core.errors import InputError
+from swell.smoothers.block_jacobi import INNER, Blocks, check_inner
+from swell.smoothers.gauss_seidel import REVERSED, check_direction
+from swell.smoothers.smoother import Smoother, SmootherOperator
+
+
+@dataclass(frozen=True)
+class BlockGaussSeidel(Smoother):
+    """Gauss–Seidel across blocks of rows, on a CPU.
+
+    Attributes
+    ----------
+    direction : str
+        "forward", "backward", or "symmetric": forward, then backward, in one sweep.
+    inner, height, inner_sweeps, inner_tolerance, check
+        As of `BlockJacobiSmoother`.
+    """
+
+    direction: str = "symmetric"
+    inner: str = "exact"
+    height: int = 64
+    inner_sweeps: int = 5
+    inner_tolerance: float = 0.0
+    check: int = 4
+
+    problem = "any matrix with a diagonal without zeros, on a CPU; converges for SPD ones with inner='exact'"
+    cost = "a sweep: the matrix and 4 words a row, and the inner solves, on one core"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_direction(self)
+        check_inner(self)
+
+    def build(self, A):
+        """The smoother for a CSR matrix.
+
+        Raises
+        ------
+        InputError
+            On a GPU.
+        """
+        if A.space.name != "cpu":
+            raise InputError("BlockGaussSeidel solves one block after the other, which leaves a GPU idle: use "
+                             "BlockJacobiSmoother(asynchronous=True), which takes what is new, or device='cpu'")
+        return BlockGaussSeidelOperator(A, self)
+
+
+class BlockGaussSeidelOperator(SmootherOperator):
+    """Block Gauss–Seidel sweeps on one matrix; `Blocks` says what may be wrong with it."""
+
+    def __init__(self, A, settings):
+        super().__init__(A, settings)
+        self.blocks = Blocks(A, settings, "the block Gauss–Seidel smoother")
+        self.variable = self.blocks.variable
+        self.self_adjoint = settings.direction == "symmetric" and settings.inner == "exact"
+        self._passes = {"forward": (True,), "backward": (False,), "symmetric": (True, False)}[settings.direction]
+        self._kernels = A.space.kernels("swell.smoothers", "block_jacobi", A.dtype)
+
+    def update(self, A):
+        self._take(A)
+        self.blocks.update(A)
+
+    def _sweep(self, b, x):
+        blocks, s = self.blocks, self.settings
+        for upwards in self._passes:
+            self._kernels.in_turn(*blocks.arrays(), blocks.inverse, b, x, upwards, INNER.index(s.inner), s.inner_sweeps,
+                                  s.inner_tolerance, s.check, blocks.width, s.height)
+
+    def _build_adjoint(self, A):
+        return replace(self.settings, direction=REVERSED[self.settings.direction]).build(A)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.blocks.check_adjoint()
+        super().apply_adjoint(x, out, alpha, beta)
+
+    @property
+    def nbytes(self):
+        return self.blocks.nbytes + self._y.nbytes
+
+    def describe(self):
+        return f"{self.blocks.describe()}, {self.settings.direction}, on one core"

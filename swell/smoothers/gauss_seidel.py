@@ -1,0 +1,206 @@
+"""Gauss–Seidel: every row is solved for its own unknown, with the newest values. Equations (4.2) to (4.5), section
+4.2.1.
+
+For matrices with a diagonal without zeros; it converges for every SPD matrix, and each sweep reduces the A-norm.
+
+On a CPU, in natural order, one row after the other, on one core, as the paper's: a sweep reads the matrix in CSR,
+D⁻¹, b and x and writes x. With colours, rows of one colour move at once: on all cores, or on a GPU with one launch a
+colour. A sweep then reads a copy of the matrix, its rows sorted by colour in slices of 32 (12 bytes an entry,
+double), and gathers b and x once a colour: cache lines that several colours share are read as many times.
+
+Storage with colours: the off-diagonals once more, D⁻¹, and the rows' numbers. Launches: a sweep one for each colour;
+a symmetric sweep one for each colour there and back, but the last one once, since solving it again changes nothing.
+
+Differs from the textbook: colours make another order, which takes about as many sweeps; ``symmetric`` is a forward
+sweep and a backward one, which makes M Hermitian if A is, as CG needs it.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.formats.matrix import index_type
+from swell.preconditioners.jacobi import nonzero_diagonal
+from swell.smoothers.smoother import Smoother, SmootherOperator
+
+DIRECTIONS = ("forward", "backward", "symmetric")
+COLORINGS = (None, "natural", "greedy", "jones_plassmann")
+REVERSED = {"forward": "backward", "backward": "forward", "symmetric": "symmetric"}
+SLICE = 32              # rows whose entries are stored together, position by position
+
+
+def check_direction(settings):
+    """Raise InputError unless the settings' direction is one that there is."""
+    if settings.direction not in DIRECTIONS:
+        raise InputError(f"{type(settings).__name__}(direction={settings.direction!r}): expected one of "
+                         f"{', '.join(DIRECTIONS)}")
+
+
+@dataclass(frozen=True)
+class GaussSeidel(Smoother):
+    """Gauss–Seidel sweeps, in natural order or by colours.
+
+    Attributes
+    ----------
+    direction : str
+        "forward", "backward", or "symmetric": forward, then backward, in one sweep.
+    coloring : str or None
+        "natural": no colours, one row after the other, on a CPU only; "greedy" or "jones_plassmann": by colours.
+        None: "natural" on a CPU, "jones_plassmann" on a GPU.
+    """
+
+    direction: str = "symmetric"
+    coloring: str | None = None
+
+    problem = "any matrix with a diagonal without zeros; converges for SPD ones"
+    cost = "a sweep: the matrix and 4 words a row (symmetric: twice); on a GPU 1 launch a colour"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_direction(self)
+        if self.coloring not in COLORINGS:
+            raise InputError(f"GaussSeidel(coloring={self.coloring!r}): expected None or one of "
+                             f"{', '.join(c for c in COLORINGS if c)}")
+
+    def build(self, A):
+        """Gauss–Seidel for a CSR matrix.
+
+        Raises
+        ------
+        InputError
+            If a diagonal entry is zero, or natural order is asked for on a GPU.
+        """
+        coloring = self.coloring or ("natural" if A.space.name == "cpu" else "jones_plassmann")
+        if coloring != "natural":
+            return ColoredGaussSeidel(A, self, coloring)
+        if A.space.name != "cpu":
+            raise InputError("GaussSeidel(coloring='natural') goes from row to row, which a GPU cannot do in parallel: "
+                             "use coloring='jones_plassmann' or 'greedy', or device='cpu'")
+        return NaturalGaussSeidel(A, self)
+
+
+class GaussSeidelOperator(SmootherOperator):
+    """What both orders share: the inverse diagonal, and the adjoint, which goes the other way."""
+
+    def __init__(self, A, settings):
+        super().__init__(A, settings)
+        self.self_adjoint = settings.direction == "symmetric"
+        self._kernels = A.space.kernels("swell.smoothers", "gauss_seidel", A.dtype)
+
+    def _inverse(self, A):
+        return 1 / nonzero_diagonal(A, "the Gauss–Seidel smoother")
+
+    def _build_adjoint(self, A):
+        return replace(self.settings, direction=REVERSED[self.settings.direction]).build(A)
+
+
+class NaturalGaussSeidel(GaussSeidelOperator):
+    """Row after row, on one core of a CPU."""
+
+    def __init__(self, A, settings):
+        super().__init__(A, settings)
+        self.inverse = self._inverse(A)
+
+    def update(self, A):
+        self._take(A)
+        self.inverse[...] = self._inverse(A)
+
+    def _sweep(self, b, x):
+        A, direction = self.A, self.settings.direction
+        if direction != "backward":
+            self._kernels.natural(A.indptr, A.indices, A.data, self.inverse, b, x, True)
+        if direction != "forward":
+            self._kernels.natural(A.indptr, A.indices, A.data, self.inverse, b, x, False)
+
+    @property
+    def nbytes(self):
+        return self.inverse.nbytes + self._y.nbytes
+
+    def describe(self):
+        return f"GaussSeidel(sweeps={self.settings.sweeps}, {self.settings.direction}), natural order on one core"
+
+
+class ColoredGaussSeidel(GaussSeidelOperator):
+    """Colour after colour, the rows of each at once.
+
+    Attributes
+    ----------
+    colors : int
+        How many there are.
+    """
+
+    def __init__(self, A, settings, coloring):
+        super().__init__(A, settings)
+        from swell.orderings.multicolor import by_color, greedy, jones_plassmann
+        xp, n = A.space.xp, A.shape[0]
+        sorted_rows, begins = by_color(A.space, {"greedy": greedy, "jones_plassmann": jones_plassmann}[coloring](A))
+        self.coloring, self.colors = coloring, len(begins) - 1
+        slices = [-(-(end - begin) // SLICE) for begin, end in zip(begins, begins[1:])]
+        places = sum(slices) * SLICE
+        rows = xp.full(places, -1, np.int64)
+        at = 0
+        for count, begin, end in zip(slices, begins, begins[1:]):
+            rows[at:at + end - begin] = sorted_rows[begin:end]
+            at += count * SLICE
+        self._used = xp.nonzero(rows >= 0)[0]                # places that hold a row
+        self._place = xp.empty(n, np.int64)
+        self._place[rows[self._used]] = self._used
+        self._store(A, rows)
+        self._passes, at = [], 0
+        for count in slices:                     # views made once: a launch takes a part of the rows as it is
+            part = slice(at * SLICE, (at + count) * SLICE)
+            self._passes.append((self.rows[part], self.ptr[at:at + count + 1], self.inverse[part]))
+            at += count
+
+    def _store(self, A, rows):
+        """The off-diagonals in slices of the sorted rows."""
+        xp, slices = A.space.xp, rows.size // SLICE
+        entry_rows = A.rows()
+        self._off = xp.nonzero(entry_rows != A.indices)[0]
+        off_rows = entry_rows[self._off]
+        lengths = xp.zeros(slices * SLICE, np.int64)
+        lengths[self._place] = xp.bincount(off_rows, minlength=A.shape[0])
+        ptr = xp.zeros(slices + 1, np.int64)
+        if slices:
+            xp.cumsum(lengths.reshape(slices, SLICE).max(axis=1) * SLICE, out=ptr[1:])
+        before = xp.zeros(A.shape[0] + 1, np.int64)      # off-diagonals before each row
+        xp.cumsum(xp.bincount(off_rows, minlength=A.shape[0]), out=before[1:])
+        k = xp.arange(self._off.size) - before[off_rows]
+        place = self._place[off_rows]
+        self._where = ptr[place // SLICE] + k * SLICE + place % SLICE
+        stored = int(ptr[-1])
+        index = index_type(*A.shape, stored)
+        self.rows, self.ptr = rows.astype(index), ptr.astype(index)
+        self.columns = xp.full(stored, -1, index)
+        self.columns[self._where] = A.indices[self._off]
+        self.values = xp.zeros(stored, A.dtype)
+        self.inverse = xp.ones(rows.size, A.dtype)
+        self._values(A)
+
+    def _values(self, A):
+        self.values[self._where] = A.data[self._off]
+        self.inverse[self._used] = self._inverse(A)[self.rows[self._used]]
+
+    def update(self, A):
+        self._take(A)
+        self._values(A)
+
+    def _sweep(self, b, x):
+        direction, passes = self.settings.direction, self._passes
+        if direction != "backward":
+            for part in passes:
+                self._kernels.color(*part, self.columns, self.values, b, x)
+        if direction != "forward":
+            for part in passes[::-1] if direction == "backward" else passes[-2::-1]:
+                self._kernels.color(*part, self.columns, self.values, b, x)
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in (self.rows, self.ptr, self.columns, self.values, self.inverse, self._y,
+                                      self._place, self._off, self._where, self._used))
+
+    def describe(self):
+        return (f"GaussSeidel(sweeps={self.settings.sweeps}, {self.settings.direction}), {self.colors} colours "
+                f"({self.coloring})")

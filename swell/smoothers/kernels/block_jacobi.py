@@ -1,0 +1,177 @@
+"""Block smoothers on the CPU; ``block_jacobi.cu`` is the same on a GPU. A slice of modified SELL is a block.
+
+Rows of the local system are scaled by the diagonal, but for conjugate gradients. ``width`` is the most off-diagonals
+that a row has inside its block; ``shared`` counts on a GPU only.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
+
+
+@njit(cache=True)
+def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, values, columns, count):
+    """r = (b − A x) in the rows of slice s; the block's off-diagonals go to values and columns, row by row."""
+    first, local = s * height, values.size > 0
+    for t in range(r.size):
+        i = first + t
+        total = b[i]
+        if not zero:
+            total -= diag[i] * x[i]
+        found = 0
+        for at in range(slice_ptr[s] + t, slice_ptr[s + 1], height):
+            c = col_idx[at]
+            if c == 0:
+                break
+            if not zero:
+                total -= entries[at] * x[first - c - 1 if c < 0 else c - 1]
+            if c < 0 and local:
+                values[t, found], columns[t, found] = entries[at], -c - 1
+                found += 1
+        r[t], count[t] = total, found
+
+
+@njit(cache=True)
+def _row(values, columns, count, y, t):
+    """(A_ll − D) y in row t of the block."""
+    total = y.dtype.type(0)
+    for k in range(count[t]):
+        total += values[t, k] * y[columns[t, k]]
+    return total
+
+
+@njit(cache=True)
+def _norm2(r):
+    total = 0.0
+    for t in range(r.size):
+        total += (np.conj(r[t]) * r[t]).real
+    return total
+
+
+@njit(cache=True)
+def _jacobi(d, r, values, columns, count, sweeps, tolerance, check, y):
+    new = np.zeros_like(y)
+    for sweep in range(sweeps):
+        norm2 = 0.0
+        for t in range(y.size):
+            new[t] = r[t] - _row(values, columns, count, y, t)
+            move = d[t] * (new[t] - y[t])
+            norm2 += (np.conj(move) * move).real
+        if tolerance > 0 and sweep % check == 0 and norm2 <= tolerance:
+            return
+        y[:] = new
+
+
+@njit(cache=True)
+def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, check, y):
+    for sweep in range(sweeps):
+        if tolerance > 0 and sweep % check == 0:
+            norm2 = 0.0
+            for t in range(y.size):
+                move = d[t] * (r[t] - y[t] - _row(values, columns, count, y, t))
+                norm2 += (np.conj(move) * move).real
+            if norm2 <= tolerance:
+                return
+        for t in range(y.size):
+            y[t] = r[t] - _row(values, columns, count, y, t)
+
+
+@njit(cache=True)
+def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
+    p, q = r.copy(), np.empty_like(r)
+    rho = _norm2(r)
+    for _ in range(sweeps):
+        if rho <= tolerance:
+            return
+        sigma = 0.0
+        for t in range(y.size):
+            q[t] = d[t] * p[t] + _row(values, columns, count, p, t)
+            sigma += (np.conj(p[t]) * q[t]).real
+        if not sigma > 0:
+            return
+        alpha = rho / sigma
+        for t in range(y.size):
+            y[t] += y.dtype.type(alpha * p[t])
+            r[t] -= y.dtype.type(alpha * q[t])
+        new = _norm2(r)
+        for t in range(y.size):
+            p[t] = y.dtype.type(r[t] + (new / rho) * p[t])
+        rho = new
+
+
+@njit(cache=True)
+def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner, sweeps, tolerance, check, width,
+           height):
+    """Solve the block of slice s for its residual and write x + y."""
+    first = s * height
+    rows = min(height, diag.size - first)
+    d = diag[first:first + rows]
+    r, y = np.empty(rows, b.dtype), np.zeros(rows, b.dtype)
+    stored = 0 if inner == EXACT else width
+    values, columns = np.empty((rows, stored), b.dtype), np.empty((rows, stored), np.uint16)
+    count = np.empty(rows, np.int32)
+    _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, values, columns, count)
+    if inner == JACOBI or inner == GAUSS_SEIDEL:
+        for t in range(rows):
+            r[t] /= d[t]
+            for k in range(count[t]):
+                values[t, k] /= d[t]
+    if inner == JACOBI:
+        _jacobi(d, r, values, columns, count, sweeps, tolerance, check, y)
+    elif inner == GAUSS_SEIDEL:
+        _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, check, y)
+    elif inner == CG:
+        _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y)
+    else:
+        for j in range(rows):
+            for t in range(rows):
+                y[t] += inverse[s, j, t] * r[j]
+    for t in range(rows):
+        out[first + t] = y[t] if zero else x[first + t] + y[t]
+
+
+@njit(parallel=True, cache=True)
+def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height, shared):
+    """Blocks with inner sweeps of Jacobi."""
+    inverse = np.empty((0, 0, 0), b.dtype)
+    for s in prange(slice_ptr.size - 1):
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, JACOBI, sweeps, tolerance, check, width,
+               height)
+
+
+@njit(parallel=True, cache=True)
+def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height, shared):
+    """Blocks with inner forward sweeps of Gauss–Seidel."""
+    inverse = np.empty((0, 0, 0), b.dtype)
+    for s in prange(slice_ptr.size - 1):
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, GAUSS_SEIDEL, sweeps, tolerance, check,
+               width, height)
+
+
+@njit(parallel=True, cache=True)
+def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height,
+                        shared):
+    """Blocks with inner conjugate gradients."""
+    inverse = np.empty((0, 0, 0), b.dtype)
+    for s in prange(slice_ptr.size - 1):
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, CG, sweeps, tolerance, check, width,
+               height)
+
+
+@njit(parallel=True, cache=True)
+def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
+    """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
+    for s in prange(slice_ptr.size - 1):
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, EXACT, 0, 0.0, 1, 0, height)
+
+
+@njit(cache=True)
+def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, forward, inner, sweeps, tolerance, check, width, height):
+    """Block Gauss–Seidel: the blocks one after the other, in place, upwards or downwards. On a CPU only."""
+    slices = slice_ptr.size - 1
+    for k in range(slices):
+        s = k if forward else slices - 1 - k
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, x, 0, inner, sweeps, tolerance, check, width,
+               height)

@@ -1,0 +1,33 @@
+"""Gauss–Seidel on the CPU: in natural order here only, by colours as in ``gauss_seidel.cu``."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True)
+def natural(indptr, indices, data, inverse, b, x, forward):
+    """One pass over the rows, upwards or downwards; unsigned indices spare Numba's test for negative ones."""
+    n = x.size
+    for row in range(n):
+        i = np.uint64(row if forward else n - 1 - row)
+        total = b[i]
+        for k in range(indptr[i], indptr[i + np.uint64(1)]):
+            total -= data[np.uint64(k)] * x[np.uint64(indices[np.uint64(k)])]
+        x[i] += total * inverse[i]
+
+
+@njit(parallel=True, cache=True)
+def color(rows, ptr, inverse, columns, values, b, x):
+    """Solve the rows of one colour, which do not couple. −1: no row, no column."""
+    for s in prange(ptr.size - 1):
+        for lane in range(32):
+            i = rows[32 * s + lane]
+            if i < 0:
+                continue
+            total = b[i]
+            for at in range(ptr[s] + lane, ptr[s + 1], 32):
+                if columns[at] < 0:
+                    break
+                total -= values[at] * x[columns[at]]
+            x[i] = total * inverse[32 * s + lane]

@@ -1,0 +1,57 @@
+// Sweeps in which every row moves by itself, a thread a row; pointwise.py is the same on a CPU. Modified SELL.
+#include "context.cuh"
+
+// b - A x in row i. Padding (column 0) ends a row; four entries are under way at a time.
+template <int HEIGHT, class T, class I>
+DEVICE T residual(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, int zero,
+                  long long i) {
+  T total = b[i];
+  if (zero) return total;
+  const long long slice = i / HEIGHT, first = slice * HEIGHT;
+  const I end = slice_ptr[slice + 1];
+  total = fused(-diag[i], x[i], total);
+  for (I at = slice_ptr[slice] + I(i - first); at < end; at += 4 * HEIGHT) {
+    I column[4];
+    T value[4], gathered[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) column[k] = at + k * HEIGHT < end ? __ldcs(col_idx + at + k * HEIGHT) : I(0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (column[k]) {
+        value[k] = load_stream(entries + at + k * HEIGHT);
+        gathered[k] = x[column[k] < 0 ? first - column[k] - 1 : column[k] - 1];
+      }
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (column[k]) total = fused(-value[k], gathered[k], total);
+    if (!column[3]) break;
+  }
+  return total;
+}
+
+// out = x + omega D^-1 (b - A x); with zero from x = 0, which is not read.
+// launch: elements of out, 256 threads
+template <typename T, typename I, int HEIGHT>
+__global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
+                       const T* x, T* out, T omega, int zero, int height, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n) return;
+  const T step = omega * residual<HEIGHT>(slice_ptr, diag, entries, col_idx, b, x, zero, i) / diag[i];
+  out[i] = zero ? step : x[i] + step;
+}
+
+// d = c0 d + c1 D^-1 (b - A x); out = x + d. Step 0 does not read d; with zero x = 0 is not read.
+// launch: elements of out, 256 threads
+template <typename T, typename I, int HEIGHT>
+__global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
+                          const T* x, T* out, T* d, const double* coefficients, int step, int zero, int height, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n) return;
+  const real_t<T> c0(coefficients[2 * step]), c1(coefficients[2 * step + 1]);
+  T move = c1 * (residual<HEIGHT>(slice_ptr, diag, entries, col_idx, b, x, zero, i) / diag[i]);
+  if (step) move += c0 * d[i];
+  d[i] = move;
+  out[i] = zero ? move : x[i] + move;
+}

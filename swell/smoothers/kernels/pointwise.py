@@ -1,0 +1,42 @@
+"""Sweeps in which every row moves by itself, on the CPU; ``pointwise.cu`` is the same on a GPU. Modified SELL."""
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(cache=True)
+def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
+    """b − A x in row i of slice s."""
+    total = b[i]
+    if zero:
+        return total
+    first = s * height
+    total -= diag[i] * x[i]
+    for at in range(slice_ptr[s] + i - first, slice_ptr[s + 1], height):
+        c = col_idx[at]
+        if c == 0:
+            break
+        total -= entries[at] * x[first - c - 1 if c < 0 else c - 1]
+    return total
+
+
+@njit(parallel=True, cache=True)
+def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
+    """out = x + ω D⁻¹ (b − A x); with ``zero`` from x = 0, which is not read."""
+    for s in prange(slice_ptr.size - 1):
+        for i in range(s * height, min((s + 1) * height, diag.size)):
+            step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i) / diag[i]
+            out[i] = step if zero else x[i] + step
+
+
+@njit(parallel=True, cache=True)
+def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, step, zero, height):
+    """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x = 0 is not read."""
+    for s in prange(slice_ptr.size - 1):
+        for i in range(s * height, min((s + 1) * height, diag.size)):
+            r = _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i)
+            move = coefficients[2 * step + 1] * (r / diag[i])
+            if step:
+                move += coefficients[2 * step] * d[i]
+            d[i] = move
+            out[i] = move if zero else x[i] + move

@@ -1,0 +1,155 @@
+"""What every smoother is: settings whose ``build(A)`` gives an operator that improves a guess, and preconditions.
+
+A sweep is x ← x + B⁻¹ (b − A x) for a B ≈ A that is easy to invert. As a preconditioner, z = M r is a given number of
+sweeps on A z = r from z = 0: M = Σₖ (I − B⁻¹A)ᵏ B⁻¹, a fixed linear map wherever B is one. Its adjoint is the same with
+Bᴴ and Aᴴ, so that it is had by building the adjoint's settings on Aᴴ.
+
+Paper: "An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", chapter 4.
+"""
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import positive
+from swell.preconditioners.preconditioner import Preconditioner
+
+
+@dataclass(frozen=True)
+class Smoother(Preconditioner):
+    """Settings of a smoother.
+
+    Attributes
+    ----------
+    sweeps : int
+        Sweeps of an application as a preconditioner, and of ``smooth`` where it is not told how many.
+    """
+
+    sweeps: int = 1
+
+    def __post_init__(self):
+        positive(self, "sweeps")
+
+    @abstractmethod
+    def build(self, A) -> "SmootherOperator":
+        """The smoother for a square matrix in CSR, where the matrix lives."""
+
+
+class SmootherOperator(LinearOperator):
+    """A smoother bound to a matrix: ``smooth`` improves a guess, ``apply`` preconditions.
+
+    Attributes
+    ----------
+    settings : Smoother
+    A : CSRMatrix
+        What it smooths.
+    self_adjoint : bool
+        True if M = Mᴴ wherever A = Aᴴ, as CG needs it.
+
+    Raises
+    ------
+    InputError
+        If A is not square.
+    """
+
+    self_adjoint = False
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        if A.shape[0] != A.shape[1]:
+            raise InputError(f"{type(settings).__name__} got a matrix of shape {A.shape}: expected a square one")
+        self.settings, self.A = settings, A
+        self._y = A.space.empty(A.shape[0], A.dtype)
+        self._adjoint = None
+        self._combine = A.space.kernels("swell.smoothers", "smoother", A.dtype)
+
+    def smooth(self, b, x, sweeps=None):
+        """Improve x, in place, by sweeps on A x = b.
+
+        Parameters
+        ----------
+        b, x : arrays of the space, shape (n,)
+        sweeps : int, optional
+            By default the settings' own number.
+        """
+        for _ in range(self.settings.sweeps if sweeps is None else sweeps):
+            self._sweep(b, x)
+
+    @abstractmethod
+    def _sweep(self, b, x):
+        """One sweep in place."""
+
+    def _from_zero(self, b, x):
+        """The settings' sweeps from x = 0; what x holds is never read."""
+        x.fill(0)
+        self.smooth(b, x)
+
+    @abstractmethod
+    def update(self, A):
+        """Take a matrix of the same pattern, in place; the result is that of a fresh build."""
+
+    def _take(self, A):
+        """What every update begins with."""
+        self.A, self._adjoint = A, None
+
+    def apply(self, x, out, alpha=1, beta=0):
+        if alpha == 1 and beta == 0:
+            self._from_zero(x, out)
+        else:
+            self._from_zero(x, self._y)
+            kind = out.dtype.type                # one type, one compilation
+            self._combine.combine(self._y, out, kind(alpha), kind(beta))
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if self.variable:
+            raise InputError(f"{self.describe()} is not a fixed linear map, so it has no adjoint: choose a fixed "
+                             "number of synchronous inner sweeps, or a method without adjoint products")
+        if self._adjoint is None:                # built at first use, and again after an update
+            self._adjoint = self._build_adjoint(self.A.transpose(conjugate=True))
+        self._adjoint.apply(x, out, alpha, beta)
+
+    def _build_adjoint(self, A):
+        """The operator that is this one's adjoint, from the adjoint matrix."""
+        return self.settings.build(A)
+
+
+class TwoBufferOperator(SmootherOperator):
+    """A smoother that reads x from one vector and writes it to another, as synchronous sweeps do.
+
+    Attributes
+    ----------
+    steps : int
+        Steps of a sweep, each from one vector to the other.
+    """
+
+    steps = 1
+
+    def __init__(self, A, settings):
+        super().__init__(A, settings)
+        self._other = A.space.empty(A.shape[0], A.dtype)
+
+    @abstractmethod
+    def _step(self, b, x, out, k, zero):
+        """Step k of a sweep, from x to out; with ``zero`` from 0, and x is not read."""
+
+    def _sweep(self, b, x):
+        self.smooth(b, x, 1)
+
+    def smooth(self, b, x, sweeps=None):
+        count = self.steps * (self.settings.sweeps if sweeps is None else sweeps)
+        here, there = x, self._other
+        if count % 2:                            # copied first, not last: kernels that have stopped leave x as it is
+            self.space.copy(x, self._other)
+            here, there = there, here
+        for k in range(count):
+            self._step(b, here, there, k % self.steps, 0)
+            here, there = there, here
+
+    def _from_zero(self, b, x):
+        count = self.steps * self.settings.sweeps
+        here, there = (self._other, x) if count % 2 else (x, self._other)
+        for k in range(count):
+            self._step(b, here, there, k % self.steps, int(k == 0))
+            here, there = there, here

@@ -1,0 +1,75 @@
+"""Stationary iteration: a smoother on its own, x ← x + B⁻¹ (b − A x), until the judge accepts the residual.
+
+For what its smoother converges for. Saad, Iterative Methods, section 4.1; chapter 4 of the paper of smoother.py.
+
+An iteration is ``every`` sweeps, then 1 product and 1 reduction for the true residual ‖b − A x‖₂, which is what is
+reported. Storage: the residual, and what the smoother has.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swell.core.registry import resolve
+from swell.core.settings import positive
+from swell.krylov.method import Counts, Iteration, Method
+from swell.preconditioners.preconditioner import Preconditioner
+
+
+@dataclass(frozen=True)
+class Stationary(Method, Preconditioner):
+    """Sweeps of a smoother; an iteration is ``every`` of them.
+
+    Attributes
+    ----------
+    smoother : str or Smoother
+        A name of ``names("smoother")``, with settings in brackets, or a settings object.
+    every : int
+        Sweeps between two residuals.
+    """
+
+    smoother: Any = "gauss_seidel"
+    every: int = 10
+
+    problem = "what its smoother converges for"
+    cost = "`every` sweeps, 1 product, 1 reduction"
+    vectors = "1, and the smoother's"
+    flexible = True
+
+    def __post_init__(self):
+        positive(self, "every")
+        resolve("smoother", self.smoother)       # a misspelt name is told here
+
+    def build(self, A):
+        return resolve("smoother", self.smoother).build(A)
+
+    def bind(self, system):
+        return StationaryIteration(system, self.every)
+
+    def window(self, n):
+        """Never: a smoother slows down long before it stops."""
+        return 0
+
+
+class StationaryIteration(Iteration):
+    """x ← x + B⁻¹ (b − A x)."""
+
+    def __init__(self, system, every):
+        super().__init__(system)
+        self.steps = self.every = every
+        self.r, self.norm2 = self.vector("r"), self.scalars("norm2", 2)
+        self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
+
+    def start(self, zero_guess):
+        self.first_residual(self.r, zero_guess)
+        self.residual_norm2(self.r, self.norm2)
+        self.judge.start(self.norm2)
+
+    def body(self):
+        self.M.smooth(self.b, self.x, self.every)                              # x = x + B⁻¹ (b − A x), ``every`` times
+        self.A.residual(self.x, self.b, self.r)                                # r = b − A x
+        self.residual_norm2(self.r, self.norm2)
+        self.judge.iteration(self.norm2)
+
+    def counts(self, iterations, zero_guess):
+        return Counts(iterations + (not zero_guess), self.every * iterations, iterations + 1)
