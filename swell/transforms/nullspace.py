@@ -90,12 +90,12 @@ class NullSpaceTransform(Transform):
 
     def _check(self, A, basis, multiply, what, hint=""):
         space = self.space
-        size = float(A.absolute().row_sums().max(initial=0)) if A.nnz else 0.0
+        size = float(A.absolute().row_sums().max()) if A.nnz else 0.0
         allowed = np.sqrt(np.finfo(A.dtype).eps)
         y = space.empty(A.shape[0], A.dtype)
         for k in range(basis.shape[1]):
             multiply(space.xp.ascontiguousarray(basis[:, k]), y)
-            relative = float(abs(y).max(initial=0)) / (size * float(abs(basis[:, k]).max()) or 1.0)
+            relative = float(abs(y).max()) / (size * float(abs(basis[:, k]).max()) or 1.0)
             if relative > allowed:
                 raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")

@@ -139,7 +139,7 @@ class RuizTransform(Scaling):
             self.steps = step
             if step % CHECK == 0 or step == self.settings.maxiter:
                 root = 1 / p if finite else 1.0
-                self.deviation = max(float(abs(1 - norm**root).max(initial=0)) for norm in norms)
+                self.deviation = max(float(abs(1 - norm**root).max()) for norm in norms) if norms[0].size else 0.0
                 if self.deviation <= self.settings.tolerance:
                     break
             if step < self.settings.maxiter:
