@@ -94,8 +94,8 @@ class Pattern:
             values = self.space.empty(self.nnz, self.dtype)
             out = CSRMatrix(self.space, self.indptr, self.indices, values, (self.n, self.n))
         places, middle, values = self._target(out)
-        self._kernels.assemble(self.ptr, self.faces, places, middle, flux.a, flux.b,
-                               self._none if diagonal is None else diagonal, values)
+        a, b, beside = (self._array(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
+        self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, beside, values)
         out.discard_adjoint()
         return out
 
@@ -122,8 +122,12 @@ class Pattern:
         """Σ over the faces of each cell: of outward fluxes (sign −1), or of what both sides see alike (sign +1)."""
         if out is None:
             out = self.space.empty(self.n, self.dtype)
-        self._kernels.collect(self.ptr, self.faces, flux, self.dtype.type(sign), out)
+        self._kernels.collect(self.ptr, self.faces, self._array(flux), self.dtype.type(sign), out)
         return out
+
+    def _array(self, values):
+        """As a kernel takes it: of the pattern's type, without gaps; the array itself where it is so."""
+        return self.space.xp.ascontiguousarray(values, self.dtype)
 
 
 def _pointers(xp, row, n, kind):

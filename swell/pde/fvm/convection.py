@@ -4,6 +4,9 @@
     linear          p_f = w p_O + (1 − w) p_N: second order; oscillates where |φ| dₙ exceeds 2 k |s| (cell Péclet number)
     linear_upwind   p_f = p_U + (x_f − x_U)·(∇p)_U: second order (Warming and Beam 1976)
 
+At the boundary p_f is the value of the condition, but upwind's is that of the cell where φ leaves: a value that is
+imposed on an outflow makes a layer that a coarse mesh cannot hold, and would take the diagonal its dominance.
+
 The two second-order ones can be deferred (Khosla and Rubin 1974): the matrix is that of upwind, and what is missing is
 explicit, from the last solution. linear_upwind is always so.
 """
@@ -71,20 +74,25 @@ class Convection:
         if self.scheme == "linear" and not self.deferred:
             a[inside] = metrics.weight * phi[inside]
             b = (1 - metrics.weight) * phi[inside]
+            leaving, entering = 0, phi[outside]                  # p_b on both
         else:
             a[inside] = xp.maximum(phi[inside], 0)
             b = xp.minimum(phi[inside], 0)
-        a[outside] = phi[outside] * boundary.share
-        c[outside] = phi[outside] * boundary.offset
+            leaving, entering = xp.maximum(phi[outside], 0), xp.minimum(phi[outside], 0)
+        a[outside] = leaving + entering * boundary.share
+        c[outside] = entering * boundary.offset
         return Flux(a, b, c)
 
     def explicit(self, p, gradient):
         """What the scheme adds to the implicit fluxes, from p and its gradient."""
-        metrics, boundary, phi = self.metrics, self.boundary, self.phi
-        c = metrics.space.xp.zeros_like(phi)
+        metrics, boundary, phi, xp = self.metrics, self.boundary, self.phi, self.metrics.space.xp
+        inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
+        c = xp.zeros_like(phi)
         if self.deferred:
-            c[:metrics.n_internal] = phi[:metrics.n_internal] * self._beyond_upwind(p, gradient)
-        c[metrics.n_internal:] = phi[metrics.n_internal:] * boundary.share * boundary.along(gradient)
+            c[inside] = phi[inside] * self._beyond_upwind(p, gradient)
+            c[outside] = xp.maximum(phi[outside], 0) * (boundary.values(p, gradient) - p[boundary.cells])
+        entering = phi[outside] if self.scheme == "linear" and not self.deferred else xp.minimum(phi[outside], 0)
+        c[outside] += entering * boundary.share * boundary.along(gradient)
         return c
 
     def _beyond_upwind(self, p, gradient):

@@ -70,24 +70,24 @@ class Laplacian:
     def diffuse(self, diffusivity):
         """Take another k."""
         metrics = self.metrics
-        if callable(diffusivity) or np.shape(diffusivity) != (metrics.owner.size,):
-            self.k = self._on_faces(metrics.full(diffusivity, "diffusivity"))
-        else:
-            self.k = metrics.space.from_host(diffusivity).astype(metrics.dtype, copy=False)
-        if not bool((self.k > 0).all()):
-            raise InputError("diffusivity must be positive and finite everywhere: smaller values than 1e-30 of the "
-                             "largest do not count as positive either in the harmonic mean")
+        by_faces = not callable(diffusivity) and np.shape(diffusivity) == (metrics.owner.size,)
+        k = metrics.space.from_host(diffusivity).astype(metrics.dtype, copy=False) if by_faces else metrics.full(
+            diffusivity, "diffusivity")
+        if not bool((k > 0).all()):
+            raise InputError(f"diffusivity must be positive everywhere, and its least value is {float(k.min()):.3g}: without "
+                             "it the matrix is not definite")
+        self.k = k if by_faces else self._on_faces(k)
 
     def _on_faces(self, k):
         metrics = self.metrics
-        xp, w = metrics.space.xp, metrics.weight
+        w = metrics.weight
         faces = k[metrics.owner]
         own, other = faces[:metrics.n_internal], k[metrics.neighbour]
         if self.interpolation == "harmonic":
-            faces[:metrics.n_internal] = own * other / ((1 - w) * other + w * own)      # resistances in series
+            faces[:metrics.n_internal] = 1 / ((1 - w) / own + w / other)         # resistances in series
         else:
             faces[:metrics.n_internal] = w * own + (1 - w) * other
-        return xp.where(xp.isfinite(faces), faces, 0)
+        return faces
 
     def flux(self) -> Flux:
         """The implicit part, F = a p_O + b p_N + c, outwards.

@@ -11,12 +11,14 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.space import make_space
+from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import lines
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.solution import Solution
 from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
+INNER = 0.05            # what a solve within the corrections makes of the defect
 DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
 
 
@@ -32,13 +34,17 @@ class Solvers:
     rtol: float = 1e-8
     maxiter: int | None = None
 
-    def prepare(self, A, floating=False, inner=1.0):
-        """A solver for a matrix of our own; ``inner`` times the tolerance."""
+    def prepare(self, A, floating=False, stopping=None):
+        """A solver for a matrix of our own."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
                        format=self.format or default_format(A), nullspace="constants" if floating else None,
-                       rtol=inner * self.rtol, maxiter=self.maxiter)
+                       stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
+
+    def within_corrections(self, norm_b):
+        """Each solve brings the defect that the last correction left down by ``INNER``, the last one below the tolerance."""
+        return Stopping(rtol=INNER, atol=0.2 * self.rtol * norm_b, maxiter=self.maxiter, relative_to="r0")
 
 
 class Problem:
@@ -66,7 +72,8 @@ class Problem:
         with system.space.active(self.mesh.n_cells):
             b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
             shift = b - system.b
-            solver = solvers.prepare(system.A, system.floating, 0.1 if system.deferred else 1.0)
+            stopping = solvers.within_corrections(float(system.space.xp.linalg.norm(b))) if system.deferred else None
+            solver = solvers.prepare(system.A, system.floating, stopping)
             return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [])
 
 
@@ -86,6 +93,8 @@ def _correct(problem, system, solver, shift, p, rtol, mean, notes, diagonal=None
         residual = float(norm(defect) / (norm(b) or 1.0))        # of the equation with its explicit terms
         first = residual if first is None else first
         if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
+            break
+        if not results[-1].converged:            # more corrections would not help it
             break
     if system.floating and diagonal is None:
         p = p + (mean - (metrics.volumes * p).sum() / metrics.volumes.sum())
@@ -208,7 +217,7 @@ class ScalarTransport(Problem):
                 diagonal, past = time_terms(metrics.volumes, dt, p, before, time)
                 if step == 0 or (step == 1 and time == "bdf2"):
                     A = metrics.pattern.matrix(system.flux, diagonal)
-                    solver = solvers.prepare(A, inner=0.1) if solver is None else solver.update(A)
+                    solver = solvers.prepare(A, stopping=Stopping(rtol=0.1 * rtol, maxiter=maxiter)) if solver is None else solver.update(A)
                 solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal, past)
                 before, p = p, system.space.from_host(solution.p)
                 if not solution.converged:

@@ -1,0 +1,166 @@
+"""The front door: conditions, singular problems, conservation, settings, errors."""
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from fields import everywhere, metrics_of, mixed, wave, wave_laplacian
+
+import swell
+from swell.core.errors import InputError
+from swell.pde import fvm
+from swell.pde.fvm.boundary import lines
+
+
+def cosine(x):
+    return np.cos(np.pi * x[:, 0])
+
+
+def test_conservation(device):
+    """Each cell to the tolerance, all together to rounding beside it, whatever the conditions are."""
+    mesh = fvm.box((10, 9, 8), perturb=0.25)
+    solution = fvm.Poisson(mesh, mixed(mesh), lambda x: 1 + x[:, 0], lambda x: -wave_laplacian(x)).solve(rtol=1e-12, device=device)
+    assert solution.converged
+    balance = solution.conservation()
+    assert balance["relative"] < 1e-12 and set(balance["patches"]) == {p.name for p in mesh.patches}
+    metrics = metrics_of(mesh)
+    lost = metrics.divergence(solution.fluxes)
+    assert np.linalg.norm(solution.sources - lost) <= 1.01e-12 * np.linalg.norm(solution.sources) * 10
+    assert balance["imbalance"] == pytest.approx((solution.sources - lost).sum(), abs=1e-13 * np.abs(solution.fluxes).sum())
+
+
+def test_all_neumann(device):
+    """Known up to a constant, which is the mean asked for; checked by its null space, with no luck involved."""
+    mesh = fvm.box((16, 12, 8))
+    walls = everywhere(mesh, fvm.Neumann(0.0))
+    for mean in (0.0, 3.5):
+        solution = fvm.Poisson(mesh, walls, source=cosine).solve(mean=mean, device=device)
+        assert solution.converged
+        assert (solution.p * mesh.volumes).sum() / mesh.volumes.sum() == pytest.approx(mean, abs=1e-12)
+        assert abs(solution.p - mean - cosine(mesh.centres) / np.pi**2).max() < 1e-3
+
+
+def test_all_neumann_incompatible():
+    mesh = fvm.box((6, 6, 6))
+    walls = {**everywhere(mesh, fvm.Neumann(0.0)), "xmax": fvm.Neumann(-0.25)}
+    problem = fvm.Poisson(mesh, walls, source=1.0)
+    with pytest.raises(InputError, match=r"differ by 0.75: subtract 0.75 from the source"):
+        problem.solve()
+    solution = problem.solve(balance=True)
+    assert solution.converged and "0.75 was subtracted" in solution.notes[0]
+    assert solution.conservation()["source"] == pytest.approx(0.25)
+    assert fvm.Poisson(mesh, walls, source=0.25).solve().converged
+
+
+def test_all_neumann_on_a_perturbed_mesh_keeps_its_balance():
+    """The correction is the same number for both cells, so that a compatible system stays so."""
+    mesh = fvm.box((8, 8, 8), perturb=0.25)
+    solution = fvm.Poisson(mesh, everywhere(mesh, fvm.Neumann(0.0)), source=cosine).solve(balance=True)
+    assert solution.converged and solution.corrections > 1
+
+
+@pytest.mark.parametrize("settings", [dict(precond="jacobi", scaling=None), dict(ordering="rcm"), dict(format="csr"),
+                                      dict(method="direct"), dict(method="gmres(restart=60)")], ids=str)
+def test_swells_settings_reach_the_solver(settings):
+    mesh = fvm.box((9, 8))
+    problem = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
+    solution = problem.solve(**settings)
+    assert solution.converged and np.allclose(solution.p, problem.solve().p, rtol=1e-5, atol=1e-6)
+    for name in ("ordering", "format"):
+        if name in settings:
+            assert getattr(solution.result, name) == settings[name]
+
+
+def test_single_precision():
+    mesh = fvm.box((12, 12), perturb=0.2)
+    problem = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
+    single = problem.solve(dtype="float32", rtol=1e-4)
+    assert single.converged and single.p.dtype == np.float32 and single.result.dtype == "float32"
+    assert np.allclose(single.p, problem.solve().p, atol=1e-3)
+
+
+def test_one_and_two_dimensions_need_no_condition_on_empty_patches():
+    for cells in ((20,), (20, 3)):
+        mesh = fvm.box(cells)
+        walls = {**everywhere(mesh, fvm.Neumann()), "xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(3.0)}
+        solution = fvm.Poisson(mesh, walls).solve(rtol=1e-12)
+        assert np.allclose(solution.p, 1 + 2 * mesh.centres[:, 0])
+        assert solution.conservation()["patches"]["xmax"] == pytest.approx(-2.0)
+
+
+def test_robin_is_dirichlet_and_neumann_at_its_ends():
+    mesh = fvm.box((10,))
+    for robin, plain in ((fvm.Robin(1.0, 0.0, 4.0), fvm.Dirichlet(4.0)), (fvm.Robin(0.0, 2.0, 3.0), fvm.Neumann(1.5))):
+        runs = [fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": c}, source=1.0).solve().p for c in (robin, plain)]
+        assert np.allclose(*runs)
+
+
+def test_a_robin_patch_alone_fixes_the_level():
+    """p'' = −1 with p + ∂p/∂n = 0 at x = 1 and ∂p/∂n = 0 at 0: p = 3/2 − x²/2."""
+    mesh = fvm.box((200,))
+    solution = fvm.Poisson(mesh, {"xmin": fvm.Neumann(), "xmax": fvm.Robin(1.0, 1.0)}, source=1.0).solve()
+    assert abs(solution.p - (1.5 - mesh.centres[:, 0] ** 2 / 2)).max() < 1e-4
+
+
+def test_values_by_face_by_function_and_by_vector():
+    mesh = fvm.box((3, 4, 5))
+    patch = mesh.patch("ymax")
+    centres = mesh.face_centres[patch.faces]
+    rest = {n: fvm.Neumann() for n in ("xmin", "xmax", "ymin", "zmin", "zmax")}
+    by_array = lines(mesh, {**rest, "ymax": fvm.Dirichlet(wave(centres))})
+    by_function = lines(mesh, {**rest, "ymax": fvm.Dirichlet(wave)})
+    assert all(np.array_equal(x, y) for x, y in zip(by_array, by_function))
+    first = mesh.neighbour.size
+    assert np.array_equal(by_array[2][patch.start - first:patch.start - first + patch.size], wave(centres))
+    c = lines(mesh, {**rest, "ymax": fvm.Dirichlet((1, 2, 3))}, components=3)[2]
+    assert np.array_equal(c[patch.start - first], [1, 2, 3]) and c.shape == (mesh.n_faces - first, 3)
+
+
+def test_bad_conditions():
+    mesh = fvm.box((4, 4))
+    walls = everywhere(mesh, fvm.Dirichlet(0.0))
+    for conditions, message in [
+            ({"xmin": fvm.Dirichlet(0.0)}, "no condition for patches xmax, ymin, ymax"),
+            ({n: c for n, c in walls.items() if n != "ymax"}, "no condition for patch ymax"),
+            ({**walls, "xmim": fvm.Dirichlet(0.0)}, "no patch 'xmim': did you mean 'xmin'"),
+            ({**walls, "zmin": fvm.Dirichlet(0.0)}, "'zmin' is of kind 'empty'"),
+            ({**walls, "xmin": 3.0}, "condition of patch 'xmin' is 3.0"),
+            ({**walls, "xmin": fvm.Dirichlet(np.ones(3))}, r"patch 'xmin': .* shape \(3,\).*4 faces"),
+            ({**walls, "xmin": fvm.Dirichlet(float("nan"))}, "patch 'xmin': .* not finite"),
+            ({**walls, "xmin": fvm.Robin(1.0, -1.0)}, "opposite sign")]:
+        with pytest.raises(InputError, match=message):
+            fvm.Poisson(mesh, conditions)
+    for arguments, message in [(dict(source=np.ones(3)), r"source has shape \(3,\)"), (dict(corrections=-1), "corrections=-1"),
+                               (dict(source=float("inf")), "source is not finite"), (dict(diffusivity=0.0), "diffusivity")]:
+        with pytest.raises(InputError, match=message):
+            fvm.Poisson(mesh, walls, **arguments).solve()
+
+
+def test_centres_on_the_wrong_side_are_named():
+    """Two cells whose centres have changed places, as in a mesh that folds back over itself."""
+    mesh = fvm.box((2, 1, 1), upper=(2.0, 1.0, 1.0))
+    folded = dataclasses.replace(mesh)
+    folded.__dict__["geometry"] = dataclasses.replace(mesh.geometry, centres=mesh.centres[::-1].copy())
+    with pytest.raises(InputError, match=r"face 0 of cells 0 and 1 at \(1, 0.5, 0.5\)"):
+        metrics_of(folded)
+
+
+def test_what_is_printed():
+    mesh = fvm.box((6, 6))
+    text = str(fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), source=1.0).solve())
+    assert text.startswith("converged: 36 cells") and "xmin: " in text and "imbalance" in text and "zmin" not in text
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_ventilated_room(data):
+    """153 029 polyhedra, pressure given at one patch: foam_acroom_p."""
+    mesh = fvm.read_polymesh(data / "openfoam" / "ac_room")
+    outlets = {"outlet1": fvm.Dirichlet(0.0), "outlet2": fvm.Dirichlet(0.0)}
+    problem = fvm.Poisson(mesh, {**everywhere(mesh, fvm.Neumann()), **outlets}, source=1.0, corrections=0)
+    A = problem.assemble().A.to_scipy()
+    assert (A != A.T).nnz == 0
+    solution = problem.solve(rtol=1e-6)
+    assert solution.converged and solution.conservation()["relative"] < 1e-4
+    assert isinstance(solution.result, swell.Result)
