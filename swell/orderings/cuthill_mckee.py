@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.formats.matrix import rows_of
-from swell.orderings.ordering import Ordering, adjacency
+from swell.orderings.ordering import Ordering, adjacency, by_rank
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,9 @@ def _order(A):
     by_degree = xp.argsort(degrees, kind="stable").astype(neighbours.dtype)
     rank = xp.empty_like(by_degree)
     rank[by_degree] = xp.arange(rank.size, dtype=rank.dtype)
-    n, rows = rank.size, rows_of(indptr, neighbours.size, xp).astype(np.int64) * rank.size
-    neighbours = by_degree[xp.sort(rows + rank[neighbours]) - rows]      # of each vertex by rank
+    neighbours = by_rank(indptr, neighbours, by_degree, rank, xp)
     lone = int(xp.count_nonzero(degrees == 0))  # sync
-    order, parent = by_degree.copy(), xp.full_like(by_degree, n)
+    order, parent = by_degree.copy(), xp.full_like(by_degree, rank.size)
     kernels = A.space.kernels("swell.orderings", "cuthill_mckee", np.float64)
     kernels.search(indptr, neighbours, by_degree, rank, order, parent, lone)
     return order
