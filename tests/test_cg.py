@@ -66,3 +66,26 @@ def test_the_spectrum_from_the_coefficients(device):
 def test_no_spectrum_without_iterations():
     r = swell.solve(gallery.poisson1d(9), np.zeros(9), method="cg")
     assert r.spectrum is None and "spectrum" not in str(r)
+
+
+@pytest.mark.parametrize("smoother", swell.names("smoother"))
+def test_a_smoother_before_and_between(smoother, device):
+    if smoother == "block_gauss_seidel" and device == "cuda":
+        pytest.skip("sequential: on a CPU only")
+    A, b = badly_scaled(), rng().standard_normal(144)
+    plain = swell.solve(A, b, method="cg", scaling="jacobi", device=device)
+    for settings in (swell.CG(before=5), swell.CG(before=3, between=2, every=40)):
+        r = swell.solve(A, b, method=settings, scaling="jacobi", smoother=smoother, device=device)
+        assert r.converged and r.preconditioner_applications >= settings.before and "smoother:" in str(r)
+        assert r.residual == pytest.approx(np.linalg.norm(b - A @ r.x) / np.linalg.norm(b), rel=1e-6)
+    assert r.iterations <= 3 * plain.iterations
+
+
+def test_a_smoother_where_there_is_no_use_for_one():
+    A = gallery.poisson2d(5)
+    with pytest.raises(swell.InputError, match="no use for a smoother"):
+        swell.solve(A, np.ones(25), method="gmres", smoother="jacobi")
+    with pytest.raises(swell.InputError, match="unknown smoother 'jacob'"):
+        swell.solve(A, np.ones(25), method="cg", smoother="jacob")
+    with pytest.raises(swell.InputError, match="every=0"):
+        swell.CG(every=0)

@@ -87,6 +87,38 @@ class Meter:
             yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(events))
 
 
+def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, object]:
+    """(seconds, result of the longer solve): the difference of two solves, of ``count`` iterations and of half of them,
+    over the difference of their iterations. What a solve costs once is not in it.
+
+    Parameters
+    ----------
+    prepare : callable
+        Gives a ``Solver`` for a ``Stopping``.
+    b : array
+        On the device.
+    """
+    solvers = [prepare(_fixed(k)) for k in (count // 2, count)]
+    result = [[s.solve(b) for _ in range(repeat + 1)][-1] for s in solvers][1]
+    pairs = [[_timed(s.solve(b)) for s in solvers] for _ in range(repeat)]
+    return statistics.median(difference(*pair) for pair in pairs), result
+
+
+def _fixed(count):
+    """No tolerance, no judgement of progress: so many iterations, whatever happens, their norms as in a real solve."""
+    from swell.core.stopping import Stopping
+    return Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e100)
+
+
+def _timed(result):
+    return result.timings["solve"], result.iterations
+
+
+def difference(short, long):
+    """Seconds an iteration from two (seconds, iterations); NaN where the longer run broke down early."""
+    return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] and long[0] > short[0] else float("nan")
+
+
 @contextmanager
 def stopwatch(space):
     """Wall time of a block, the device's work included, as ``elapsed[0]``."""
@@ -113,6 +145,28 @@ def matrices(text: str, scale: float, known=None):
             raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known)}")
     return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
             for name in names)
+
+
+def files(paths):
+    """Iterate over (name, SciPy CSR matrix) for matrix files, and for folders of OpenFOAM, whose pressure Laplacian is
+    taken: 0 at the outlet (or on the first patch, where none is called so), no flux elsewhere."""
+    from pathlib import Path
+    for path in paths or ():
+        name = Path(path).name.split(".")[0]
+        if Path(path).is_dir():
+            yield name, pressure_laplacian(path)
+        else:
+            from swell.io import read_matrix
+            yield name, read_matrix(path)
+
+
+def pressure_laplacian(path):
+    """The Laplacian of a mesh as a SciPy CSR matrix."""
+    from swell.pde import fvm
+    mesh = fvm.read_mesh(path)
+    fixed = next((p.name for p in mesh.patches if "outlet" in p.name.lower()), mesh.patches[0].name)
+    conditions = {p.name: fvm.Dirichlet(0) if p.name == fixed else fvm.Neumann(0) for p in mesh.patches}
+    return fvm.Poisson(mesh, conditions).assemble("cpu").A.to_scipy()
 
 
 def circumstances(space) -> dict:
@@ -179,8 +233,8 @@ def show(title, header, rows):
     Console(highlight=False, width=max(Console().width, 120)).print(table)
 
 
-def report(path, title, tables, space, figure=None):
-    """Write the HTML report: tables of (caption, header, rows), a figure, and the circumstances.
+def report(path, title, tables, space, *figures):
+    """Write the HTML report: figures, tables of (caption, header, rows), and the circumstances.
 
     Raises
     ------
@@ -191,8 +245,7 @@ def report(path, title, tables, space, figure=None):
     from swell.report.figure import png
     facts = circumstances(space)
     body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
-    if figure is not None:
-        body.append(page.image(png(figure), title))
+    body += [page.image(png(figure), title) for figure in figures]
     for caption, header, rows in tables:
         body += [page.heading(caption), page.table(rows, header)]
     body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),

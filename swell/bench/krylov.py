@@ -74,16 +74,12 @@ class _System:
     def iteration(self) -> dict:
         """The record of a fixed number of iterations; no tolerance, no judgement of progress."""
         half, count = self.arguments.iterations // 2, self.arguments.iterations
-        solvers = [self._prepare(Stopping(rtol=1e-30, maxiter=k, window=0, growth=1e100)) for k in (half, count)]
-        runs = [[s.solve(self.on_device) for _ in range(self.repeat + 1)][-1] for s in solvers]
-        pairs = [[_timed(s.solve(self.on_device)) for s in solvers] for _ in range(self.repeat)]
-        seconds = statistics.median(_difference(*pair) for pair in pairs)
+        seconds, run = engine.seconds_an_iteration(self._prepare, self.on_device, count, self.repeat)
         self.peer.run(half, 1e-30)
-        theirs = statistics.median(_difference(*(self.peer.run(k, 1e-30)[1:] for k in (half, count)))
+        theirs = statistics.median(engine.difference(*(self.peer.run(k, 1e-30)[1:] for k in (half, count)))
                                    for _ in range(self.repeat))
         return self._record("iteration", {
-            "seconds": seconds, "iterations": runs[1].iterations, "format": runs[1].format,
-            "host_reads": runs[1].host_reads,
+            "seconds": seconds, "iterations": run.iterations, "format": run.format, "host_reads": run.host_reads,
             "peer_seconds": theirs, "ratio": theirs / seconds,
             "published_us": engine.published("iteration_us", self.space, self.name, self.arguments.scale, self.case)})
 
@@ -150,15 +146,6 @@ class _Peer:
             x = self.space.to_host(x)
         steps = done[0] * (RESTART if self.case == "gmres30" and self.name == "CuPy" else 1)
         return x, elapsed[0], steps
-
-
-def _timed(result):
-    return result.timings["solve"], result.iterations
-
-
-def _difference(short, long):
-    """Seconds an iteration from two (seconds, iterations); NaN where the longer run broke down early."""
-    return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] and long[0] > short[0] else float("nan")
 
 
 def _iterations(records):

@@ -27,11 +27,16 @@ def add_arguments(parser):
     for kind, words in CHOICES.items():
         parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
                             if kind != "method" else f"{words}: {', '.join(names(kind))}")
+    parser.add_argument("--nullspace", metavar="NAME", help="what A annihilates: constants, or a file of vectors as "
+                        "columns")
+    parser.add_argument("--smoother", metavar="NAME", help="for cg, before it and between its iterations: "
+                        + ", ".join(names("smoother")))
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...")
     parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
                         help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8")
     parser.add_argument("--atol", type=float, default=0.0, metavar="R", help="see --rtol; default 0")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="judge each N-th iteration; default 1")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit")
     parser.add_argument("--out", metavar="FILE", help="write x: .npy, .mtx or .txt")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
@@ -45,8 +50,8 @@ def run(arguments) -> int:
                 (arguments.A, arguments.rhs, arguments.x0), {"--out": VECTORS, "--report": (".html", ".htm")})
     from swell.core.space import make_space
     from swell.core.stopping import Stopping
-    stopping = Stopping(rtol=arguments.rtol, atol=arguments.atol, maxiter=arguments.maxiter)
-    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in CHOICES}
+    stopping = Stopping(rtol=arguments.rtol, atol=arguments.atol, maxiter=arguments.maxiter, every=arguments.every)
+    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in (*CHOICES, "smoother")}
     if arguments.device:
         make_space(arguments.device)
 
@@ -55,6 +60,7 @@ def run(arguments) -> int:
         progress.phase = f"reading {arguments.A}"
         A, notes = source.read_system(arguments.A)
         b, x0 = _vectors(arguments, A.shape[0], notes)
+        chosen["nullspace"] = _nullspace(arguments.nullspace)
         progress.phase = "preparing the solver"
         result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
     _write(arguments, result, A)
@@ -71,6 +77,14 @@ def _vectors(arguments, n, notes):
         notes.append("no right-hand side was given: it is all ones")
     b = np.ones(n) if arguments.rhs is None else read_vector(arguments.rhs)
     return b, None if arguments.x0 is None else read_vector(arguments.x0)
+
+
+def _nullspace(given):
+    """"constants", or the vectors of a file."""
+    if given is None or given.lower() in ("constants", "none"):
+        return given
+    from swell.io import read_vector
+    return read_vector(given)
 
 
 def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):

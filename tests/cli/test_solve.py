@@ -97,3 +97,19 @@ def test_outputs_replace_old_ones_and_leave_nothing_else(cli, folder):
     for _ in range(2):
         assert cli("solve", folder / "A.mtx", "--out", folder / "x.npy", "--report", folder / "r.html")[0] == 0
     assert {path.name for path in folder.iterdir()} == before | {"x.npy", "r.html"}
+
+
+def test_null_spaces_smoothers_and_intervals(cli, folder):
+    import swell
+    A = swell.gallery.neumann((12, 12))
+    scipy.io.mmwrite(folder / "walls.mtx", sp.coo_matrix(A))
+    b = np.zeros(144)
+    b[0], b[-1] = 1, -1
+    np.save(folder / "source.npy", b)
+    np.save(folder / "ones.npy", np.ones(144))
+    for nullspace in ("constants", folder / "ones.npy"):
+        status, out, err = cli("solve", folder / "walls.mtx", "--rhs", folder / "source.npy", "--method", "cg", "--nullspace",
+                               nullspace, "--smoother", "chebyshev", "--every", "5", "--scaling", "ruiz(p=1)")
+        assert status == 0 and not err and "null space" in out and "smoother" in out
+    status, out, err = cli("solve", folder / "walls.mtx", "--method", "cg", "--nullspace", "constants")
+    assert status == 2 and "b is incompatible" in err

@@ -1,0 +1,32 @@
+"""A badly scaled system: Ruiz equilibration and what is known of the condition. A singular one: its null space."""
+import numpy as np
+import scipy.sparse as sp
+
+import swell
+
+rng = np.random.default_rng(3)
+A = swell.gallery.poisson2d(60)
+units = sp.diags_array(10.0 ** rng.uniform(-3, 3, A.shape[0]))          # every unknown in a unit of its own
+mixed = units @ A @ units
+b = mixed @ rng.standard_normal(A.shape[0])
+
+for scaling in ("jacobi", "ruiz", swell.RuizScaling(p=np.inf)):
+    r = swell.solve(mixed, b, method="cg", scaling=scaling, stopping=swell.Stopping(every=10))
+    print(f"{scaling}: {r.iterations} iterations, condition at least {r.spectrum.condition:.3g}\n{r}\n")
+    assert r.converged
+
+# Pressure with walls everywhere is known up to a constant, and the sources must add up to nothing.
+walls = swell.gallery.neumann((40, 40))
+sources = np.zeros(1600)
+sources[0], sources[-1] = 1, -1
+pressure = swell.solve(walls, sources, method="cg", nullspace="constants")
+assert pressure.converged and abs(pressure.x.sum()) < 1e-8
+
+sources[-1] = -0.9
+try:
+    swell.solve(walls, sources, method="cg", nullspace="constants")
+except swell.InputError as error:
+    print(error)
+balanced = swell.solve(walls, sources, method="cg", nullspace=swell.NullSpace("constants", project=True))
+print(balanced)
+assert balanced.converged
