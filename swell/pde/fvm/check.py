@@ -8,6 +8,7 @@ from swell.core.errors import InputError
 OPEN = 1e-8             # of its surface: the sum of a closed cell's area vectors is zero to rounding
 FLAT = 1e-14            # of the square of its perimeter: a face without area to rounding
 EMPTY = 1e-15           # of its surface to the power of 3/2: a cell without volume to rounding
+HUGE = 1e75             # a coordinate whose fourth power is still a number
 INT32 = np.iinfo(np.int32).max
 
 
@@ -21,10 +22,10 @@ def points(given) -> np.ndarray:
         raise InputError(f"points has shape {points.shape}, expected (p, 3), or (p, 2) for z = 0; reshape it")
     if points.shape[1] == 2:
         points = np.column_stack([points, np.zeros(len(points))])
-    bad = ~np.isfinite(points).all(axis=1)
+    bad = ~(abs(points) < HUGE).all(axis=1)
     if bad.any():
         raise InputError(f"point {_first(bad)} has the coordinates {points[np.argmax(bad)].tolist()}, expected "
-                         "finite numbers; write the mesh again")
+                         f"finite numbers below {HUGE:g}; write the mesh again")
     return np.ascontiguousarray(points)
 
 

@@ -189,10 +189,10 @@ def _patches(faces, outer, groups, start, points):
             wanted["high"], wanted["low"] = _key(members, len(points))
             at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             found = sorting[at[pairs[at] == wanted]]        # the others lie inside the domain
-            clash = (of[found] >= 0) & (of[found] != number)
-            if clash.any():
-                raise InputError(f"the groups {names[of[found[np.argmax(clash)]]]!r} and {name!r} share "
-                                 f"{np.count_nonzero(clash)} faces of the boundary, which can have one condition only; "
+            others = of[found][(of[found] >= 0) & (of[found] != number)]
+            if others.size:
+                raise InputError(f"the groups {names[others[0]]!r} and {name!r} share "
+                                 f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one condition only; "
                                  "give each face to one group")
             of[found] = number
     names.append("boundary")
