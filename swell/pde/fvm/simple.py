@@ -54,6 +54,8 @@ class SIMPLE:
     maxiter : int
     momentum, pressure_solver : str or settings object
         Methods of the two linear solves.
+    momentum_precond, pressure_precond : str, settings object or None
+        Their preconditioners; without one, the pressure equation is scaled by its diagonal.
     momentum_rtol, pressure_rtol : float
         How far each brings its residual down in one iteration.
     """
@@ -64,9 +66,11 @@ class SIMPLE:
     scheme: str = "linear_upwind"
     rtol: float = 1e-6
     maxiter: int = 2000
-    momentum: str = "bicgstab"
+    momentum: object = "bicgstab"
+    momentum_precond: object = "jacobi"
     momentum_rtol: float = 0.1
-    pressure_solver: str = "cg"
+    pressure_solver: object = "cg"
+    pressure_precond: object = None
     pressure_rtol: float = 0.02
 
     def __post_init__(self):
@@ -238,8 +242,9 @@ class Iteration:
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], rhs[i], r)
             off, size = off + (r * r).sum(), size + ((self.D * self.u[i]) ** 2).sum()
-        self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum, precond="jacobi",
-                                            stopping=Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
+        self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum,
+                                            self.settings.momentum_precond, None,
+                                            Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
         for i in self.axes:
             self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i]))
         return float(xp.sqrt(off / size)) if float(size) else 1.0
@@ -257,9 +262,10 @@ class Iteration:
         self.pressure.diffuse(mobility)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)
-        self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver, scaling="jacobi",
-                                            stopping=Stopping(rtol=settings.pressure_rtol),
-                                            nullspace="constants" if self.pressure.boundary.floating else None)
+        self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
+                                            None if settings.pressure_precond else "jacobi",
+                                            Stopping(rtol=settings.pressure_rtol),
+                                            "constants" if self.pressure.boundary.floating else None)
         correction = self._solved(1, self.pressure_solver.solve(-imbalance))
         self.phi += flux.of(metrics, correction)
         gradient = self.slope_of_correction(correction)
@@ -291,7 +297,7 @@ class Iteration:
             phi[outside] += self.sides[i].values(self.u[i]) * self.metrics.s[i, outside]
         phi[outside][self.p_sides.natural] = 0
 
-    def _solver(self, solver, A, method, precond=None, scaling=None, stopping=None, nullspace=None):
+    def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None):
         """Prepared at the first iteration, updated from the second on."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
