@@ -3,8 +3,10 @@ George and Liu 1979.
 
 Vertices are numbered level by level of a breadth-first search: the neighbours of the first vertex that have no number yet,
 by ascending degree, then those of the second, and so on. The search begins in a vertex that lies far out: from a vertex of
-least degree it is repeated from one of least degree in the last level for as long as that gives more levels; its last
-repetition is the numbering. Vertices without neighbours come first, then one component after the other.
+least degree it is repeated from one of least degree in the last level for as long as that gives more levels. What differs
+from George and Liu: of these searches the one whose widest level is the narrowest gives the numbering, since the bandwidth
+follows that width; the deepest search is often, but not always, the one. Vertices without neighbours come first, then one
+component after the other.
 
 Level-synchronous, for a GPU: within a level a vertex's parent is its neighbour of the least number in the level before, so
 the numbering is (number of the parent, degree, index), whichever thread sees the vertex first. Neighbours are sorted by

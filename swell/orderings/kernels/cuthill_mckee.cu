@@ -49,7 +49,7 @@ template <class I> struct Graph {
 };
 
 template <class I> struct Levels {
-  I end, last, count;                                  // one past the component, begin of its last level, levels
+  I end, last, count, width;                           // one past the component, begin of its last level, levels, the widest
 };
 
 template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I* order, I* parent) {
@@ -57,7 +57,7 @@ template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I
     order[first] = root;
     __stcg(parent + root, first);
   }
-  I begin = first, end = first + 1, count = 1;
+  I begin = first, end = first + 1, count = 1, width = 1;
   for (;; ++count) {
     __syncthreads();
     for (I p = begin + threadIdx.x; p < end; p += THREADS) {
@@ -101,9 +101,17 @@ template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I
     if (tail == end) break;
     begin = end;
     end = tail;
+    width = max(width, end - begin);
   }
   __syncthreads();
-  return {end, begin, count};
+  return {end, begin, count, width};
+}
+
+// Number the component that stands from `first` to `end` anew, from another root.
+template <class I> DEVICE Levels<I> again(const Graph<I>& G, I root, I first, I end, I* order, I* parent, I n) {
+  for (I p = first + threadIdx.x; p < end; p += THREADS) __stcg(parent + order[p], n);
+  __syncthreads();
+  return levels(G, root, first, order, parent);
 }
 
 // Number all vertices, the first `lone` of which have no neighbours and stand in `order` already. `neighbours` are sorted by
@@ -125,16 +133,21 @@ __global__ void __launch_bounds__(1024) search(Context* ctx, const I* indptr, co
         break;
       }
     }
-    Levels<I> found = levels(G, by_degree[seek], first, order, parent);
+    I root = by_degree[seek], best = root;
+    Levels<I> found = levels(G, root, first, order, parent);
+    I least_width = found.width;
     for (I before = 0; found.count > before;) {        // George and Liu
       before = found.count;
       I far = n;
       for (I p = found.last + threadIdx.x; p < found.end; p += THREADS) far = min(far, rank[order[p]]);
-      far = least_of_block(far);
-      for (I p = first + threadIdx.x; p < found.end; p += THREADS) __stcg(parent + order[p], n);
-      __syncthreads();
-      found = levels(G, by_degree[far], first, order, parent);
+      root = by_degree[least_of_block(far)];
+      found = again(G, root, first, found.end, order, parent, n);
+      if (found.width <= least_width) {
+        best = root;
+        least_width = found.width;
+      }
     }
+    if (best != root) again(G, best, first, found.end, order, parent, n);
     first = found.end;
   }
 }

@@ -6,11 +6,11 @@ from numba import njit
 
 @njit(cache=True)
 def levels(indptr, neighbours, root, first, order, parent):
-    """Number the component of ``root`` from ``first`` on: (end, begin of the last level, levels). ``parent`` is the number
-    of a vertex's parent, and n for those not yet seen."""
+    """Number the component of ``root`` from ``first`` on: (end, begin of the last level, levels, the widest). ``parent`` is
+    the number of a vertex's parent, and n for those not yet seen."""
     free = parent.size
     order[first], parent[root] = root, first
-    begin, end, tail, count = first, first + 1, first + 1, 1
+    begin, end, tail, count, width = first, first + 1, first + 1, 1, 1
     while True:
         for p in range(begin, end):
             u = order[p]
@@ -21,8 +21,17 @@ def levels(indptr, neighbours, root, first, order, parent):
                     order[tail] = v
                     tail += 1
         if tail == end:
-            return end, begin, count
+            return end, begin, count, width
         begin, end, count = end, tail, count + 1
+        width = max(width, end - begin)
+
+
+@njit(cache=True)
+def again(indptr, neighbours, root, first, end, order, parent):
+    """Number the component that stands from ``first`` to ``end`` anew, from another root."""
+    for p in range(first, end):
+        parent[order[p]] = parent.size
+    return levels(indptr, neighbours, root, first, order, parent)
 
 
 @njit(cache=True)
@@ -34,15 +43,17 @@ def search(indptr, neighbours, by_degree, rank, order, parent, lone):
     while first < n:
         while parent[by_degree[seek]] < n:
             seek += 1
-        end, last, height = levels(indptr, neighbours, by_degree[seek], first, order, parent)
-        while True:                                  # George and Liu
-            far = rank[order[last]]
+        root = best = by_degree[seek]
+        end, last, count, width = levels(indptr, neighbours, root, first, order, parent)
+        before, least = 0, width
+        while count > before:                        # George and Liu
+            before, far = count, n
             for p in range(last, end):
                 far = min(far, rank[order[p]])
-            for p in range(first, end):
-                parent[order[p]] = n
-            before = height
-            end, last, height = levels(indptr, neighbours, by_degree[far], first, order, parent)
-            if height <= before:
-                break
+            root = by_degree[far]
+            end, last, count, width = again(indptr, neighbours, root, first, end, order, parent)
+            if width <= least:
+                best, least = root, width
+        if best != root:
+            again(indptr, neighbours, best, first, end, order, parent)
         first = end
