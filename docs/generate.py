@@ -11,7 +11,8 @@ from swell.core.registry import TABLE, load
 TARGET = pathlib.Path(__file__).parent / "ALGORITHMS.md"
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
-          "ordering": "Orderings (`ordering=`)", "format": "Formats (`format=`)"}
+          "ordering": "Orderings (`ordering=`)", "triangular": "Triangular solves (`solve=`)",
+          "format": "Formats (`format=`)"}
 
 
 def section(kind: str) -> list[str]:
