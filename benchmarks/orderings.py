@@ -2,9 +2,9 @@
 
     python benchmarks/orderings.py [--device cuda] [--shuffle] [--height 512] [thermal2~ ecology2~:200000 file.npz ...]
 
-Matrices are names of the gallery, with a size if wanted, or files. λ is the share of the entries off the diagonal that lie
-in the slice of their row. Times are the least of three, with the graph of the matrix; SciPy's reverse Cuthill–McKee is
-timed in the same run, on the host, with the pattern of A + Aᵀ.
+Matrices are names of the gallery, with a size if wanted, or files. λ is the share of the entries off the diagonal that
+lie in the slice of their row. Times are the least of three, with the graph of the matrix; SciPy's reverse Cuthill–McKee
+is timed in the same run, on the host, with the pattern of A + Aᵀ.
 """
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def local_share(A, order, height):
 
 def show(what, seconds, A, order, height, more=""):
     """A line."""
-    print(f"  {what:42} {1e3 * seconds:9.1f} ms   bandwidth {bandwidth(A, order):8d}   λ {local_share(A, order, height):.3f}"
-          f"   {more}", flush=True)
+    share = local_share(A, order, height)
+    print(f"  {what:42} {1e3 * seconds:9.1f} ms   bandwidth {bandwidth(A, order):8d}   λ {share:.3f}   {more}", flush=True)
 
 
 if __name__ == "__main__":
@@ -86,7 +86,8 @@ if __name__ == "__main__":
     space, height = make_space(arguments.device), arguments.height
     for name in arguments.matrices:
         A = matrix(name, arguments.shuffle)
-        print(f"{name}{', shuffled' if arguments.shuffle else ''}, {A.shape[0]} rows, {A.nnz} entries, {space.describe()}")
+        shuffled = ", shuffled" if arguments.shuffle else ""
+        print(f"{name}{shuffled}, {A.shape[0]} rows, {A.nnz} entries, {space.describe()}")
         with space.active():
             csr = CSRMatrix.from_scipy(A, space)
             show("as it is", 0.0, csr, space.xp.arange(A.shape[0]), height)

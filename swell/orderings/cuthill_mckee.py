@@ -1,21 +1,21 @@
-"""Cuthill–McKee orderings, which narrow the bandwidth. Cuthill and McKee 1969; reversed, George 1971; the first vertex by
-George and Liu 1979.
+"""Cuthill–McKee orderings, which narrow the bandwidth. Cuthill and McKee 1969; reversed, George 1971; the first vertex
+by George and Liu 1979.
 
-Vertices are numbered level by level of a breadth-first search: the neighbours of the first vertex that have no number yet,
-by ascending degree, then those of the second, and so on. The search begins in a vertex that lies far out: from a vertex of
-least degree it is repeated from one of least degree in the last level for as long as that gives more levels. What differs
-from George and Liu: of these searches the one whose widest level is the narrowest gives the numbering, since the bandwidth
-follows that width; the deepest search is often, but not always, the one. Vertices without neighbours come first, then one
-component after the other.
+Vertices are numbered level by level of a breadth-first search: the neighbours of the first vertex that have no number
+yet, by ascending degree, then those of the second, and so on. The search begins in a vertex that lies far out: from a
+vertex of least degree it is repeated from one of least degree in the last level for as long as that gives more levels.
+What differs from George and Liu: of these searches the one whose widest level is the narrowest gives the numbering,
+since the bandwidth follows that width; the deepest search is often, but not always, the one. Vertices without
+neighbours come first, then one component after the other.
 
-Level-synchronous, for a GPU: within a level a vertex's parent is its neighbour of the least number in the level before, so
-the numbering is (number of the parent, degree, index), whichever thread sees the vertex first. Neighbours are sorted by
-degree beforehand, so that each parent lists its own children in order, and one sum over the level places them: no sorting
-within the search. The order is the same on every device.
+Level-synchronous, for a GPU: within a level a vertex's parent is its neighbour of the least number in the level before,
+so the numbering is (number of the parent, degree, index), whichever thread sees the vertex first. Neighbours are sorted
+by degree beforehand, so that each parent lists its own children in order, and one sum over the level places them: no
+sorting within the search. The order is the same on every device.
 
 Cost on a GPU: one launch of one block, which needs no synchronisation but its own and no host. A level takes a few
-microseconds, however narrow, and a thousand rows a few more; see benchmarks/NOTES.md. On the CPU one thread does the same
-from vertex to vertex. Storage: the graph of A + Aᵀ and four integers a row.
+microseconds, however narrow, and a thousand rows a few more; see benchmarks/NOTES.md. On the CPU one thread does the
+same from vertex to vertex. Storage: the graph of A + Aᵀ and four integers a row.
 """
 from __future__ import annotations
 

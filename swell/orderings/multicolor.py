@@ -4,13 +4,13 @@ Greedy: each vertex in turn takes the least colour that no neighbour has. Jones 
 vertices in the order of random weights, which needs no turn: a vertex is coloured as soon as every neighbour of greater
 weight is, in a few dozen rounds over all vertices. Either gives at most one colour more than the largest degree.
 
-Cost: greedy reads the pattern once, one vertex after the other, on the host (a matrix on a GPU sends its pattern there).
-Jones–Plassmann launches one kernel a round and reads the host once in 8 of them; the rounds are as many as the longest
-path of descending weights. Storage: the graph of A + Aᵀ and n colours.
+Cost: greedy reads the pattern once, one vertex after the other, on the host (a matrix on a GPU sends its pattern
+there). Jones–Plassmann launches one kernel a round and reads the host once in 8 of them; the rounds are as many as the
+longest path of descending weights. Storage: the graph of A + Aᵀ and n colours.
 
-What differs from the textbook: the weight of vertex i is a bijective hash of i and the seed (splitmix64), so that none is
-stored and no two are equal. With that, the outcome of Jones–Plassmann is that of the greedy method in order of descending
-weight, whatever is coloured when: the colours are the same on every device and in every run.
+What differs from the textbook: the weight of vertex i is a bijective hash of i and the seed (splitmix64), so that none
+is stored and no two are equal. With that, the outcome of Jones–Plassmann is that of the greedy method in order of
+descending weight, whatever is coloured when: the colours are the same on every device and in every run.
 """
 from __future__ import annotations
 

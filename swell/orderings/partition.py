@@ -1,20 +1,22 @@
-"""A locality ordering by graph partition: parts of the graph become slices of a fixed number of consecutive rows, with the
-rows that separate the parts after them (section 3.2.1 of the paper on finite volumes; Karypis and Kumar 1998, METIS).
+"""A locality ordering by graph partition: parts of the graph become slices of a fixed number of consecutive rows, with
+the rows that separate the parts after them (section 3.2.1 of the paper on finite volumes; METIS: Karypis and
+Kumar 1998).
 
-For formats and smoothers that work on slices of ``height`` rows: most of a row's entries shall lie in its own slice. What
-a partitioner gives is not cut for that, in two ways:
+For formats and smoothers that work on slices of ``height`` rows: most of a row's entries shall lie in its own slice.
+What a partitioner gives is not cut for that, in two ways:
 
 - Parts have nearly, not exactly, ``height`` rows, and one row too many would shift all slices behind it. METIS is asked
-  for the least imbalance; parts that are still too large shed the rows with the fewest neighbours in them, and parts too
-  small take shed rows, first those with the most neighbours in them. So slice s is part s, exactly; the last may be short.
-- With separators, a least set of rows (a vertex cover of the cut edges, found greedily) is taken out of the parts, so that
-  no interior row is coupled to a row of another part's interior. The parts are made so much larger that their interiors
-  fill a slice; METIS runs up to four times, since how much larger is known from its result only. Interiors that are still
-  too large give rows to the separators, those too small are filled up with separator rows that are coupled to them. The
-  separator rows that are left come last, in slices by a partition of their own graph.
+  for the least imbalance; parts that are still too large shed the rows with the fewest neighbours in them, and parts
+  too small take shed rows, first those with the most neighbours in them. So slice s is part s, exactly; the last may be
+  short.
+- With separators, a least set of rows (a vertex cover of the cut edges, found greedily) is taken out of the parts, so
+  that no interior row is coupled to a row of another part's interior. The parts are made so much larger that their
+  interiors fill a slice; METIS runs up to four times, since how much larger is known from its result only. Interiors
+  that are still too large give rows to the separators, those too small are filled up with separator rows that are
+  coupled to them. The separator rows that are left come last, in slices by a partition of their own graph.
 
-Cost: on the host, by METIS, about a second in a million rows each time; nothing an iteration. A matrix on a GPU sends its
-pattern there. Needs pymetis. The order is the same in every run and on every device.
+Cost: on the host, by METIS, which took 3 to 4 s for a million rows, each time; nothing an iteration. A matrix on
+a GPU sends its pattern there. Needs pymetis. The order is the same in every run and on every device.
 """
 from __future__ import annotations
 
@@ -177,8 +179,8 @@ def _metis(indptr, neighbours, sizes):
         raise InputError(f"ordering='partition': METIS takes 32-bit indices, and the graph of this matrix has "
                          f"{neighbours.size} entries: use ordering='rcm'")
     graph = CSRAdjacency(indptr.astype(np.int32), neighbours.astype(np.int32))
-    # ufactor: a part may exceed its size by so many thousandths. Parts so nearly equal are for recursive bisection: METIS's
-    # k-way method then found half as good ones, or worse.
+    # ufactor: a part may exceed its size by so many thousandths. For parts so nearly equal recursive bisection is the
+    # method: the k-way one left up to half of the entries outside the parts.
     found = part_graph(sizes.size, graph, tpwgts=(sizes / sizes.sum()).tolist(), recursive=True,
-                               options=Options(ufactor=1, seed=1))
+                       options=Options(ufactor=1, seed=1))
     return np.asarray(found.vertex_part, np.int64)

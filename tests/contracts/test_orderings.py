@@ -31,7 +31,8 @@ MATRICES = {
 }
 REAL = ("foam_hump_p", "cage10", "bcsstk16", "rajat01", "west0479")
 NARROWING = ("rcm", "cuthill_mckee")
-COLORINGS = {"natural": greedy, "largest first": lambda A: greedy(A, "largest_first"), "jones_plassmann": jones_plassmann}
+COLORINGS = {"natural": greedy, "largest first": lambda A: greedy(A, "largest_first"),
+             "jones_plassmann": jones_plassmann}
 
 
 @pytest.fixture(params=names("ordering"))
@@ -137,7 +138,7 @@ def test_one_is_the_reverse_of_the_other(space):
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_cuthill_mckee_by_its_definition(name, space):
-    """Each component is numbered from a first vertex on: neighbours without a number, by degree, vertex after vertex."""
+    """From a first vertex of each component on: neighbours without a number, by degree, vertex after vertex."""
     A = MATRICES[name]()
     with space.active():
         found = csr(A, space)
@@ -230,7 +231,8 @@ def in_slices(A, order, height):
 
 MESHES = {"shuffled mesh": lambda: shuffled(gallery.p1_laplacian(9000)),
           "box": lambda: shuffled(gallery.poisson3d(20)),
-          "disconnected": lambda: shuffled(sp.block_diag([gallery.poisson2d(40), gallery.poisson2d(60), sp.eye_array(50)]))}
+          "disconnected": lambda: shuffled(sp.block_diag([gallery.poisson2d(40), gallery.poisson2d(60),
+                                                          sp.eye_array(50)]))}
 
 
 @pytest.mark.parametrize("mesh", MESHES)
@@ -253,7 +255,7 @@ def test_partition_interiors_are_not_coupled(mesh):
 @pytest.mark.parametrize("separators", [True, False])
 @pytest.mark.parametrize("mesh", MESHES)
 def test_partition_keeps_entries_in_slices(mesh, separators):
-    """A cube of 5³ cells keeps 80 % of its couplings, a disc of 128 vertices about 90 %: most of that is to be reached."""
+    """A cube of 5³ cells keeps 80 % of its couplings, a disc of 128 vertices about 90 %: most of that is reached."""
     A = sp.csr_array(MESHES[mesh]())
     matrix = csr(A, make_space("cpu"))
     share = in_slices(A, resolve("ordering", f"partition(height=128, separators={separators})").order(matrix), 128)

@@ -27,8 +27,8 @@ def cut_off(indptr, neighbours, home, chosen, v):
 
 @njit(cache=True)
 def cover(indptr, neighbours, home, visit):
-    """Vertices without which no edge leads from one home to another: chosen in the order of ``visit``, and those left out
-    again, last first, that the others make superfluous."""
+    """Vertices without which no edge leads from one home to another: chosen in the order of ``visit``, and those left
+    out again, last first, that the others make superfluous."""
     chosen = np.zeros(home.size, np.bool_)
     for v in visit:
         chosen[v] = not cut_off(indptr, neighbours, home, chosen, v)
@@ -54,8 +54,8 @@ def best_home(indptr, neighbours, home, room, v):
 
 @njit(cache=True)
 def settle(indptr, neighbours, home, sizes, loose):
-    """Give every home its size, in place: too large ones shed vertices in the order of ``loose``; vertices without a home
-    (−1) move into those with room, the best connected first, and at last wherever room is left."""
+    """Give every home its size, in place: too large ones shed vertices in the order of ``loose``; vertices without a
+    home (−1) move into those with room, the best connected first, and at last wherever room is left."""
     room = sizes.copy()
     for v in range(home.size):
         if home[v] >= 0:
