@@ -1,4 +1,4 @@
-"""Heat in a wall of two layers on a distorted mesh: conditions of three kinds, corrections, conservation, the measured order."""
+"""Heat in a wall of two layers on a distorted mesh: three kinds of conditions, corrections, conservation, the order."""
 import pathlib
 import tempfile
 
@@ -9,7 +9,8 @@ from swell.pde import fvm
 # 1. Two layers whose conductivity differs a hundredfold, warm inside (Dirichlet), cooled by air outside (Robin).
 mesh = fvm.box((24, 16, 8), upper=(0.3, 0.2, 0.1), perturb=0.2)
 k = np.where(mesh.centres[:, 1] < 0.1, 2.0, 0.02)
-wall = fvm.Poisson(mesh, {"ymin": fvm.Dirichlet(20.0), "ymax": fvm.Robin(a=8.0, b=0.02, c=8.0 * -5.0),   # 8 (T + 5) = −k ∂T/∂n
+wall = fvm.Poisson(mesh, {"ymin": fvm.Dirichlet(20.0),
+                          "ymax": fvm.Robin(a=8.0, b=0.02, c=8.0 * -5.0),          # 8 (T + 5) = −k ∂T/∂n
                           "xmin": fvm.Neumann(), "xmax": fvm.Neumann(), "zmin": fvm.Neumann(), "zmax": fvm.Neumann()},
                    diffusivity=k)
 solution = wall.solve()

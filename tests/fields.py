@@ -53,7 +53,8 @@ def mixed(mesh, field=wave, gradient=wave_gradient):
     for k, patch in enumerate(p for p in mesh.patches if p.kind != "empty"):
         n, x = normals(mesh, patch), mesh.face_centres[patch.start:patch.start + patch.size]
         slope = (gradient(x) * n).sum(1)
-        conditions[patch.name] = (fvm.Dirichlet(field(x)), fvm.Neumann(slope), fvm.Robin(2.0, 0.5, 2 * field(x) + 0.5 * slope))[k % 3]
+        kinds = fvm.Dirichlet(field(x)), fvm.Neumann(slope), fvm.Robin(2.0, 0.5, 2 * field(x) + 0.5 * slope)
+        conditions[patch.name] = kinds[k % 3]
     return conditions
 
 

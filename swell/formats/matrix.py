@@ -5,6 +5,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 
 
@@ -46,6 +47,17 @@ class Matrix(LinearOperator):
     @abstractmethod
     def convert(self, csr):
         """Another CSR matrix in this format, with these settings."""
+
+    def positions(self, csr):
+        """Where each entry of a CSR matrix of this pattern lies in ``values``, for who writes values in place.
+
+        Raises
+        ------
+        InputError
+            If this format does not keep its values in one array.
+        """
+        raise InputError(f"{type(self).__name__} has no map from the entries of a CSR matrix to its values: assemble into "
+                         "CSR or SELL, and convert")
 
     def adjoint(self):
         """Aᴴ in the same format; built at its first use and kept, since a product with Aᴴ by scattering would need

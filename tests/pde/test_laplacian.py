@@ -15,7 +15,8 @@ DISTORTED = {"perturbed": dict(perturb=0.3), "sheared": dict(skew=(0.5, 0.0)), "
 
 def solved(mesh, device="cpu", conditions=None, k=1.0, **settings):
     conditions = conditions or everywhere(mesh, fvm.Dirichlet(wave))
-    solution = fvm.Poisson(mesh, conditions, k, lambda x: -k * wave_laplacian(x), **settings).solve(rtol=1e-10, device=device)
+    problem = fvm.Poisson(mesh, conditions, k, lambda x: -k * wave_laplacian(x), **settings)
+    solution = problem.solve(rtol=1e-10, device=device)
     assert solution.converged
     return solution
 
@@ -51,7 +52,7 @@ def test_order_with_all_kinds_of_conditions():
 
 @pytest.mark.parametrize("correction", CORRECTIONS[:3])
 def test_linear_fields_are_exact_on_distorted_meshes(correction):
-    """What the correction is for: a constant gradient through oblique faces. (The face's centre does not matter to it.)"""
+    """What the correction is for: a constant gradient through oblique faces."""
     mesh = fvm.box((6, 5, 4), perturb=0.25)
     gradient = lambda x: np.tile([2.0, -3.0, 0.5], (len(x), 1))   # noqa: E731
     p = fvm.Poisson(mesh, mixed(mesh, plane, gradient), correction=correction).solve(rtol=1e-11)
@@ -135,7 +136,8 @@ def test_least_squares_on_perturbed_cells_and_in_two_dimensions():
     for mesh in (fvm.box((6, 5, 4), perturb=0.3), fvm.box((6, 5), perturb=0.3)):
         metrics = metrics_of(mesh)
         flat = lambda x: 1 + 2 * x[:, 0] - 3 * x[:, 1]            # noqa: E731
-        g = fvm.LeastSquares(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Extrapolated())))(flat(mesh.centres))
+        boundary = fvm.Boundary.of(metrics, everywhere(mesh, fvm.Extrapolated()))
+        g = fvm.LeastSquares(metrics, boundary)(flat(mesh.centres))
         assert np.allclose(g, np.array([[2.0], [-3.0], [0.0]]), atol=1e-10)
 
 

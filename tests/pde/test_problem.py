@@ -20,14 +20,16 @@ def cosine(x):
 def test_conservation(device):
     """Each cell to the tolerance, all together to rounding beside it, whatever the conditions are."""
     mesh = fvm.box((10, 9, 8), perturb=0.25)
-    solution = fvm.Poisson(mesh, mixed(mesh), lambda x: 1 + x[:, 0], lambda x: -wave_laplacian(x)).solve(rtol=1e-12, device=device)
+    problem = fvm.Poisson(mesh, mixed(mesh), lambda x: 1 + x[:, 0], lambda x: -wave_laplacian(x))
+    solution = problem.solve(rtol=1e-12, device=device)
     assert solution.converged
     balance = solution.conservation()
     assert balance["relative"] < 1e-12 and set(balance["patches"]) == {p.name for p in mesh.patches}
     metrics = metrics_of(mesh)
     lost = metrics.divergence(solution.fluxes)
     assert np.linalg.norm(solution.sources - lost) <= 1.01e-12 * np.linalg.norm(solution.sources) * 10
-    assert balance["imbalance"] == pytest.approx((solution.sources - lost).sum(), abs=1e-13 * np.abs(solution.fluxes).sum())
+    rounding = 1e-13 * np.abs(solution.fluxes).sum()
+    assert balance["imbalance"] == pytest.approx((solution.sources - lost).sum(), abs=rounding)
 
 
 def test_all_neumann(device):
@@ -92,7 +94,8 @@ def test_one_and_two_dimensions_need_no_condition_on_empty_patches():
 def test_robin_is_dirichlet_and_neumann_at_its_ends():
     mesh = fvm.box((10,))
     for robin, plain in ((fvm.Robin(1.0, 0.0, 4.0), fvm.Dirichlet(4.0)), (fvm.Robin(0.0, 2.0, 3.0), fvm.Neumann(1.5))):
-        runs = [fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": c}, source=1.0).solve().p for c in (robin, plain)]
+        runs = [fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": c}, source=1.0).solve().p
+                for c in (robin, plain)]
         assert np.allclose(*runs)
 
 
@@ -131,8 +134,9 @@ def test_bad_conditions():
             ({**walls, "xmin": fvm.Robin(1.0, -1.0)}, "opposite sign")]:
         with pytest.raises(InputError, match=message):
             fvm.Poisson(mesh, conditions)
-    for arguments, message in [(dict(source=np.ones(3)), r"source has shape \(3,\)"), (dict(corrections=-1), "corrections=-1"),
-                               (dict(source=float("inf")), "source is not finite"), (dict(diffusivity=0.0), "diffusivity")]:
+    for arguments, message in [
+            (dict(source=np.ones(3)), r"source has shape \(3,\)"), (dict(corrections=-1), "corrections=-1"),
+            (dict(source=float("inf")), "source is not finite"), (dict(diffusivity=0.0), "diffusivity")]:
         with pytest.raises(InputError, match=message):
             fvm.Poisson(mesh, walls, **arguments).solve()
 

@@ -10,7 +10,8 @@ import importlib
 
 _PLACES = {
     "Poisson": "problem", "ScalarTransport": "problem", "Solution": "solution", "Flow": "simple", "SIMPLE": "simple",
-    "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary", "Boundary": "boundary",
+    "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary",
+    "Boundary": "boundary",
     "Metrics": "metrics", "Pattern": "assembly", "Flux": "flux", "Laplacian": "laplacian", "Convection": "convection",
     "LeastSquares": "gradient", "Gauss": "gradient",
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",

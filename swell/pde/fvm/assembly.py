@@ -1,14 +1,17 @@
-"""Face-based assembly: from the fluxes of the faces straight into the values of a matrix, on the device where it is solved.
+"""Face-based assembly: from the fluxes of the faces straight into the values of a matrix, where it is solved.
 
 The paper (chapter 6) leaves assembly on the GPU to future work. Here the pattern is made once from owner and neighbour.
 After it, one thread a cell gathers the coefficients of its faces in a fixed order and writes its row: no atomic
 addition, so that results are reproducible, and no conversion, since it writes into CSR or, through a map of places that
 is made once a format, into any format that has one.
 
-Cost of ``matrix``: one launch; a cell of six faces reads 72 bytes of connectivity and, each face's from two sides, 96 of
-coefficients in double, and writes its 56 bytes of values. Storage: 3 words a face side and 2 a cell.
+Cost of ``matrix``: one launch; a cell of six faces reads 56 bytes of connectivity and, each face's from both sides, 96
+of coefficients in double (48 if the second side finds them in cache), and writes its 56 bytes of values.
+Storage: 2 words a side of a face and 2 a cell, and as much again for each further format.
 """
 from __future__ import annotations
+
+import weakref
 
 import numpy as np
 
@@ -67,7 +70,7 @@ class Pattern:
         self.indices[place[new]] = column
         self._kernels = space.kernels("swell.pde.fvm", "assembly", self.dtype)
         self._none = space.empty(0, self.dtype)
-        self._maps = {}
+        self._maps = weakref.WeakKeyDictionary()
 
     @property
     def nnz(self) -> int:
@@ -103,20 +106,20 @@ class Pattern:
         """(places off the diagonal, places of the diagonal, values) of a matrix of this pattern."""
         if isinstance(out, CSRMatrix):
             if out.nnz != self.nnz:
-                raise InputError(f"out has {out.nnz} entries and this mesh's pattern {self.nnz}: give a matrix that this "
-                                 "pattern assembled")
+                raise InputError(f"out has {out.nnz} entries and this mesh's pattern {self.nnz}: give a matrix that "
+                                 "this pattern assembled")
             return self.places, self.middle, out.data
-        key = id(out)
-        if key not in self._maps or self._maps[key][0] is not out:
+        if out not in self._maps:
             if out.shape != (self.n, self.n) or out.nnz != self.nnz:
-                raise InputError(f"out is {out.shape} with {out.nnz} entries and this mesh's pattern ({self.n}, {self.n}) "
-                                 f"with {self.nnz}: build the format from a matrix that this pattern assembled")
+                raise InputError(f"out is {out.shape} with {out.nnz} entries and this mesh's pattern "
+                                 f"({self.n}, {self.n}) with {self.nnz}: build the format from a matrix that this "
+                                 "pattern assembled")
             csr = CSRMatrix(self.space, self.indptr, self.indices, self._none, out.shape)
             csr.nnz = self.nnz
             where = out.positions(csr).astype(self.places.dtype)
             inner = self.space.xp.where(self.places >= 0, where[self.places], -1)
-            self._maps[key] = out, inner.astype(self.places.dtype), where[self.middle]
-        return self._maps[key][1], self._maps[key][2], out.values
+            self._maps[out] = inner.astype(self.places.dtype), where[self.middle]
+        return *self._maps[out], out.values
 
     def collect(self, flux, sign=-1, out=None):
         """Σ over the faces of each cell: of outward fluxes (sign −1), or of what both sides see alike (sign +1)."""

@@ -1,7 +1,7 @@
 """Boundary conditions: Dirichlet, Neumann and Robin (mixed), all as one line  a p + b ∂p/∂n = c  a face.
 
-With dₙ the distance of the cell's centre from the face along its outward normal n, and p' the cell's value carried along
-the face to the foot of that normal, p' = p_P + t·∇p (t = 0 on orthogonal meshes), a one-sided difference
+With dₙ the distance of the cell's centre from the face along its outward normal n, and p' the cell's value carried
+along the face to the foot of that normal, p' = p_P + t·∇p (t = 0 on orthogonal meshes), a one-sided difference
 ∂p/∂n = (p_b − p')/dₙ gives
 
     p_b = (c dₙ + b p') / (a dₙ + b),    ∂p/∂n = (c − a p') / (a dₙ + b):    (2.10) for b = 0, (2.12) for a = 0.
@@ -95,8 +95,8 @@ def lines(mesh, conditions, components=1):
             b[faces] = _values(right, centres, 1, patch.name)[:, 0]
             c[faces] = _values(value, centres, components, patch.name)
             if ((a[faces] * b[faces]) < 0).any():
-                raise InputError(f"patch {patch.name!r}: Robin with a and b of opposite sign makes the matrix indefinite; "
-                                 "mind that ∂p/∂n is along the outward normal")
+                raise InputError(f"patch {patch.name!r}: Robin with a and b of opposite sign makes the matrix "
+                                 "indefinite; mind that ∂p/∂n is along the outward normal")
     return a, b, c[:, 0] if components == 1 else c
 
 
@@ -114,9 +114,8 @@ def _check_names(mesh, conditions):
             raise InputError(f"patch {name!r} is of kind 'empty' and takes no condition: leave it out")
     missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind != "empty" and p.size]
     if missing:
-        raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give each "
-                         "a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall that nothing "
-                         "crosses")
+        raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "
+                         "each a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall")
 
 
 def _values(value, centres, components, patch):

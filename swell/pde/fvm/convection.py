@@ -1,7 +1,7 @@
 """∇·(u p) from the volume flux φ = u·s of each face: upwind, linear, and linear-upwind differencing.
 
     upwind          p_f of the cell that φ comes from: first order, bounded, an M-matrix where Σ φ = 0
-    linear          p_f = w p_O + (1 − w) p_N: second order; oscillates where |φ| dₙ exceeds 2 k |s| (cell Péclet number)
+    linear          p_f = w p_O + (1 − w) p_N: second order; oscillates where |φ| dₙ exceeds 2 k |s| (cell Péclet)
     linear_upwind   p_f = p_U + (x_f − x_U)·(∇p)_U: second order (Warming and Beam 1976)
 
 At the boundary p_f is the value of the condition, but upwind's is that of the cell where φ leaves: a value that is
@@ -29,7 +29,7 @@ def check_scheme(scheme):
 def face_flux(metrics, velocity):
     """φ = u·s of every face from a velocity: three numbers, one vector a cell (n, 3), or a function of points (k, 3).
 
-    A function is taken at the centres of faces; cells' vectors are interpolated, and taken from the cell at the boundary.
+    A function is taken at the centres of faces; cells' vectors are interpolated; at the boundary, the cell's.
     """
     to_space = metrics.space.from_host
     if callable(velocity):
@@ -38,8 +38,8 @@ def face_flux(metrics, velocity):
         u, expected = velocity, (metrics.n, 3)
     u = to_space(u if hasattr(u, "dtype") else np.asarray(u, float)).astype(metrics.dtype)
     if u.shape not in ((3,), expected):
-        raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.n}, 3), or a function "
-                         "of points (k, 3) that returns (k, 3)")
+        raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.n}, 3), or a "
+                         "function of points (k, 3) that returns (k, 3)")
     u = u.reshape(-1, 3).T
     if not callable(velocity) and u.shape[1] > 1:
         of_cells, u = u, u[:, metrics.owner]

@@ -1,7 +1,7 @@
 """Gradients of cell values, shape (3, n): least squares, which is exact for linear fields on any mesh, and Gauss.
 
-- ``LeastSquares``: ∇p minimises Σ_f (d·∇p − Δp)²/|d|² over the faces of a cell; one 3 × 3 inverse a cell, made once. Both
-  cells of a face see the same d Δp/|d|², so that it is computed once a face and gathered without sign.
+- ``LeastSquares``: ∇p minimises Σ_f (d·∇p − Δp)²/|d|² over the faces of a cell; one 3 × 3 inverse a cell, made once.
+  Both cells of a face see the same d Δp/|d|², so that it is computed once a face and gathered without sign.
 - ``Gauss``: ∇p = (1/V) Σ_f p_f s_f with p_f interpolated linearly; first order where faces are skewed, but the sum over
   all cells is that over the boundary, as the pressure's force should be.
 
@@ -39,11 +39,11 @@ class LeastSquares:
         metrics, boundary, xp = self.metrics, self.boundary, self.metrics.space.xp
         jump = xp.empty(metrics.owner.size, metrics.dtype)
         jump[:metrics.n_internal] = metrics.difference(p)
-        jump[boundary.faces] = metrics.normal_distance[boundary.faces] * (boundary.rate - boundary.slope * p[boundary.cells])
+        jump[boundary.faces] = boundary.rate - boundary.slope * p[boundary.cells]
+        jump[boundary.faces] *= metrics.normal_distance[boundary.faces]
         h = [metrics.pattern.collect(self.reach[i] * jump, 1) for i in range(3)]
         g = self.inverse
-        return xp.stack([g[min(i, 0), max(i, 0)] * h[0] + g[min(i, 1), max(i, 1)] * h[1] + g[min(i, 2), max(i, 2)] * h[2]
-                         for i in range(3)])
+        return xp.stack([sum(g[min(i, j), max(i, j)] * h[j] for j in range(3)) for i in range(3)])
 
 
 class Gauss:

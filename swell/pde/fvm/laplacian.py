@@ -1,8 +1,8 @@
-"""−∇·(k ∇p) by face fluxes: (2.7)–(2.16), with variable k and the non-orthogonal correction of Jasak (1996, section 3.3.1.3).
+"""−∇·(k ∇p) by face fluxes: (2.7)–(2.16), with variable k and Jasak's non-orthogonal correction (1996).
 
 Through an internal face, −k ∇p·s = −k g (p_N − p_O) − k (s − g d)·(∇p)_f. The first part is implicit, with b = −a
-whatever g and k are, so that the matrix is symmetric by construction (2.14); the second is explicit, from the gradient of
-the last solution, and is the same number for both cells (footnote 3 of the paper). On orthogonal faces it is zero.
+whatever g and k are, so that the matrix is symmetric by construction (2.14); the second is explicit, from the gradient
+of the last solution, and is the same number for both cells (footnote 3 of the paper). On orthogonal faces it is zero.
 
     correction       g              the paper's |s|/|Δf| (2.9)
     over_relaxed     |s|²/(d·s)     converges on the strongest non-orthogonality; the default
@@ -10,9 +10,9 @@ the last solution, and is the same number for both cells (footnote 3 of the pape
     minimum          d·s/|d|²       the smallest explicit part, and the first to diverge: on a box sheared by 39 degrees
     none             |s|²/(d·s), and no explicit part
 
-What differs from the textbook: at the boundary the value of the cell is carried to the foot of the face's normal with the
-cell's gradient (``boundary.py``), for which g = |s|/dₙ. The correction restores the order on non-orthogonal meshes, not
-where lines between centres miss the centres of faces (skewness).
+What differs from the textbook: at the boundary the value of the cell is carried to the foot of the face's normal with
+the cell's gradient (``boundary.py``), for which g = |s|/dₙ. The correction restores the order on non-orthogonal meshes,
+not where lines between centres miss the centres of faces (skewness).
 """
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Laplacian:
         if interpolation not in INTERPOLATIONS:
             raise InputError(f"interpolation={interpolation!r}: expected one of {', '.join(INTERPOLATIONS)}")
         if bool(boundary.free.any()):
-            raise InputError("a Laplacian needs a condition on every face of the boundary: give Dirichlet, Neumann or Robin")
+            raise InputError("a Laplacian needs a condition on every face of the boundary: give Dirichlet, Neumann or "
+                             "Robin")
         self.metrics, self.boundary, self.interpolation = metrics, boundary, interpolation
         self.corrected = correction != "none"
         self.gradient = scheme(gradient, metrics, boundary)
@@ -74,8 +75,8 @@ class Laplacian:
         k = metrics.space.from_host(diffusivity).astype(metrics.dtype, copy=False) if by_faces else metrics.full(
             diffusivity, "diffusivity")
         if not bool((k > 0).all()):
-            raise InputError(f"diffusivity must be positive everywhere, and its least value is {float(k.min()):.3g}: without "
-                             "it the matrix is not definite")
+            raise InputError(f"diffusivity must be positive everywhere, and its least value is {float(k.min()):.3g}: "
+                             "the matrix would not be definite")
         self.k = k if by_faces else self._on_faces(k)
 
     def _on_faces(self, k):

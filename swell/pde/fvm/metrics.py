@@ -1,7 +1,7 @@
 """Metrics: a mesh's sizes on the device where it is solved, as the discretisation needs them; made once a mesh.
 
-For an internal face, d joins the centre of the owner O to that of the neighbour N; at the boundary, the centre of the cell
-to that of the face. s is the area vector. Vectors are stored component by component, shape (3, f).
+For an internal face, d joins the centre of the owner O to that of the neighbour N; at the boundary, the centre of the
+cell to that of the face. s is the area vector. Vectors are stored component by component, shape (3, f).
 """
 from __future__ import annotations
 
@@ -134,5 +134,5 @@ def _check_sides(mesh, distance):
     f = int(wrong[0])
     at = ", ".join(f"{v:.4g}" for v in mesh.face_centres[f])
     cells = f"cells {mesh.owner[f]} and {mesh.neighbour[f]}" if f < mesh.neighbour.size else f"cell {mesh.owner[f]}"
-    raise InputError(f"{wrong.size} faces have d·s ≤ 0, the first is face {f} of {cells} at ({at}): the centres of cells "
-                     "lie on the wrong side of them; repair the mesh there (checkMesh of OpenFOAM names such cells)")
+    raise InputError(f"{wrong.size} faces have d·s ≤ 0, the first is face {f} of {cells} at ({at}): the centres of "
+                     "cells lie on the wrong side of them; repair the mesh there (see OpenFOAM's checkMesh)")

@@ -43,12 +43,12 @@ class Solvers:
                        stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
 
     def within_corrections(self, norm_b):
-        """Each solve brings the defect that the last correction left down by ``INNER``, the last one below the tolerance."""
+        """Each solve brings down the defect that the last correction left, but no further than needed."""
         return Stopping(rtol=INNER, atol=0.2 * self.rtol * norm_b, maxiter=self.maxiter, relative_to="r0")
 
 
 class Problem:
-    """What Poisson and ScalarTransport share: the data of an equation, checked; no device is touched before ``assemble``."""
+    """What Poisson and ScalarTransport share: the data of an equation, checked; ``assemble`` goes to a device."""
 
     velocity, scheme = None, "upwind"
 
@@ -99,8 +99,8 @@ def _correct(problem, system, solver, shift, p, rtol, mean, notes, diagonal=None
     if system.floating and diagonal is None:
         p = p + (mean - (metrics.volumes * p).sum() / metrics.volumes.sum())
     host = system.space.to_host
-    return Solution(host(p), problem.mesh, results, host(flux.of(metrics, p)), host(system.source + shift), residual, rtol,
-                    count if system.deferred else 0, notes)
+    return Solution(host(p), problem.mesh, results, host(flux.of(metrics, p)), host(system.source + shift), residual,
+                    rtol, count if system.deferred else 0, notes)
 
 
 class Poisson(Problem):
@@ -167,7 +167,8 @@ class Poisson(Problem):
         InputError
             Without Dirichlet data, for a source that does not fit; the message says by how much.
         """
-        return self._steady(Solvers(method, precond, scaling, ordering, format, rtol, maxiter), device, dtype, balance, mean)
+        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+        return self._steady(solvers, device, dtype, balance, mean)
 
 
 class ScalarTransport(Problem):
@@ -188,13 +189,14 @@ class ScalarTransport(Problem):
         check_scheme(scheme)
         self.velocity, self.scheme = velocity, scheme
 
-    def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8, maxiter=None,
-              device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
+    def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
+              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
         """The steady solution; the parameters are those of ``Poisson.solve``."""
-        return self._steady(Solvers(method, precond, scaling, ordering, format, rtol, maxiter), device, dtype, balance, mean)
+        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+        return self._steady(solvers, device, dtype, balance, mean)
 
-    def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None, ordering=None,
-                format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
+    def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
+                ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
         """The solution after some time steps; analysis and buffers of the solver are kept throughout.
 
         Parameters
@@ -212,12 +214,13 @@ class ScalarTransport(Problem):
         system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
             metrics, solver, before = system.metrics, None, None
+            stopping = Stopping(rtol=0.1 * rtol, maxiter=maxiter)
             p = metrics.full(start, "start")
             for step in range(steps):
                 diagonal, past = time_terms(metrics.volumes, dt, p, before, time)
                 if step == 0 or (step == 1 and time == "bdf2"):
                     A = metrics.pattern.matrix(system.flux, diagonal)
-                    solver = solvers.prepare(A, stopping=Stopping(rtol=0.1 * rtol, maxiter=maxiter)) if solver is None else solver.update(A)
+                    solver = solvers.prepare(A, stopping=stopping) if solver is None else solver.update(A)
                 solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal, past)
                 before, p = p, system.space.from_host(solution.p)
                 if not solution.converged:

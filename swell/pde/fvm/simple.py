@@ -1,7 +1,7 @@
 """Steady incompressible flow by SIMPLE: ∇·u = 0, ∇·(u u) − ∇·(ν ∇u) = −∇p (2.1, 2.2), swell solving both equations.
 
-Patankar and Spalding 1972; SIMPLEC of Van Doormaal and Raithby 1984; Rhie and Chow 1983 for the fluxes, since velocity and
-pressure share the cells' centres (Ferziger and Perić, Computational Methods for Fluid Dynamics, sections 8.6 and 9.8).
+Patankar and Spalding 1972; SIMPLEC of Van Doormaal and Raithby 1984; Rhie and Chow 1983 for the fluxes, since velocity
+and pressure share the cells' centres (Ferziger and Perić, Computational Methods for Fluid Dynamics).
 
 An iteration, with D the diagonal of the momentum matrix A_u (2.4):
 
@@ -122,8 +122,9 @@ class FlowSolution:
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
         momentum, mass = self.residuals[-1]
+        of_u, of_p = self.linear_iterations
         return "\n".join([f"{state} in {self.iterations} iterations: momentum {momentum:.1e}, continuity {mass:.1e}; "
-                          f"{self.linear_iterations[0]} iterations on momentum, {self.linear_iterations[1]} on pressure",
+                          f"{of_u} iterations on momentum, {of_p} on pressure",
                           *(f"  note: {note}" for note in self.notes)])
 
 
@@ -143,7 +144,7 @@ class Flow:
     Raises
     ------
     InputError
-        For patches without a condition, outlets without a pressure, fixed velocities that do not conserve (by how much).
+        For patches without a condition, outlets without a pressure, velocities that do not conserve (by how much).
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
@@ -156,8 +157,8 @@ class Flow:
         if not self.pressure:
             through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
             if abs(through.sum()) > 1e-10 * np.abs(through).sum():
-                raise InputError(f"the velocities given at the boundary let {through.sum():+.6g} out in all, and no patch is "
-                                 "an outlet: correct them, or give one patch Neumann() and a pressure")
+                raise InputError(f"the velocities given at the boundary let {through.sum():+.6g} out in all, and no "
+                                 "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
     def solve(self, settings=SIMPLE(), device="cpu", start=None) -> FlowSolution:
         """Iterate to the steady state.
@@ -251,7 +252,7 @@ class Iteration:
 
     def correct_pressure(self):
         """Steps 2 to 4; the imbalance of the fluxes before they were corrected."""
-        metrics, settings, xp = self.metrics, self.settings, self.space.xp
+        metrics, settings = self.metrics, self.settings
         self.phi = self.interpolated_flux(metrics.volumes / self.D)
         imbalance = metrics.divergence(self.phi)
         mass = float(abs(imbalance).sum() / (abs(self.phi).sum() or 1.0))
@@ -262,8 +263,8 @@ class Iteration:
         self.pressure.diffuse(mobility)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)
-        self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
-                                            None if settings.pressure_precond else "jacobi",
+        self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
+                                            settings.pressure_precond, None if settings.pressure_precond else "jacobi",
                                             Stopping(rtol=settings.pressure_rtol),
                                             "constants" if self.pressure.boundary.floating else None)
         correction = self._solved(1, self.pressure_solver.solve(-imbalance))
@@ -285,7 +286,8 @@ class Iteration:
         phi[inside] -= metrics.interpolate(mobility) * g[inside] * seen
         self._flux_at_boundary(phi)
         cells = self.p_sides.cells
-        seen = self.p_sides.values(self.p, self.grad_p) - self.p[cells] - (metrics.d[:, outside] * self.grad_p[:, cells]).sum(0)
+        seen = self.p_sides.values(self.p, self.grad_p) - self.p[cells]
+        seen -= (metrics.d[:, outside] * self.grad_p[:, cells]).sum(0)
         phi[outside] -= ~self.p_sides.free * ~self.p_sides.natural * mobility[cells] * g[outside] * seen
         return phi
 

@@ -74,8 +74,8 @@ class Solution:
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
-        lines = [f"{state}: {self.mesh.n_cells} cells, residual of the equation {self.residual:.2e}, {self.corrections} "
-                 f"corrections, {sum(r.iterations for r in self.results)} iterations"]
+        lines = [f"{state}: {self.mesh.n_cells} cells, residual of the equation {self.residual:.2e}, "
+                 f"{self.corrections} corrections, {sum(r.iterations for r in self.results)} iterations"]
         balance = self.conservation()
         lines += [f"  {name}: {flow:+.6g} out" for name, flow in balance["patches"].items()]
         lines.append(f"  source {balance['source']:.6g}, imbalance {balance['imbalance']:.1e}")

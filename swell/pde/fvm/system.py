@@ -1,8 +1,8 @@
 """A scalar equation on one device: its terms, its matrix, its right-hand side, and the fluxes of a solution.
 
-∂p/∂t + ∇·(u p) − ∇·(k ∇p) = q, integrated over cells: V ∂p/∂t + Σ F = V q, where F adds up what convection and diffusion
-send through a face. What is explicit (non-orthogonal correction, deferred schemes) is in the flux as well, so that the
-balance of the whole domain is that of its boundary, to rounding, whatever p is.
+∂p/∂t + ∇·(u p) − ∇·(k ∇p) = q, integrated over cells: V ∂p/∂t + Σ F = V q, where F adds up what convection and
+diffusion send through a face. What is explicit (non-orthogonal correction, deferred schemes) is in the flux as well, so
+that the balance of the whole domain is that of its boundary, to rounding, whatever p is.
 """
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class System:
         self.metrics = metrics = Metrics(problem.mesh, space, dtype)
         self.space = space
         self.boundary = Boundary.of(metrics, problem.conditions)
-        self.laplacian = Laplacian(metrics, self.boundary, problem.diffusivity, problem.correction, problem.interpolation,
-                                   problem.gradient)
+        self.laplacian = Laplacian(metrics, self.boundary, problem.diffusivity, problem.correction,
+                                   problem.interpolation, problem.gradient)
         self.flux, self.convection = self.laplacian.flux(), None
         if problem.velocity is not None:
             self.convection = Convection(metrics, self.boundary, face_flux(metrics, problem.velocity), problem.scheme)
@@ -60,7 +60,7 @@ class System:
         if self.skewed:
             flux = flux.with_explicit(self.laplacian.explicit(gradient))
         if self.convection is not None:
-            flux = flux.with_explicit(self.convection.explicit(p, gradient if self.skewed or self.convection.deferred else None))
+            flux = flux.with_explicit(self.convection.explicit(p, gradient))
         return flux
 
     def rhs(self, flux):
@@ -87,9 +87,11 @@ class System:
             return b, ""
         source = float(self.source.sum())
         volume = float(metrics.volumes.sum())
-        what = (f"no patch fixes a value, so that the source must equal what leaves through the boundary: the source adds up "
-                f"to {source:.6g}, the fluxes given at the boundary to {source - total:.6g}, which differ by {total:.3g}")
+        what = (f"no patch fixes a value, so that the source must equal what leaves through the boundary: the source "
+                f"adds up to {source:.6g}, the fluxes given at the boundary to {source - total:.6g}, which differ by "
+                f"{total:.3g}")
         if not shift:
-            raise InputError(f"{what}: subtract {total / volume:.6g} from the source (or give balance=True, which does it and "
-                             "says so), correct the gradients, or give one patch a Dirichlet or Robin condition")
-        return b - total / volume * metrics.volumes, f"{what}; {total / volume:.3g} was subtracted from the source, as asked"
+            raise InputError(f"{what}: subtract {total / volume:.6g} from the source (or give balance=True, which does "
+                             "it and says so), correct the gradients, or give one patch a Dirichlet or Robin condition")
+        mean = total / volume
+        return b - mean * metrics.volumes, f"{what}; {mean:.3g} was subtracted from the source, as asked"

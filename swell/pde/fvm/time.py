@@ -1,4 +1,4 @@
-"""∂p/∂t, implicit: Euler (first order), and BDF2 (second order, L-stable). V/Δt on the diagonal, the past on the right."""
+"""∂p/∂t, implicit: Euler (first order) and BDF2 (second). V/Δt on the diagonal, the past on the right."""
 from __future__ import annotations
 
 from swell.core.errors import InputError
