@@ -29,22 +29,22 @@ BOX = "box:"
 
 def add_arguments(parser):
     """The arguments of ``swell fvm``."""
-    parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, .exo, "
-                        ".med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: the unit square)")
+    parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, "
+                        ".exo, .med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: the unit square)")
     parser.add_argument("--patch-bc", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a patch, {EXAMPLE}; may be repeated")
     parser.add_argument("--source", type=float, default=0.0, metavar="Q", help="q; default 0")
     parser.add_argument("--diffusivity", type=float, default=1.0, metavar="K", help="k; default 1")
-    parser.add_argument("--balance", action="store_true", help="where no patch fixes p, shift the source until it equals "
-                        "the fluxes at the boundary, rather than refuse it")
+    parser.add_argument("--balance", action="store_true", help="where no patch fixes p, shift the source until it "
+                        "equals the fluxes at the boundary, rather than refuse it")
     parser.add_argument("--corrections", type=int, default=50, metavar="N", help="non-orthogonal corrections at most; "
                         "default 50, 0 for none")
     for kind, words in CHOICES.items():
         parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
                             if kind != "method" else f"{words}: {', '.join(names(kind))}")
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
-    parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the equation "
-                        "with its corrections, relative to the right-hand side; default 1e-8")
+    parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the "
+                        "equation with its corrections, relative to the right-hand side; default 1e-8")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each linear solve")
     parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")

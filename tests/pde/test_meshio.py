@@ -96,6 +96,13 @@ def test_groups_that_are_sets():
         from_meshio(given)
 
 
+def test_a_group_of_triangles_and_quadrilaterals():
+    points, _ = SOLIDS["wedge"]
+    given = meshio.Mesh(points, [("wedge", [range(6)]), ("triangle", [[0, 1, 2]]), ("quad", [[0, 1, 4, 3]])],
+                        cell_data={"gmsh:physical": [[0], [5], [5]]})
+    assert [(patch.name, patch.size) for patch in from_meshio(given).patches] == [("patch5", 2), ("boundary", 3)]
+
+
 # --- the plane ---
 
 def plane():

@@ -1,9 +1,7 @@
 """From elements, which list their corners, to the faces of a mesh.
 
-Two cells have the same face if it has the same corners: all faces of all cells are sorted by them, so that the sides of
-an internal face become neighbours. A cell that is numbered inside out is turned round.
-
-Cost: sorting, about a second for a million hexahedra.
+Two cells have the same face if it has the same corners: the faces of all cells are sorted into buckets by their lowest
+corner, and compared in there. A cell that is numbered inside out is turned round.
 """
 from __future__ import annotations
 
@@ -61,13 +59,14 @@ def mesh_of_solids(points, blocks, groups) -> Mesh:
     -------
     Mesh
     """
+    from swell.pde.fvm.kernels import elements as kernels
     faces, cells, first = [], [], 0
     for shape, members in blocks:
         _check_range(points, shape, members)
         template = np.array(FACES[shape])
         of = np.where(template >= 0, members[:, template], -1)              # (cells, faces, 4)
-        inside_out = _volumes(points, of) < 0
-        of[inside_out] = _turned(of[inside_out])
+        kernels.signed_volumes(points, of, volumes := np.empty(len(members)))
+        of[volumes < 0] = _turned(of[volumes < 0])
         faces.append(of.reshape(-1, 4))
         cells.append(np.repeat(np.arange(first, first + len(members)), len(template)))
         first += len(members)
@@ -127,29 +126,14 @@ def _check_range(points, shape, members):
                          f"{len(points) - 1}; write the mesh again")
 
 
-def _volumes(points, faces):
-    """Six times the volumes that the faces (cells, faces, 4) enclose, seen from each cell's first corner; signed."""
-    start = points[faces[:, :1, 0]]
-    a, b, c, d = (points[faces[..., k]] - start for k in range(4))
-    volume = np.einsum("cfi,cfi->cf", a, np.cross(b, c))
-    volume += np.where(faces[..., 3] >= 0, np.einsum("cfi,cfi->cf", a, np.cross(c, d)), 0.0)
-    return volume.sum(axis=1)
-
-
 def _turned(faces):
     """Faces with their corners in the opposite order, -1 still last."""
     return np.where(faces[..., 3:] >= 0, faces[..., ::-1], faces[..., [2, 1, 0, 3]])
 
 
-def _key(faces, n_points):
-    """Two integers for each face, the same for the same corners in any order."""
-    corners = np.sort(np.where(faces < 0, n_points, faces), axis=1)
-    if corners.shape[1] == 2:
-        return corners[:, 0], corners[:, 1]
-    if corners.shape[1] == 3:
-        corners = np.column_stack([corners, np.full(len(corners), n_points)])
-    base = n_points + 1                         # 32-bit indices: two of them fit into 64 bits
-    return corners[:, 0] * base + corners[:, 1], corners[:, 2] * base + corners[:, 3]
+def _sorted(faces, n_points):
+    """The corners of each face in rising order, -1 last and as n_points."""
+    return np.sort(np.where(faces < 0, n_points, faces), axis=1)
 
 
 def _match(faces, cells, points):
@@ -157,44 +141,30 @@ def _match(faces, cells, points):
 
     First sides are those of the lower cell, in the order of the matrix's upper triangle.
     """
-    high, low = _key(faces, len(points))
-    order = np.lexsort((cells, low, high))
-    same = (high[order[1:]] == high[order[:-1]]) & (low[order[1:]] == low[order[:-1]])
-    thrice = same[1:] & same[:-1]
-    if thrice.any():
-        three = order[np.argmax(thrice):][:3]
-        place = points[faces[three[0]][faces[three[0]] >= 0]].mean(axis=0)
-        raise InputError(f"cells {', '.join(map(str, cells[three]))} share one face, near ({place[0]:.6g}, "
-                         f"{place[1]:.6g}, {place[2]:.6g}); a face lies between two cells at most: drop the "
-                         "cell that overlaps")
-    pairs = np.flatnonzero(same)
-    one, two = order[pairs], order[pairs + 1]
-    alone = np.ones(len(faces), bool)
-    alone[one] = alone[two] = False
-    sorting = np.lexsort((cells[two], cells[one]))
-    return (one[sorting], two[sorting]), np.flatnonzero(alone)
+    from swell.pde.fvm.kernels import elements as kernels
+    mates, corners = np.empty(len(faces), np.int64), _sorted(faces, len(points))
+    if (one := kernels.match(corners, len(points), mates)) >= 0:
+        three = cells[(corners == corners[one]).all(axis=1)]
+        place = points[faces[one][faces[one] >= 0]].mean(axis=0)
+        raise InputError(f"cells {', '.join(map(str, three))} share one face, near "
+                         f"({', '.join(f'{x:.6g}' for x in place)}); a face lies between two cells at most: drop the cell "
+                         "that overlaps")
+    first = np.flatnonzero(mates > np.arange(len(faces)))       # cells are numbered as their faces
+    second = mates[first]
+    order = np.lexsort((cells[second], cells[first]))
+    return (first[order], second[order]), np.flatnonzero(mates < 0)
 
 
 def _patches(faces, outer, groups, start, points):
     """The faces of the boundary ordered by patch, and the patches; those in no group come last, as "boundary"."""
-    of = np.full(len(outer), -1)
-    high, low = _key(faces[outer], len(points))
-    sorting = np.lexsort((low, high))
-    pairs = np.empty(len(outer), [("high", np.int64), ("low", np.int64)])
-    pairs["high"], pairs["low"] = high[sorting], low[sorting]
-    names = list(groups)
+    names, of, corners = list(groups), np.full(len(outer), -1), _sorted(faces[outer], len(points))
     for number, name in enumerate(names):
-        for members in groups[name]:
-            wanted = np.empty(len(members), pairs.dtype)
-            wanted["high"], wanted["low"] = _key(members, len(points))
-            at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-            found = sorting[at[pairs[at] == wanted]]        # the others lie inside the domain
-            others = of[found][(of[found] >= 0) & (of[found] != number)]
-            if others.size:
-                raise InputError(f"the groups {names[others[0]]!r} and {name!r} share "
-                                 f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one condition only; "
-                                 "give each face to one group")
-            of[found] = number
+        found = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
+        others = of[found][(of[found] >= 0) & (of[found] != number)]
+        if others.size:
+            raise InputError(f"the groups {names[others[0]]!r} and {name!r} share {np.count_nonzero(others == others[0])} "
+                             "faces of the boundary, which can have one condition only; give each face to one group")
+        of[found] = number
     names.append("boundary")
     of[of < 0] = len(names) - 1
     order = np.argsort(of, kind="stable")
@@ -204,3 +174,20 @@ def _patches(faces, outer, groups, start, points):
             patches.append(Patch(names[number], start, int(size)))
             start += int(size)
     return outer[order], patches
+
+
+def _find(corners, members, n_points):
+    """Which rows of ``corners`` the faces ``members`` are; those inside the domain are none."""
+    wanted = np.full((len(members), corners.shape[1]), n_points)
+    wanted[:, :members.shape[1]] = members
+    wanted.sort(axis=1)
+    both = np.concatenate([corners, wanted])
+    order = np.lexsort(both.T)
+    new = np.ones(len(both), bool)
+    new[1:] = (both[order[1:]] != both[order[:-1]]).any(axis=1)
+    number = np.empty(len(both), np.int64)
+    number[order] = np.cumsum(new) - 1
+    row = np.full(len(both), -1)
+    row[number[:len(corners)]] = np.arange(len(corners))
+    found = row[number[len(corners):]]
+    return found[found >= 0]
