@@ -30,7 +30,8 @@ BOX = "box:"
 def add_arguments(parser):
     """The arguments of ``swell fvm``."""
     parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, "
-                        ".exo, .med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: the unit square)")
+                        ".exo, .med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: a "
+                        "square)")
     parser.add_argument("--patch-bc", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a patch, {EXAMPLE}; may be repeated")
     parser.add_argument("--source", type=float, default=0.0, metavar="Q", help="q; default 0")

@@ -147,8 +147,8 @@ def _match(faces, cells, points):
         three = cells[(corners == corners[one]).all(axis=1)]
         place = points[faces[one][faces[one] >= 0]].mean(axis=0)
         raise InputError(f"cells {', '.join(map(str, three))} share one face, near "
-                         f"({', '.join(f'{x:.6g}' for x in place)}); a face lies between two cells at most: drop the cell "
-                         "that overlaps")
+                         f"({', '.join(f'{x:.6g}' for x in place)}); a face lies between two cells at most: drop the "
+                         "cell that overlaps")
     first = np.flatnonzero(mates > np.arange(len(faces)))       # cells are numbered as their faces
     second = mates[first]
     order = np.lexsort((cells[second], cells[first]))
@@ -162,8 +162,8 @@ def _patches(faces, outer, groups, start, points):
         found = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
         others = of[found][(of[found] >= 0) & (of[found] != number)]
         if others.size:
-            raise InputError(f"the groups {names[others[0]]!r} and {name!r} share {np.count_nonzero(others == others[0])} "
-                             "faces of the boundary, which can have one condition only; give each face to one group")
+            raise InputError(f"the groups {names[others[0]]!r} and {name!r} share "
+                             f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one condition only; give each face to one group")
         of[found] = number
     names.append("boundary")
     of[of < 0] = len(names) - 1
