@@ -63,6 +63,13 @@ def test_the_spectrum_from_the_coefficients(device):
     assert f"condition at least {r.spectrum.condition:.2e}" in str(r) and r.as_dict()["condition"] == r.spectrum.condition
 
 
+def test_a_resumed_solve_keeps_the_spectrum_of_its_first_run():
+    """Seen on flat cells: at the attainable accuracy a few steps were resumed, and the condition read 1."""
+    A = gallery.poisson1d(1200)
+    r = swell.solve(A, rng().standard_normal(1200), method="cg", rtol=1e-13)
+    assert r.reason is swell.Reason.ATTAINABLE_ACCURACY and r.spectrum.condition > 1e5
+
+
 def test_no_spectrum_without_iterations():
     r = swell.solve(gallery.poisson1d(9), np.zeros(9), method="cg")
     assert r.spectrum is None and "spectrum" not in str(r)

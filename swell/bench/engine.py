@@ -157,7 +157,7 @@ def files(paths):
             yield name, pressure_laplacian(path)
         else:
             from swell.io import read_matrix
-            yield name, read_matrix(path)
+            yield name, read_matrix(path)[0]
 
 
 def pressure_laplacian(path):
@@ -230,7 +230,7 @@ def show(title, header, rows):
         table.add_column(name, justify="left" if k < 2 else "right", no_wrap=k < 2)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
-    Console(highlight=False, width=max(Console().width, 120)).print(table)
+    Console(highlight=False, width=max(Console().width, 16 * len(header))).print(table)
 
 
 def report(path, title, tables, space, *figures):

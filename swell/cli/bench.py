@@ -11,13 +11,14 @@ from swell.cli.output import check_paths
 from swell.core.errors import InputError
 
 HELP = "measure products and solves beside their peers"
-BENCHMARKS = ("spmv", "krylov")
+BENCHMARKS = ("spmv", "krylov", "fvm")
 MATRICES = ("thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~")
 
 
 def add_arguments(parser):
     """The arguments of ``swell bench``."""
-    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves")
+    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves; fvm: the "
+                        "tables of the finite-volume paper")
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
     parser.add_argument("--matrices", metavar="LIST", default=",".join(MATRICES),
                         help="names of the gallery, apart by commas; default " + ",".join(MATRICES))
@@ -28,6 +29,9 @@ def add_arguments(parser):
                         "default 50 products, 3 solves")
     parser.add_argument("--iterations", type=int, default=300, metavar="N",
                         help="krylov: iterations timed; default 300")
+    parser.add_argument("--files", nargs="*", metavar="PATH", help="fvm: matrix files and OpenFOAM cases besides the "
+                        "gallery's")
+    parser.add_argument("--no-smoothers", action="store_true", help="fvm: leave out the smoothers' table")
     parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
     parser.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")

@@ -232,6 +232,8 @@ class Prepared:
                        self._scaled(monitor, norm_b))
             self.iteration.run(zero_guess, attempt)
             loop.end()
+            if attempt == 0:                     # a resumed solve is short, and knows less of the spectrum
+                self.spectrum = self.iteration.spectrum()
             history = [*history[:-1], *loop.history[:loop.iterations + 1]]
             iterations += loop.iterations
             residual, error = self._true_residual()
@@ -249,7 +251,7 @@ class Prepared:
 
     def _compatible(self, norm_b):
         """Check b against the null space; ‖b‖₂, of what is left of it where its incompatible part is taken out."""
-        self.run_notes = []
+        self.run_notes, self.spectrum = [], None
         if self.nullspace is None or self.largest_b == 0:
             return norm_b
         part = self.nullspace.check(self.b0, norm_b, self.stopping.threshold(norm_b))
@@ -336,8 +338,13 @@ class Prepared:
             memory={"matrix": self.matrix.nbytes + stored, "preconditioner": preconditioner,
                     "workspace": self.workspace.nbytes},
             host_reads=self.loop.host_reads,
-            notes=[*self.notes, *self.run_notes, *([str(self.failure)] if self.failure else [])],
-            spectrum=self.iteration.spectrum() if iterations else None, attempts=[])
+            notes=self._all_notes(),
+            spectrum=self.spectrum, attempts=[])
+
+    def _all_notes(self):
+        """Notes of the setup, of the preconditioner and of this run."""
+        of_M = () if self.M is None else self.M.notes
+        return [*self.notes, *of_M, *self.run_notes, *([str(self.failure)] if self.failure else [])]
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"

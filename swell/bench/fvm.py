@@ -1,0 +1,183 @@
+"""The tables of the finite-volume paper on stand-ins: products (3.1), smoothers (4.1), preconditioners of CG (5.1).
+
+Every matrix is ordered by Cuthill–McKee first, as in the paper. Smoothers are those of ``swell bench smoothers``. In
+the last table the right-hand side is all ones, the original residual is looked at in every tenth iteration, and a solve
+ends at a true relative residual of 1e-8, as ‖b − A x‖₂ tells.
+"""
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from swell import api
+from swell.bench import engine
+from swell.core.registry import resolve
+from swell.core.space import make_space
+from swell.core.stopping import Stopping
+from swell.formats.csr import CSRMatrix
+
+EVERY = 10              # iterations from one look at the original residual to the next
+RTOL = 1e-8
+FORMATS = ("sell", "modified_sell(height=512)", "modified_sell(height=1024)")
+# name: (scaling, precond)
+VARIANTS = {
+    "CG": (None, None),
+    "Jacobi scaling": ("jacobi", None),
+    "Ruiz scaling": ("ruiz", None),
+    "IC(0)": (None, "ic0"),
+    "IC(0), multicolour": (None, "ic0(ordering='multicolor')"),
+    "IC(0), sweeps": (None, "ic0(factor='sweeps', solve='sweeps')"),
+    "IC(1)": (None, "ick(level=1)"),
+    "Chebyshev": ("jacobi", "chebyshev"),
+}
+SCALED = ("CG", "Jacobi scaling", "Ruiz scaling")        # whose iterations cost the same, or should
+ON_CPU = ("CG", "Jacobi scaling", "IC(0)")               # the CPU's column where the device is a GPU
+PRODUCTS = ("matrix", "device", "n", "mean entries", "most", "λ at 512", "SELL µs", "mod. SELL 512 µs", "1024 µs",
+            "SELL / mod.")
+SOLVES = ("matrix", "preconditioner", "device", "reason", "iterations", "setup ms", "solve ms", "µs an iteration",
+          "true residual", "condition", "by (5.31)")
+ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi / CG", "Ruiz / CG")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    device, cpu = make_space(arguments.device), make_space("cpu")
+    spaces = [device] if device.name == "cpu" else [device, cpu]
+    systems = [(name, ordered(A)) for name, A in _systems(arguments)]
+    records = [record for space in spaces for record in products(space, systems, arguments)]
+    records += [record for space in spaces for record in solves(space, systems, arguments, space is device)]
+    tables = [("Table 3.1: products", PRODUCTS, _products(records)),
+              ("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(records)),
+              (f"An iteration, the original residual looked at every {EVERY}th", ITERATIONS, _iterations(records))]
+    figures = [_figure(records)]
+    if not arguments.no_smoothers:
+        smoothing = smoothers.measure(systems, arguments)
+        records += smoothing
+        tables.insert(1, smoothers.table(smoothing))
+        figures += smoothers.figures(smoothing)
+    for caption, header, rows in tables:
+        engine.show(f"{caption}, {device.describe()}", header, rows)
+    if arguments.out:
+        engine.append(arguments.out, [{k: v for k, v in r.items() if k != "history"} for r in records])
+    if arguments.report:
+        engine.report(arguments.report, f"swell bench fvm on {device.describe()}", tables, device, *figures)
+    return 0
+
+
+def _systems(arguments):
+    yield from engine.matrices(arguments.matrices, arguments.scale)
+    yield from engine.files(arguments.files)
+
+
+def ordered(A):
+    """A in the order of Cuthill and McKee, as a SciPy CSR matrix."""
+    space = make_space("cpu")
+    with space.active(A.shape[0]):
+        csr = CSRMatrix.from_scipy(A, space)
+        return resolve("ordering", "cuthill_mckee").build(csr).matrix(csr).to_scipy()
+
+
+def products(space, systems, arguments):
+    """A record of table 3.1 for each matrix."""
+    with space.active():
+        meter = engine.Meter(space)
+        for name, A in systems:
+            csr = CSRMatrix.from_scipy(A, space)
+            x, y = space.empty(A.shape[0], csr.dtype), space.empty(A.shape[0], csr.dtype)
+            space.random(7, x)
+            formats = {text: resolve("format", text).build(csr) for text in FORMATS}
+            times = {text: meter.seconds(partial(matrix.apply, x, y), arguments.repeat or 50)
+                     for text, matrix in formats.items()}
+            lengths = np.diff(A.indptr)
+            yield {"benchmark": "fvm products", "matrix": name, "n": A.shape[0], "nnz": A.nnz,
+                   "mean_entries": float(lengths.mean()), "most_entries": int(lengths.max()), "local_share": formats[FORMATS[1]].local_share,
+                   "seconds": times, **engine.circumstances(space)}
+
+
+def solves(space, systems, arguments, everything):
+    """Records of table 5.1, and of the iterations of the scaled forms."""
+    for name, A in systems:
+        with space.active():
+            b = space.from_host(np.ones(A.shape[0], A.dtype))
+        for variant in VARIANTS if everything else ON_CPU:
+            prepare = partial(_prepare, A, b, space, variant)
+            solver = prepare(Stopping(rtol=RTOL, every=EVERY))
+            solver.solve(b)
+            result = solver.solve(b)
+            x = space.to_host(result.x)
+            record = {"benchmark": "fvm solve", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "variant": variant,
+                      "reason": result.reason.name, "iterations": result.iterations,
+                      "setup_seconds": result.timings["setup"], "solve_seconds": result.timings["solve"],
+                      "residual": float(np.linalg.norm(1 - A @ x) / np.sqrt(A.shape[0])),
+                      "condition": result.as_dict()["condition"], "facts": _bounds(result),
+                      "history": result.history, **engine.circumstances(space)}
+            if variant in SCALED:
+                record["iteration_seconds"], _ = engine.seconds_an_iteration(prepare, b, arguments.iterations, 3)
+            yield record
+
+
+def _prepare(A, b, space, variant, stopping):
+    """A solver for one variant; the interval of judgement is the benchmark's."""
+    scaling, precond = VARIANTS[variant]
+    stopping = Stopping(rtol=stopping.rtol, maxiter=stopping.maxiter, window=stopping.window, growth=stopping.growth,
+                        every=EVERY)
+    return api.prepare(A, method="cg", scaling=scaling, precond=precond, device=space.device_name, stopping=stopping,
+                       b_like=b)
+
+
+def _bounds(result):
+    """The bound of Gershgorin among the facts on the scaling, in words."""
+    return next((line.split("(5.31) ")[1].split(" (")[0] for line in result.configuration if "(5.31)" in line), "")
+
+
+def _products(records):
+    rows = []
+    for r in records:
+        if r["benchmark"] == "fvm products":
+            times = [1e6 * r["seconds"][text] for text in FORMATS]
+            rows.append((r["matrix"], r["device"].split(",")[0], r["n"], f"{r['mean_entries']:.2f}", r["most_entries"],
+                         f"{r['local_share']:.2f}", *(f"{t:.1f}" for t in times), f"{times[0] / times[1]:.2f}"))
+    return rows
+
+
+def _solves(records):
+    return [(r["matrix"], r["variant"], r["device"].split(",")[0], r["reason"], r["iterations"], f"{1e3 * r['setup_seconds']:.1f}",
+             f"{1e3 * r['solve_seconds']:.1f}", f"{1e6 * r['solve_seconds'] / max(r['iterations'], 1):.1f}",
+             f"{r['residual']:.1e}", "" if r["condition"] is None else f"{r['condition']:.1e}", r["facts"])
+            for r in records if r["benchmark"] == "fvm solve"]
+
+
+def _iterations(records):
+    rows, seconds = [], {}
+    for r in records:
+        if "iteration_seconds" in r:
+            seconds.setdefault((r["matrix"], r["device"].split(",")[0]), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
+    for key, of in seconds.items():
+        times = [of[name] for name in SCALED]
+        rows.append((*key, *(f"{t:.1f}" for t in times), *(f"{t / times[0]:.3f}" for t in times[1:])))
+    return rows
+
+
+def _figure(records):
+    """Figure 5.1: the residual of the original system against time."""
+    from swell.report.figure import COLOURS, GRID, new_figure
+    mine = [r for r in records if r["benchmark"] == "fvm solve"]
+    names = list(dict.fromkeys(r["matrix"] for r in mine))
+    rows = -(-len(names) // 2)
+    figure, _ = new_figure(9.0, 3.2 * max(rows, 1))
+    figure.clear()
+    device = mine[0]["device"] if mine else ""
+    for k, name in enumerate(names):
+        axes = figure.add_subplot(rows, min(len(names), 2), k + 1)
+        for j, r in enumerate(r for r in mine if r["matrix"] == name and r["device"] == device):
+            times = np.linspace(0, 1e3 * r["solve_seconds"], len(r["history"]))
+            axes.semilogy(times, np.maximum(r["history"], 1e-17), lw=1.2, label=r["variant"],
+                          color=COLOURS[j % len(COLOURS)], ls="-" if j < len(COLOURS) else "--")
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("ms", fontsize=8)
+        axes.grid(True, color=GRID, lw=0.6)
+        axes.tick_params(labelsize=8)
+        if k == 0:
+            axes.legend(fontsize=7)
+    return figure
