@@ -11,8 +11,7 @@ Layout:
 - ``ptr[s]``: where slice s begins in ``values`` and ``offsets``, its columns one after the other.
 - ``base_ptr[s]``: where its columns begin in ``base``, the least column of the matrix in each slice column.
 - ``offsets``: column − base in 16 bits.
-- ``rows``: row − first row of its window, for rows are sorted inside windows of σ rows, of whole slices (SELL-C-σ); empty
-  where the order came out as it was.
+- ``rows``: row − first row of its window, a slice or, as in SELL-C-σ, σ rows; empty where the rows lay in order.
 - ``high_ptr[s]``: −1, or, for a slice in which an offset would not fit, where its upper 16 bits begin in ``high``; its
   bases are then 0, as in SELL.
 
@@ -29,7 +28,7 @@ from swell.core.settings import positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
-HEIGHT = 32
+HEIGHT = 32             # a warp
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,10 @@ class StaircaseSELL:
     ----------
     window : int
         Rows are sorted by length inside windows of this many rows (σ): a power of two from 32, one slice, to 65 536.
+        As there is no padding to save, a larger window gains little, and neighbouring rows part.
     """
 
-    window: int = 256
+    window: int = 32
 
     def __post_init__(self):
         positive(self, "window")

@@ -22,7 +22,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.sell import PAD, SELL
 
 FORMATS = [*names("format"), "sell(window=1)", "sell(height=32)", "sell(height=8, window=16)",
-           "sell(height=128, window=65536)", "staircase_sell(window=32)", "modified_sell(height=32)"]
+           "sell(height=128, window=65536)", "staircase_sell(window=256)", "modified_sell(height=32)"]
 FEW = ["csr", "sell", "sell(window=1)", "ell", "staircase_sell", "modified_sell"]
 
 

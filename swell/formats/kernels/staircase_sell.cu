@@ -1,8 +1,8 @@
 // Staircase SELL products on a GPU, a slice a warp, one thread a row; the layout is described in formats/staircase_sell.py.
 //
-// How long a column of the slice is, the warp counts by a vote of the lanes whose rows reach it. As for SELL: 32 registers,
-// so that 2048 threads share a multiprocessor, a batch of loads issued before the first is used, and matrix entries that
-// pass by the cache.
+// How long a column of the slice is, the warp counts by a vote of the lanes whose rows reach it; where all do, by one vote
+// for the batch. As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the
+// first is used, and matrix entries that pass by the cache.
 #include "context.cuh"
 
 template <class T, class I, class W> struct Matrix {
@@ -23,15 +23,15 @@ template <class T, class I> struct Batch {
 };
 
 // What a lane has still to do: where its next entry lies, its base, and its upper half (-1: 16 bits do); how many entries are
-// left in its row, and in the longest row of the warp.
+// left in its row.
 template <class I> struct Row {
   I at, base, up;
-  int left, longest;
+  int left;
 };
 
 template <bool HIGH, class T, class I, class W> DEVICE Row<I> find_row(const Matrix<T, I, W>& A, I slot, I slices) {
   const I slice = slot / 32, lane = slot % 32;
-  Row<I> row{0, 0, -1, 0, 0};
+  Row<I> row{0, 0, -1, 0};
   if (slice < slices) {                                          // all lanes of a warp, or none
     row.left = int(__ldg(A.lengths + slot));
     row.at = __ldg(A.ptr + slice) + lane;
@@ -39,27 +39,36 @@ template <bool HIGH, class T, class I, class W> DEVICE Row<I> find_row(const Mat
     if constexpr (HIGH) row.up = __ldg(A.high_ptr + slice);
     if (HIGH && row.up >= 0) row.up += lane;
   }
-  row.longest = __shfl_sync(~0u, row.left, 0);
   return row;
+}
+
+// Entry i of the batch, `below` entries of the slice after the lane's next.
+template <bool HIGH, class T, class I, class W>
+DEVICE void load_entry(const Matrix<T, I, W>& A, const Row<I>& row, int below, Batch<T, I>& batch, int i) {
+  const I low = load_stream(A.offsets + row.at + below);
+  batch.value[i] = load_stream(A.values + row.at + below);
+  batch.column[i] = __ldg(A.base + row.base + i) + low;
+  if constexpr (HIGH)
+    if (row.up >= 0) batch.column[i] = low + (I(load_stream(A.high + row.up + below)) << 16);
 }
 
 template <bool HIGH, class T, class I, class W> DEVICE Batch<T, I> load_batch(const Matrix<T, I, W>& A, Row<I>& row) {
   Batch<T, I> batch;
+  int below = 0;
+  if (__all_sync(~0u, row.left >= batch.SIZE)) {                 // most of the time: columns of 32, at known distances
 #pragma unroll
-  for (int i = 0; i < batch.SIZE; ++i) {
-    const int count = __popc(__ballot_sync(~0u, i < row.left));
-    batch.column[i] = -1;
-    if (i < row.left) {
-      const I low = load_stream(A.offsets + row.at);
-      batch.value[i] = load_stream(A.values + row.at);
-      batch.column[i] = __ldg(A.base + row.base + i) + low;
-      if constexpr (HIGH)
-        if (row.up >= 0) batch.column[i] = low + (I(load_stream(A.high + row.up)) << 16);
+    for (int i = 0; i < batch.SIZE; ++i) load_entry<HIGH>(A, row, 32 * i, batch, i);
+    below = 32 * batch.SIZE;
+  } else {
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i) {
+      batch.column[i] = -1;
+      if (i < row.left) load_entry<HIGH>(A, row, below, batch, i);
+      below += __popc(__ballot_sync(~0u, i < row.left));
     }
-    row.at += count;
-    if (HIGH && row.up >= 0) row.up += count;
   }
-  row.base += batch.SIZE, row.left -= batch.SIZE, row.longest -= batch.SIZE;
+  row.at += below, row.base += batch.SIZE, row.left -= batch.SIZE;
+  if (HIGH && row.up >= 0) row.up += below;
   return batch;
 }
 
@@ -75,7 +84,7 @@ DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T,
 #pragma unroll
     for (int i = 0; i < batch.SIZE; ++i)
       if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
-    if (row.longest <= 0) return sum;                            // the whole warp together, for its votes
+    if (!__any_sync(~0u, row.left > 0)) return sum;              // the whole warp together, for its votes
     batch = load_batch<HIGH>(A, row);
   }
 }
