@@ -158,6 +158,8 @@ def _describe(facts):
     angles, aspects = facts["non_orthogonality"], facts["aspect_ratio"]
     print(f"{facts['case']}: {facts['cells']} cells, {facts['faces']} faces ({facts['internal_faces']} internal), "
           f"{facts['points']} points; read and checked in {facts['read_seconds']:.2g} s")
+    if facts["parts"] > 1:
+        print(f"  {facts['parts']} parts that share no face; patches must fix p in each")
     print(f"  volume {facts['volume']:.6g}, cells from {facts['cell_volume']['min']:.3g} to "
           f"{facts['cell_volume']['max']:.3g}")
     print(f"  non-orthogonality: at most {angles['max']:.1f}°, mean {angles['mean']:.1f}°; aspect ratio: at most "

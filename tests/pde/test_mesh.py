@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from swell.core.errors import InputError
-from swell.pde.fvm import Mesh, Patch, box
+from swell.pde.fvm import Dirichlet, Mesh, Neumann, Patch, Poisson, box
 
 CUBE = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], float)
 # One cube of points x + 2 y + 4 z, its faces anticlockwise from outside.
@@ -199,6 +199,33 @@ def test_facts():
     assert box((4, 4, 4)).facts()["non_orthogonality"] == {"max": 0, "mean": 0}
     assert box((4, 4, 4)).facts()["aspect_ratio"] == {"max": pytest.approx(1), "mean": pytest.approx(1)}
     assert box((20, 10), upper=(1, 1, 5)).facts()["aspect_ratio"]["max"] == pytest.approx(2)    # in the plane
+
+
+def two_boxes():
+    """Two boxes beside each other with points of their own: one mesh of two parts."""
+    one = box((3, 2, 2))
+    split = np.split(one.face_points, one.face_ptr[1:-1])
+    inner, outer = split[:one.n_internal], split[one.n_internal:]
+    own = one.owner[:one.n_internal], one.owner[one.n_internal:]
+    faces = [*inner, *(f + one.n_points for f in inner), *outer, *(f + one.n_points for f in outer)]
+    patches = [Patch("left", 2 * len(inner), len(outer)), Patch("right", 2 * len(inner) + len(outer), len(outer))]
+    owner = np.concatenate([own[0], own[0] + 12, own[1], own[1] + 12])
+    return mesh_of(faces, owner, np.concatenate([one.neighbour, one.neighbour + 12]),
+                   np.vstack([one.points, one.points + [1, 0, 0]]), patches)
+
+
+def test_parts():
+    assert set(box((3, 2, 2)).parts) == {0} and box((3, 2, 2)).facts()["parts"] == 1
+    assert two_boxes().parts.tolist() == [0] * 12 + [1] * 12 and two_boxes().facts()["parts"] == 2
+
+
+def test_every_part_needs_a_value():
+    mesh = two_boxes()
+    for left, right in ((Dirichlet(1), Neumann()), (Neumann(), Neumann())):
+        with pytest.raises(InputError, match=r"2 parts .* no patch fixes a value in the part of cell (0|12) \(12 cells"):
+            Poisson(mesh, {"left": left, "right": right}).solve()
+    p = Poisson(mesh, {"left": Dirichlet(1), "right": Dirichlet(2)}).solve(rtol=1e-12).p
+    np.testing.assert_allclose(p, [1] * 12 + [2] * 12, rtol=1e-10)
 
 
 def test_patches_by_name():

@@ -154,6 +154,33 @@ def shapes(mesh):
                          f"({_near(of.centres[cell])}): {cause}")
 
 
+def every_part_is_fixed(mesh, fixed):
+    """Each connected part of a mesh of several has a face on which the solution is fixed.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    fixed : numpy.ndarray of bool, shape (nb,)
+        The faces of the boundary with a Dirichlet or Robin condition.
+
+    Raises
+    ------
+    InputError
+        The message names the part.
+    """
+    count = int(mesh.parts.max()) + 1
+    if count == 1:
+        return
+    found = np.zeros(count, bool)
+    found[mesh.parts[mesh.owner[mesh.n_internal:][fixed]]] = True
+    if not found.all():
+        cells = mesh.parts == np.argmin(found)
+        raise InputError(f"the mesh falls into {count} parts that share no face, and no patch fixes a value in the part of "
+                         f"cell {np.argmax(cells)} ({np.count_nonzero(cells)} cells, "
+                         f"{_near(mesh.centres[np.argmax(cells)])}), so that the system is singular: give one of its "
+                         "patches a Dirichlet or Robin condition, or merge points that are there twice")
+
+
 def _integers(name, given) -> np.ndarray:
     """A contiguous int32 vector."""
     array = np.asarray(given)

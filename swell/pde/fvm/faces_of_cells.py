@@ -163,7 +163,8 @@ def _patches(faces, outer, groups, start, points):
         others = of[found][(of[found] >= 0) & (of[found] != number)]
         if others.size:
             raise InputError(f"the groups {names[others[0]]!r} and {name!r} share "
-                             f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one condition only; give each face to one group")
+                             f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one "
+                             "condition only; give each face to one group")
         of[found] = number
     names.append("boundary")
     of[of < 0] = len(names) - 1

@@ -140,6 +140,15 @@ class Mesh:
         return int(max(self.owner.max(initial=-1), self.neighbour.max(initial=-1))) + 1
 
     @functools.cached_property
+    def parts(self) -> np.ndarray:
+        """The number of the connected part that each cell belongs to, shape (n,), from 0; most meshes have one part."""
+        import scipy.sparse as sp
+        from scipy.sparse.csgraph import connected_components
+        ends = (self.owner[:self.n_internal], self.neighbour)
+        links = sp.coo_matrix((np.ones(self.n_internal, np.int8), ends), shape=(self.n_cells,) * 2)
+        return connected_components(links, directed=False)[1]
+
+    @functools.cached_property
     def geometry(self) -> Geometry:
         """Areas, volumes and centres, computed when they are first asked for."""
         return geometry(self)
@@ -180,13 +189,13 @@ class Mesh:
         raise InputError(f"the mesh has no patch {name!r}: {hint}There are: {', '.join(names) or 'none'}")
 
     def facts(self) -> dict:
-        """What the mesh is like, in plain types: sizes, patches, volumes, angles (degrees) and aspect ratios."""
+        """What the mesh is like, in plain types: sizes, patches, parts, volumes, angles (degrees), aspect ratios."""
         angles, aspects = non_orthogonality(self), aspect_ratios(self)
         return {
             "cells": self.n_cells, "faces": self.n_faces, "internal_faces": self.n_internal, "points": self.n_points,
             "patches": [{"name": p.name, "faces": p.size, "kind": p.kind,
                          "area": float(np.linalg.norm(self.face_areas[p.faces], axis=1).sum())} for p in self.patches],
-            "volume": float(self.volumes.sum()),
+            "parts": int(self.parts.max()) + 1, "volume": float(self.volumes.sum()),
             "cell_volume": {"min": float(self.volumes.min()), "max": float(self.volumes.max())},
             "non_orthogonality": {"max": float(angles.max(initial=0.0)),
                                   "mean": float(angles.mean()) if angles.size else 0.0},

@@ -13,6 +13,7 @@ from swell.core.errors import InputError
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import lines
+from swell.pde.fvm.check import every_part_is_fixed
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.solution import Solution
 from swell.pde.fvm.system import System
@@ -69,6 +70,8 @@ class Problem:
     def _steady(self, solvers, device, dtype, balance, mean) -> Solution:
         """Solve the steady equation by outer corrections."""
         system = self.assemble(device, dtype)
+        if self.velocity is None:
+            every_part_is_fixed(self.mesh, system.space.to_host(system.boundary.slope) != 0)
         with system.space.active(self.mesh.n_cells):
             b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
             shift = b - system.b
