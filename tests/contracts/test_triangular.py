@@ -1,0 +1,184 @@
+"""The contract of triangular solves, and of incomplete Cholesky on top of them."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from cases import rng
+
+import swell
+from swell import gallery
+from swell.core.registry import resolve
+from swell.core.space import accumulator
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.triangular import best_width, halves
+
+SOLVES = ("exact", "exact(schedule='sync_free')", "sweeps(count=200)")
+
+
+def triangular(dtype, lower, n=300, seed=1):
+    """Rows of very different lengths, an unsorted depth of levels, a diagonal that is not constant."""
+    random = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=0.03, rng=random).tolil()
+    A[n - 1, :n // 2] = 0.1                      # a long row
+    A[:, 0] = 0.1
+    A = sp.csr_array(A)
+    T = sp.tril(A, -1) if lower else sp.triu(A, 1)
+    T = sp.csr_array(T * 0.3 + sp.diags_array(1 + random.random(n))).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        T.data *= np.exp(0.3j * random.random(T.nnz))
+    T.sort_indices()
+    return T
+
+
+def vector(n, dtype, seed=0):
+    v = np.random.default_rng(seed).standard_normal((n, 2)) @ [1, 1j]
+    return v.astype(dtype) if np.dtype(dtype).kind == "c" else v.real.astype(dtype)
+
+
+def solved(operator, x, adjoint=False):
+    space = operator.space
+    out = space.xp.full(x.size, np.nan, operator.dtype)
+    (operator.apply_adjoint if adjoint else operator.apply)(space.from_host(x), out)
+    return space.to_host(out)
+
+
+def near(a, b, rel=1e-12):
+    return abs(a - b).max() <= rel * abs(b).max()
+
+
+# -- triangular solves -------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("solve", SOLVES)
+def test_solves_as_scipy_does(solve, lower, dtype, space):
+    T = triangular(dtype, lower)
+    b = vector(T.shape[0], dtype)
+    with space.active():
+        M = resolve("triangular", solve).build(CSRMatrix.from_scipy(T, space), lower)
+        assert near(solved(M, b), spla.spsolve_triangular(T, b, lower=lower))
+        assert near(solved(M, b, adjoint=True), spla.spsolve_triangular(sp.csr_array(T.conj().T), b, lower=not lower))
+
+
+@pytest.mark.parametrize("solve", SOLVES)
+def test_one_triangle_of_a_whole_matrix_with_unit_diagonal_in_an_order(solve, space):
+    A = sp.csr_array(gallery.convection_diffusion((15, 15), 5.0)) / 8
+    n, order = A.shape[0], rng().permutation(A.shape[0])
+    b = vector(n, "float64")
+    L = sp.csr_array(sp.tril(A, -1) + sp.eye_array(n))
+    expected = np.empty(n)
+    expected[order] = spla.spsolve_triangular(L, b[order])
+    with space.active():
+        M = resolve("triangular", solve).build(CSRMatrix.from_scipy(A, space), True, unit=True,
+                                               order=space.from_host(order))
+        assert near(solved(M, b), expected)
+        expected[order] = spla.spsolve_triangular(sp.csr_array(L.T), b[order], lower=False)
+        assert near(solved(M, b, adjoint=True), expected)
+
+
+@pytest.mark.parametrize("solve", [*SOLVES, "sweeps(count=1)", "sweeps(count=2)", "sweeps(count=3)"])
+def test_in_place_fused_and_updated(solve, dtype, space):
+    T, T2 = triangular(dtype, True), triangular(dtype, True)
+    T2.data = T2.data * (1 + 0.1 * np.random.default_rng(3).random(T2.nnz))
+    n = T.shape[0]
+    with space.active():
+        M = resolve("triangular", solve).build(CSRMatrix.from_scipy(T, space), True)
+        before = solved(M, vector(n, dtype))
+        solved(M, vector(n, dtype), adjoint=True)                              # builds what is to be updated
+        M.update(CSRMatrix.from_scipy(T2, space))
+        fresh = resolve("triangular", solve).build(CSRMatrix.from_scipy(T2, space), True)
+        for adjoint in (False, True):
+            found = solved(M, vector(n, dtype), adjoint)
+            assert (found == solved(fresh, vector(n, dtype), adjoint)).all() and not (found == before).all()
+            x = space.from_host(vector(n, dtype))
+            (M.apply_adjoint if adjoint else M.apply)(x, x)
+            assert (space.to_host(x) == found).all()
+        x, w, out = (space.from_host(vector(n, dtype, seed)) for seed in (0, 1, 2))
+        dots = space.empty(2, accumulator(dtype))
+        M.adjoint_dots(x, out, w, dots)
+        out, sums = space.to_host(out), space.to_host(dots)
+        assert (out == found).all()
+        assert sums[0] == pytest.approx(np.vdot(vector(n, dtype, 1), out), rel=1e-12)
+        assert sums[1].real == pytest.approx(np.vdot(out, out).real, rel=1e-12)
+
+
+def test_few_sweeps_are_the_truncated_series(dtype, space):
+    T = triangular(dtype, True)
+    n, b = T.shape[0], vector(T.shape[0], dtype)
+    D = sp.diags_array(1 / T.diagonal())
+    N = sp.csr_array(D @ sp.tril(T, -1))
+    term = expected = D @ b
+    for count in (1, 2, 3, 4):
+        with space.active():
+            M = resolve("triangular", f"sweeps(count={count})").build(CSRMatrix.from_scipy(T, space), True)
+            x, y = b, vector(n, dtype, 5)
+            assert near(solved(M, b), expected)
+            left, right = np.vdot(y, solved(M, x)), np.vdot(solved(M, y, adjoint=True), x)
+            assert complex(left) == pytest.approx(complex(right), rel=1e-12)
+        term = -(N @ term)
+        expected = expected + term
+
+
+def test_as_many_sweeps_as_levels_are_exact(space):
+    T = sp.csr_array(sp.tril(gallery.poisson2d(12)))                           # 23 levels
+    b = vector(144, "float64")
+    expected = spla.spsolve_triangular(T, b)
+    with space.active():
+        csr = CSRMatrix.from_scipy(T, space)
+        error = [abs(solved(swell.Sweeps(count).build(csr, True), b) - expected).max() for count in (22, 23)]
+    assert error[0] > 1e-9 and error[1] <= 1e-13 * abs(expected).max()
+
+
+@pytest.mark.parametrize("solve", ["exact(single=True)", "sweeps(count=200,single=True)"])
+def test_single_storage_rounds_the_factor_alone(solve, dtype, space):
+    T = triangular(dtype, True)
+    b = vector(T.shape[0], dtype)
+    with space.active():
+        M = resolve("triangular", solve).build(CSRMatrix.from_scipy(T, space), True)
+        found, expected = solved(M, b), spla.spsolve_triangular(T, b)
+    assert near(found, expected, 1e-5) and not near(found, expected, 1e-9)
+
+
+def test_two_threads_give_the_same_bits(all_threads):
+    """Halves that meet at the end: as the sequential kernels would, sums of the parts aside."""
+    from swell.core.space import make_space
+    A = gallery.poisson2d(160)
+    b = vector(A.shape[0], "float64")
+    csr = CSRMatrix.from_scipy(A, make_space("cpu"))
+    M = resolve("precond", "ic0(ordering='twisted')").build(csr)
+    assert M.L.cuts is not None and M.L.cuts[1] < A.shape[0]
+    found = solved(M, b)
+    M.L.cuts = None
+    assert (solved(M, b) == found).all()
+
+
+def test_a_zero_on_the_diagonal_is_named(space):
+    T = triangular("float64", True).tolil()
+    T[7, 7] = 0
+    with space.active():
+        for solve in SOLVES:
+            with pytest.raises(swell.SwellError, match="row 7"):
+                resolve("triangular", solve).build(CSRMatrix.from_scipy(T.tocsr(), space), True)
+
+
+def test_width_of_the_rectangle():
+    assert best_width(np.full(100, 2)) in (0, 2) and best_width(np.zeros(5, int)) == 0
+    assert best_width(np.tile([1, 2, 3, 4], 100)) in (3, 4)
+    assert best_width(np.append(np.full(1000, 3), 900)) in (0, 3)
+
+
+def test_halves_need_nothing_of_one_another():
+    reach = np.maximum(np.arange(40_000) - 10, 0)
+    assert halves(reach) is None                                               # a chain
+    reach[20_000:] = np.maximum(reach[20_000:], 20_000)
+    assert halves(reach).tolist() == [20_000, 40_000]
+    reach[39_990:] = 5
+    assert halves(reach).tolist() == [20_000, 39_990]
+
+
+@pytest.mark.parametrize("text, words", [("exact(schedule='fast')", "levels"), ("sweeps(count=0)", "at least 1"),
+                                         ("sweps", "did you mean 'sweeps'")])
+def test_settings_that_mean_nothing(text, words):
+    with pytest.raises(swell.InputError, match=words):
+        resolve("precond", f'ic0(solve="{text}")')
