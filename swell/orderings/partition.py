@@ -15,7 +15,7 @@ What a partitioner gives is not cut for that, in two ways:
   that are still too large give rows to the separators, those too small are filled up with separator rows that are
   coupled to them. The separator rows that are left come last, in slices by a partition of their own graph.
 
-Cost: on the host, by METIS, which took 3 to 4 s for a million rows, each time; nothing an iteration. A matrix on
+Cost: on the host, by METIS, which takes 3 to 5 s for a million rows, each time; nothing an iteration. A matrix on
 a GPU sends its pattern there. Needs pymetis. The order is the same in every run and on every device.
 """
 from __future__ import annotations
