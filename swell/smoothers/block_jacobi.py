@@ -16,13 +16,13 @@ With exact inner solves it converges in the A-norm where A and 2 blockdiag(A) �
 the paper.
 
 A sweep is one launch: it reads the matrix in modified SELL (12 bytes an off-diagonal, double), its diagonal, b and x,
-and writes x. On a GPU the local system stays in shared memory while the inner sweeps run (10 bytes an entry of the
+and writes x. On a GPU the local system stays on chip while the inner sweeps run (10 bytes an entry of the
 block). Storage: the matrix and two vectors; "exact" also n · height scalars.
 
 Differs from the paper: 16-bit local columns; rows scaled by the diagonal, so that an inner sweep divides nothing; two
-local vectors, so that it has one barrier; the inner residual, which costs a reduction over the block, is looked at
-every ``check`` sweeps rather than every one. Its tolerance is the paper's: on the squared norm, not relative. (4.11)
-to (4.14) swap the roles of the lower and upper parts: the block-lower part is what multiplies new values.
+local vectors, so that it has one barrier; rows of up to 12 couplings in registers. The tolerance, on the squared
+norm and not relative, is met by asking that every row's square be below its share: a barrier tells that without a sum.
+(4.11) to (4.14) swap the roles of lower and upper parts: the block-lower part is what multiplies new values.
 """
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 INNER = ("jacobi", "gauss_seidel", "cg", "exact")
 CHUNK = 256 << 20       # bytes of blocks that are inverted at a time
+HELD = 4, 8, 12         # entries of the block in a thread's registers: the kernels that there are
 STATIC = 2048           # bytes of shared memory that a kernel and the device keep for themselves, and some
 
 
@@ -50,7 +51,6 @@ def check_inner(settings):
     if settings.height % 32:
         raise InputError(f"{name}(height={settings.height}): expected a multiple of 32, the rows of a warp")
     positive(settings, "inner_sweeps")
-    positive(settings, "check")
     if not settings.inner_tolerance >= 0:
         raise InputError(f"{name}(inner_tolerance={settings.inner_tolerance!r}): expected a number that is not "
                          "negative, such as 1e-15 (0: all sweeps are done)")
@@ -72,8 +72,6 @@ class BlockJacobiSmoother(Smoother):
         Inner sweeps at most.
     inner_tolerance : float
         Squared norm of a block's residual below which its inner sweeps end; 0: never, so that M is a fixed linear map.
-    check : int
-        Inner sweeps between two looks at that norm.
     """
 
     inner: str = "jacobi"
@@ -81,7 +79,6 @@ class BlockJacobiSmoother(Smoother):
     height: int = 512
     inner_sweeps: int = 5
     inner_tolerance: float = 0.0
-    check: int = 4
 
     problem = "any matrix with a diagonal without zeros; converges where A and 2 blockdiag(A) − A are SPD"
     cost = "a sweep: 1 launch, the matrix and 4 words a row, and inner sweeps in shared memory"
@@ -103,6 +100,8 @@ class Blocks:
         A slice is a block.
     width : int
         Off-diagonals inside the block, at most, in a row.
+    held : int
+        Entries of a row that a thread of a GPU holds in registers; 0: they stay in shared memory.
     shared : int
         Bytes of shared memory that a block needs on a GPU.
     inverse : array of the space
@@ -126,6 +125,8 @@ class Blocks:
         self.height = settings.height
         self.matrix = ModifiedSELL(height=self.height).build(A)
         self.width = local_width(A, self.height)
+        entries = self.width * A.dtype.itemsize // 8
+        self.held = next((h for h in HELD if self.width <= h and entries <= HELD[-1]), 0)
         self.shared = self._shared_bytes()
         slices = self.matrix.slice_ptr.size - 1 if self.exact else 0
         if self.exact:
@@ -224,8 +225,8 @@ class BlockJacobiOperator(TwoBufferOperator):
         if blocks.exact:
             self._kernel(*blocks.arrays(), blocks.inverse, b, x, out, zero, s.height, blocks.shared)
         else:
-            self._kernel(*blocks.arrays(), b, x, out, zero, s.inner_sweeps, s.inner_tolerance, s.check, blocks.width,
-                         s.height, blocks.shared)
+            self._kernel(*blocks.arrays(), b, x, out, zero, s.inner_sweeps, s.inner_tolerance, blocks.width,
+                         blocks.held, s.height, blocks.shared)
 
     def smooth(self, b, x, sweeps=None):
         if not self.settings.asynchronous:

@@ -149,8 +149,8 @@ def spectrum(A, diagonal, fraction, steps):
 def ritz_values(A, diagonal, steps):
     """(real parts of the Ritz values of D⁻¹A, ascending; whether they are all its eigenvalues).
 
-    In the inner product of D, in which D⁻¹A is self-adjoint where A is, and orthogonalised twice against all vectors, so
-    that it holds for other matrices too, as Arnoldi's method.
+    In the inner product of D, in which D⁻¹A is self-adjoint where A is, and orthogonalised twice against all vectors:
+    as Arnoldi's method it holds for other matrices too.
     """
     space, n = A.space, A.shape[0]
     if not n:

@@ -32,7 +32,7 @@ def general(dtype):
     A = A + sp.diags_array(1 + np.asarray(abs(A).sum(axis=1)).ravel() * (1 + random.random(N)))
     A = sp.csr_array(A)
     A.sort_indices()
-    return A
+    return A.astype(dtype)
 
 
 def vector(seed, dtype, n=N):
@@ -201,20 +201,19 @@ def test_block_gauss_seidel_goes_back_too():
 
 @pytest.mark.parametrize("inner", ["jacobi", "gauss_seidel", "cg"])
 def test_inner_sweeps_end_at_their_tolerance(inner, space):
-    """Sweeps that end are as many as the tolerance needs; check only says when it is looked at."""
+    """The squared norm of what is left of every block's residual is below the tolerance, and not without need."""
     A, b, x = hermitian("float64"), vector(1, "float64"), vector(2, "float64")
     with space.active():
         def run(**more):
             return smoothed(built(swell.BlockJacobiSmoother(inner=inner, height=128, **more), A, space), b, x, 1)
 
-        solved = block_sweep(A.toarray(), b, x, "exact", 0, 128)
-        tight = run(inner_sweeps=1000, inner_tolerance=1e-24, check=1)
-        assert np.abs(tight - solved).max() < 1e-11
-        loose = run(inner_sweeps=1000, inner_tolerance=1e-4, check=1)
-        assert 1e-9 < np.abs(loose - solved).max() < 1e-2
-        if inner != "cg":                        # looked at rarely, more sweeps are done
-            rare = run(inner_sweeps=1000, inner_tolerance=1e-4, check=16)
-            assert np.abs(rare - solved).max() < np.abs(loose - solved).max()
+        blocks = np.arange(N) // 128
+        D = A.toarray() * (blocks[:, None] == blocks)
+        start = b - A @ x                        # what the inner solves begin with
+        for tolerance in (1e-4, 1e-20):
+            left = start - D @ (run(inner_sweeps=1000, inner_tolerance=tolerance) - x)
+            norms2 = [np.vdot(left[blocks == k], left[blocks == k]) for k in range(blocks.max() + 1)]
+            assert all(1e-8 * tolerance < norm2 <= tolerance for norm2 in norms2)
         nothing = run(inner_sweeps=1000, inner_tolerance=1e30)
         assert (nothing == x).all()
 
@@ -336,15 +335,14 @@ def test_chebyshev_reduces_the_energy(spd, space):
 def test_asynchronous_sweeps_converge(inner, space):
     A = gallery.p1_laplacian(3000)
     settings = swell.BlockJacobiSmoother(inner=inner, asynchronous=True, height=64, inner_sweeps=10)
+    in_step = swell.BlockJacobiSmoother(inner=inner, height=64, inner_sweeps=10)
     with space.active():
         operator = built(settings, A, space)
         x, zero = vector(3, A.dtype, A.shape[0]), np.zeros(A.shape[0])
-        after = smoothed(operator, zero, x, 300)
-        operator_in_step = built(swell.BlockJacobiSmoother(inner=inner, height=64, inner_sweeps=10), A, space)
-        synchronous = smoothed(operator_in_step, zero, x, 300)
-    assert operator.variable and energy(A, after) < 0.1 * energy(A, x)
-    # The paper finds no advantage; what is newer at least does no harm.
-    assert energy(A, after) <= 1.2 * energy(A, synchronous)
+        after = energy(A, smoothed(operator, zero, x, 300))
+        synchronous = energy(A, smoothed(built(in_step, A, space), zero, x, 200))
+    assert operator.variable and after < 0.1 * energy(A, x)
+    assert after <= synchronous                  # the paper finds no gain; at least not half as many again are needed
 
 
 @pytest.mark.data
@@ -463,7 +461,7 @@ def test_a_zero_on_the_diagonal_is_named(smoother, device):
     ("jacobi(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
     ("block_jacobi(height=100)", "multiple of 32"), ("block_jacobi(height=2048)", "at most 1024"),
     ("block_jacobi(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
-    ("block_jacobi(inner_tolerance=-1)", "not negative"), ("block_jacobi(check=0)", "check")])
+    ("block_jacobi(inner_tolerance=-1)", "not negative")])
 def test_settings_are_checked(settings, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("smoother", settings)

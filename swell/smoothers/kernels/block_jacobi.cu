@@ -1,8 +1,10 @@
 // Block smoothers on a GPU: a slice of modified SELL is a thread block, a thread has a row; block_jacobi.py is the same on a CPU.
 //
 // The local system A_ll y = (b - A x)_l stays in shared memory: two vectors, then the values of the block's off-diagonals,
-// position by position, then their columns in 16 bits. A thread's own diagonal, right-hand side and y are in registers.
-// x and out are one vector where the sweep is asynchronous: then x is read from L2, where others' writes arrive.
+// position by position, then their columns in 16 bits. A thread's own diagonal, right-hand side and y are in registers; so is
+// its row of the block where it has up to HELD entries (0: it stays in shared memory), since sweeps are bound by the bandwidth
+// of shared memory. x and out are one vector where the sweep is asynchronous: then x is read from L2, where others' writes
+// arrive.
 #include "context.cuh"
 
 extern __shared__ double4 shared_memory[];
@@ -107,27 +109,60 @@ template <class T> DEVICE void finish(const Local<T>& local, T y, T* out, bool i
   if (in_place) __threadfence();
 }
 
+// A thread's row of the block in registers, as far as the longest of its warp; entries beyond the row are zero.
+template <class T, int HELD> struct Row {
+  T value[HELD ? HELD : 1];
+  unsigned columns[HELD ? (HELD + 1) / 2 : 1];         // two in a register
+  const Local<T>& local;
+  int longest;
+  DEVICE Row(const Local<T>& local) : local(local), longest(local.count) {
+    for (int o = 16; o; o >>= 1) longest = max(longest, __shfl_xor_sync(~0u, longest, o));
+    if constexpr (HELD > 0) {
+#pragma unroll
+      for (int k = 0; k < HELD; ++k) {
+        const bool there = k < local.count;
+        value[k] = there ? local.values[k * blockDim.x] : T(0);
+        const unsigned column = there ? local.columns[k * blockDim.x] : threadIdx.x;
+        columns[k / 2] = k % 2 ? columns[k / 2] | column << 16 : column;
+      }
+    }
+  }
+  DEVICE T off_diagonal(const T* y) const {
+    if constexpr (HELD == 0) return local.off_diagonal(y, 0, local.count);
+    T sum(0);
+#pragma unroll
+    for (int k = 0; k < HELD; ++k)
+      if (k < longest) sum = fused(value[k], y[columns[k / 2] >> 16 * (k % 2) & 0xFFFF], sum);
+    return sum;
+  }
+};
+
+// Every thread compares the square of its own residual with its share of the tolerance: the barrier itself tells whether all
+// are below, so that the test costs nothing. Warps without couplings wait only.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
-template <typename T, typename I>
-__global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x,
-                       T* out, int zero, int sweeps, T tolerance, int check, int width, int height, int shared,
-                       long long b_size) {
+template <typename T, typename I, int HELD>
+__global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
+                                               const T* b, const T* x, T* out, int zero, int sweeps, T tolerance, int width,
+                                               int held, int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   local.scale();
-  const double enough = real(tolerance), weight = abs2(acc_t<T>(local.d));
-  T *next = local.second, *now = local.first, y(0);
-  int turn = 0;
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
-    T fresh_y = local.r;
-    if (sweep) fresh_y = fresh_y - local.off_diagonal(now, 0, local.count);
-    if (enough > 0 && sweep % check == 0)
-      if (block_total(weight * abs2(acc_t<T>(fresh_y - y)), turn) <= enough) break;
-    next[threadIdx.x] = y = fresh_y;
-    __syncthreads();
-    T* swap = now;
-    now = next;
-    next = swap;
+  const Row<T, HELD> row(local);
+  const real_t<T> enough = real(tolerance) / height, weight = abs2(local.d);
+  const int t = threadIdx.x;
+  T *next = local.first, *now = local.second, y(0);
+  if (!__syncthreads_and(weight * abs2(local.r) <= enough)) {                // sweep 0: y was zero
+    next[t] = now[t] = y = local.r;
+    const bool coupled = __syncthreads_or(local.count > 0);
+    for (int sweep = 1; sweep < sweeps && coupled; ++sweep) {
+      T moved = y;
+      if (row.longest) next[t] = moved = local.r - row.off_diagonal(now);
+      if (__syncthreads_and(weight * abs2(moved - y) <= enough)) break;      // the residual before this sweep
+      y = moved;
+      T* swap = now;
+      now = next;
+      next = swap;
+    }
   }
   finish(local, y, out, x == out);
 }
@@ -136,12 +171,12 @@ __global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T*
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
 __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
-                             const T* x, T* out, int zero, int sweeps, T tolerance, int check, int width, int height,
-                             int shared, long long b_size) {
+                             const T* x, T* out, int zero, int sweeps, T tolerance, int width, int held,
+                             int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   local.scale();
-  const double enough = real(tolerance), weight = abs2(acc_t<T>(local.d));
+  const real_t<T> enough = real(tolerance) / height, weight = abs2(local.d);
   const int t = threadIdx.x, warp = t / 32, warps = blockDim.x / 32;
   int lower = 0, upper = 0;                            // entries [lower, upper) are rows above in the same warp
   while (lower < local.count && local.columns[lower * blockDim.x] < 32 * warp) ++lower;
@@ -163,12 +198,9 @@ __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, co
   }
   depth = level + 1;
   for (int o = 16; o; o >>= 1) depth = max(depth, __shfl_xor_sync(~0u, depth, o));
-  int turn = 0;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
-    if (enough > 0 && sweep % check == 0) {
-      const T move = local.r - y[t] - local.off_diagonal(y, 0, local.count);
-      if (block_total(weight * abs2(acc_t<T>(move)), turn) <= enough) break;
-    }
+    const T move = local.r - y[t] - local.off_diagonal(y, 0, local.count);
+    if (__syncthreads_and(weight * abs2(move) <= enough)) break;
     for (int w = 0; w < warps; ++w) {                  // (4.14): rows of warps before are new, of those behind old
       if (w == warp) {
         const T known = local.r - local.off_diagonal(y, 0, lower) - local.off_diagonal(y, upper, local.count);
@@ -185,12 +217,14 @@ __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, co
 }
 
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
-template <typename T, typename I>
-__global__ void conjugate_gradients(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
-                                    const T* b, const T* x, T* out, int zero, int sweeps, T tolerance, int check, int width,
-                                    int height, int shared, long long b_size) {
+template <typename T, typename I, int HELD>
+__global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const I* slice_ptr, const T* diag, const T* entries,
+                                                            const I* col_idx, const T* b, const T* x, T* out, int zero,
+                                                            int sweeps, T tolerance, int width, int held, int height,
+                                                            int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
+  const Row<T, HELD> row(local);
   const double enough = real(tolerance);
   T *shown = local.second, p = local.r, y(0);
   int turn = 0;
@@ -198,7 +232,7 @@ __global__ void conjugate_gradients(Context* ctx, const I* slice_ptr, const T* d
   for (int sweep = 0; sweep < sweeps && rho > enough; ++sweep) {
     shown[threadIdx.x] = p;
     __syncthreads();
-    const T q = fused(local.d, p, local.off_diagonal(shown, 0, local.count));
+    const T q = fused(local.d, p, row.off_diagonal(shown));
     const double sigma = block_total(real(conj_mul(acc_t<T>(p), acc_t<T>(q))), turn);
     if (!(sigma > 0)) break;
     const real_t<T> alpha(rho / sigma);

@@ -1,7 +1,8 @@
 """Block smoothers on the CPU; ``block_jacobi.cu`` is the same on a GPU. A slice of modified SELL is a block.
 
 Rows of the local system are scaled by the diagonal, but for conjugate gradients. ``width`` is the most off-diagonals
-that a row has inside its block; ``shared`` counts on a GPU only.
+that a row has inside its block; ``held`` and ``shared`` count on a GPU only. Sweeps end when the square of every row's
+residual is below its share of the tolerance, tolerance / height, for which a GPU needs no sum.
 """
 from __future__ import annotations
 
@@ -51,29 +52,28 @@ def _norm2(r):
 
 
 @njit(cache=True)
-def _jacobi(d, r, values, columns, count, sweeps, tolerance, check, y):
+def _jacobi(d, r, values, columns, count, sweeps, tolerance, y):
     new = np.zeros_like(y)
-    for sweep in range(sweeps):
-        norm2 = 0.0
+    for _ in range(sweeps):
+        worst = 0.0
         for t in range(y.size):
             new[t] = r[t] - _row(values, columns, count, y, t)
             move = d[t] * (new[t] - y[t])
-            norm2 += (np.conj(move) * move).real
-        if tolerance > 0 and sweep % check == 0 and norm2 <= tolerance:
+            worst = max(worst, (np.conj(move) * move).real)
+        if worst <= tolerance:
             return
         y[:] = new
 
 
 @njit(cache=True)
-def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, check, y):
-    for sweep in range(sweeps):
-        if tolerance > 0 and sweep % check == 0:
-            norm2 = 0.0
-            for t in range(y.size):
-                move = d[t] * (r[t] - y[t] - _row(values, columns, count, y, t))
-                norm2 += (np.conj(move) * move).real
-            if norm2 <= tolerance:
-                return
+def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, y):
+    for _ in range(sweeps):
+        worst = 0.0
+        for t in range(y.size):
+            move = d[t] * (r[t] - y[t] - _row(values, columns, count, y, t))
+            worst = max(worst, (np.conj(move) * move).real)
+        if worst <= tolerance:
+            return
         for t in range(y.size):
             y[t] = r[t] - _row(values, columns, count, y, t)
 
@@ -102,8 +102,7 @@ def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
 
 
 @njit(cache=True)
-def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner, sweeps, tolerance, check, width,
-           height):
+def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner, sweeps, tolerance, width, height):
     """Solve the block of slice s for its residual and write x + y."""
     first = s * height
     rows = min(height, diag.size - first)
@@ -119,9 +118,9 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner
             for k in range(count[t]):
                 values[t, k] /= d[t]
     if inner == JACOBI:
-        _jacobi(d, r, values, columns, count, sweeps, tolerance, check, y)
+        _jacobi(d, r, values, columns, count, sweeps, tolerance / height, y)
     elif inner == GAUSS_SEIDEL:
-        _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, check, y)
+        _gauss_seidel(d, r, values, columns, count, sweeps, tolerance / height, y)
     elif inner == CG:
         _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y)
     else:
@@ -133,45 +132,42 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner
 
 
 @njit(parallel=True, cache=True)
-def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height, shared):
+def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height, shared):
     """Blocks with inner sweeps of Jacobi."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, JACOBI, sweeps, tolerance, check, width,
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, JACOBI, sweeps, tolerance, width, height)
+
+
+@njit(parallel=True, cache=True)
+def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height, shared):
+    """Blocks with inner forward sweeps of Gauss–Seidel."""
+    inverse = np.empty((0, 0, 0), b.dtype)
+    for s in prange(slice_ptr.size - 1):
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, GAUSS_SEIDEL, sweeps, tolerance, width,
                height)
 
 
 @njit(parallel=True, cache=True)
-def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height, shared):
-    """Blocks with inner forward sweeps of Gauss–Seidel."""
-    inverse = np.empty((0, 0, 0), b.dtype)
-    for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, GAUSS_SEIDEL, sweeps, tolerance, check,
-               width, height)
-
-
-@njit(parallel=True, cache=True)
-def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, check, width, height,
+def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height,
                         shared):
     """Blocks with inner conjugate gradients."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, CG, sweeps, tolerance, check, width,
-               height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, CG, sweeps, tolerance, width, height)
 
 
 @njit(parallel=True, cache=True)
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
     """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, EXACT, 0, 0.0, 1, 0, height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, EXACT, 0, 0.0, 0, height)
 
 
 @njit(cache=True)
-def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, forward, inner, sweeps, tolerance, check, width, height):
+def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, forward, inner, sweeps, tolerance, width, height):
     """Block Gauss–Seidel: the blocks one after the other, in place, upwards or downwards. On a CPU only."""
     slices = slice_ptr.size - 1
     for k in range(slices):
         s = k if forward else slices - 1 - k
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, x, 0, inner, sweeps, tolerance, check, width,
-               height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, x, 0, inner, sweeps, tolerance, width, height)
