@@ -175,8 +175,8 @@ def every_part_is_fixed(mesh, fixed):
     found[mesh.parts[mesh.owner[mesh.n_internal:][fixed]]] = True
     if not found.all():
         cells = mesh.parts == np.argmin(found)
-        raise InputError(f"the mesh falls into {count} parts that share no face, and no patch fixes a value in the part of "
-                         f"cell {np.argmax(cells)} ({np.count_nonzero(cells)} cells, "
+        raise InputError(f"the mesh falls into {count} parts that share no face, and no patch fixes a value in the "
+                         f"part of cell {np.argmax(cells)} ({np.count_nonzero(cells)} cells, "
                          f"{_near(mesh.centres[np.argmax(cells)])}), so that the system is singular: give one of its "
                          "patches a Dirichlet or Robin condition, or merge points that are there twice")
 
