@@ -92,6 +92,7 @@ class System:
                 f"{total:.3g}")
         if not shift:
             raise InputError(f"{what}: subtract {total / volume:.6g} from the source (or give balance=True, "
-                             "--balance on the command line, which does it and says so), correct the gradients, or give one patch a Dirichlet or Robin condition")
+                             "--balance on the command line, which does it and says so), correct the "
+                             "gradients, or give one patch a Dirichlet or Robin condition")
         mean = total / volume
         return b - mean * metrics.volumes, f"{what}; {mean:.3g} was subtracted from the source, as asked"
