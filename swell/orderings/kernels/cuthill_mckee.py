@@ -6,8 +6,8 @@ from numba import njit
 
 @njit(cache=True)
 def levels(indptr, neighbours, root, first, order, parent):
-    """Number the component of ``root`` from ``first`` on: (end, begin of the last level, levels, the widest). ``parent``
-    is the number of a vertex's parent, and n for those not yet seen."""
+    """Number the component of ``root`` from ``first`` on: (end, begin of the last level, levels, the widest).
+    ``parent`` is the number of a vertex's parent, and n for those not yet seen."""
     free = parent.size
     order[first], parent[root] = root, first
     begin, end, tail, count, width = first, first + 1, first + 1, 1, 1
