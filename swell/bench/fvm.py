@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from swell import api
-from swell.bench import engine
+from swell.bench import engine, smoothers
 from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
@@ -44,7 +44,7 @@ def run(arguments) -> int:
     """Measure, print, write."""
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" else [device, cpu]
-    systems = [(name, ordered(A)) for name, A in _systems(arguments)]
+    systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]
     records = [record for space in spaces for record in products(space, systems, arguments)]
     records += [record for space in spaces for record in solves(space, systems, arguments, space is device)]
     tables = [("Table 3.1: products", PRODUCTS, _products(records)),
@@ -70,14 +70,6 @@ def _systems(arguments):
     yield from engine.files(arguments.files)
 
 
-def ordered(A):
-    """A in the order of Cuthill and McKee, as a SciPy CSR matrix."""
-    space = make_space("cpu")
-    with space.active(A.shape[0]):
-        csr = CSRMatrix.from_scipy(A, space)
-        return resolve("ordering", "cuthill_mckee").build(csr).matrix(csr).to_scipy()
-
-
 def products(space, systems, arguments):
     """A record of table 3.1 for each matrix."""
     with space.active():
@@ -91,7 +83,8 @@ def products(space, systems, arguments):
                      for text, matrix in formats.items()}
             lengths = np.diff(A.indptr)
             yield {"benchmark": "fvm products", "matrix": name, "n": A.shape[0], "nnz": A.nnz,
-                   "mean_entries": float(lengths.mean()), "most_entries": int(lengths.max()), "local_share": formats[FORMATS[1]].local_share,
+                   "mean_entries": float(lengths.mean()), "most_entries": int(lengths.max()),
+                   "local_share": formats[FORMATS[1]].local_share,
                    "seconds": times, **engine.circumstances(space)}
 
 
@@ -131,18 +124,23 @@ def _bounds(result):
     return next((line.split("(5.31) ")[1].split(" (")[0] for line in result.configuration if "(5.31)" in line), "")
 
 
+def _where(record):
+    """The device without its model."""
+    return record["device"].split(",")[0]
+
+
 def _products(records):
     rows = []
     for r in records:
         if r["benchmark"] == "fvm products":
             times = [1e6 * r["seconds"][text] for text in FORMATS]
-            rows.append((r["matrix"], r["device"].split(",")[0], r["n"], f"{r['mean_entries']:.2f}", r["most_entries"],
+            rows.append((r["matrix"], _where(r), r["n"], f"{r['mean_entries']:.2f}", r["most_entries"],
                          f"{r['local_share']:.2f}", *(f"{t:.1f}" for t in times), f"{times[0] / times[1]:.2f}"))
     return rows
 
 
 def _solves(records):
-    return [(r["matrix"], r["variant"], r["device"].split(",")[0], r["reason"], r["iterations"], f"{1e3 * r['setup_seconds']:.1f}",
+    return [(r["matrix"], r["variant"], _where(r), r["reason"], r["iterations"], f"{1e3 * r['setup_seconds']:.1f}",
              f"{1e3 * r['solve_seconds']:.1f}", f"{1e6 * r['solve_seconds'] / max(r['iterations'], 1):.1f}",
              f"{r['residual']:.1e}", "" if r["condition"] is None else f"{r['condition']:.1e}", r["facts"])
             for r in records if r["benchmark"] == "fvm solve"]
@@ -152,7 +150,7 @@ def _iterations(records):
     rows, seconds = [], {}
     for r in records:
         if "iteration_seconds" in r:
-            seconds.setdefault((r["matrix"], r["device"].split(",")[0]), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
+            seconds.setdefault((r["matrix"], _where(r)), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
     for key, of in seconds.items():
         times = [of[name] for name in SCALED]
         rows.append((*key, *(f"{t:.1f}" for t in times), *(f"{t / times[0]:.3f}" for t in times[1:])))
