@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 
@@ -72,11 +74,8 @@ class CSRMatrix(Matrix):
 
     def diagonal(self):
         """The diagonal, zero where nothing is stored."""
-        xp = self.space.xp
-        d = xp.zeros(self.shape[0], self.dtype)
-        rows = self.rows()
-        on = rows == self.indices
-        d[rows[on]] = self.data[on]
+        d = self.space.empty(self.shape[0], self.dtype)
+        self._kernels.diagonal(self.indptr, self.indices, self.data, d)
         return d
 
     def transpose(self, conjugate=False):
@@ -94,13 +93,15 @@ class CSRMatrix(Matrix):
         return CSRMatrix(self.space, self.indptr, self.indices, self.data.astype(dtype), self.shape)
 
     def scaled(self, left, right):
-        """diag(left) A diag(right); either may be None."""
-        data = self.data
-        if left is not None:
-            data = data * left[self.rows()]
-        if right is not None:
-            data = data * right[self.indices]
-        return CSRMatrix(self.space, self.indptr, self.indices, data, self.shape)
+        """diag(left) A diag(right), of real vectors; either may be None."""
+        xp = self.space.xp
+        sides = [xp.ones(size, np.float32) if side is None else side for side, size in zip((left, right), self.shape)]
+        dtype = np.result_type(self.dtype, *(side.dtype for side in sides))
+        data = self.data.astype(dtype, copy=False)
+        sides = [xp.ascontiguousarray(side, dtype=np.dtype(dtype.char.lower())) for side in sides]
+        scaled = CSRMatrix(self.space, self.indptr, self.indices, xp.empty_like(data), self.shape)
+        scaled._kernels.scale(self.indptr, self.indices, data, *sides, scaled.data)
+        return scaled
 
     def absolute(self):
         """The matrix of the moduli |aᵢⱼ|, which are real."""

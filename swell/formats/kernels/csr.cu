@@ -62,3 +62,33 @@ __global__ void maxima(Context* ctx, const I* indptr, const I* indices, const T*
   for (I k = indptr[row]; k < indptr[row + 1]; ++k) largest = max(largest, modulus(data[k]) * x[indices[k]]);
   y[row] = largest;
 }
+
+// d = the diagonal, zero where nothing is stored.
+// launch: elements of d, 256 threads
+template <typename T, typename I>
+__global__ void diagonal(Context* ctx, const I* indptr, const I* indices, const T* data, T* d, long long n) {
+  if (stopped(ctx)) return;
+  long long row = thread_id();
+  if (row >= n) return;
+  T own(0);
+  for (I k = indptr[row]; k < indptr[row + 1]; ++k)
+    if (indices[k] == row) own = data[k];
+  d[row] = own;
+}
+
+// out = the values of diag(left) A diag(right); a warp has 32 rows, and its lanes share each, so that accesses are whole.
+// launch: elements of left, 256 threads
+template <typename T, typename I>
+__global__ void scale(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* left,
+                      const real_t<T>* right, T* out, long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  int lane = threadIdx.x % 32, lanes = 1;
+  while (lanes < 32 && 2 * lanes * n <= data_size) lanes *= 2;
+  long long first = thread_id() - lane;
+  for (int pass = 0; pass < lanes; ++pass) {
+    long long row = first + pass * (32 / lanes) + lane / lanes;
+    if (row < n)
+      for (I k = indptr[row] + lane % lanes; k < indptr[row + 1]; k += lanes)
+        out[k] = left[row] * data[k] * right[indices[k]];
+  }
+}

@@ -42,3 +42,21 @@ def maxima(indptr, indices, data, x, y):
         for k in range(indptr[i], indptr[i + 1]):
             largest = max(largest, abs(data[np.uint64(k)]) * x[np.uint64(indices[np.uint64(k)])])
         y[i] = largest
+
+
+@njit(parallel=True, cache=True)
+def diagonal(indptr, indices, data, d):
+    """d = the diagonal, zero where nothing is stored."""
+    for i in prange(d.size):
+        d[i] = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[np.uint64(k)] == i:
+                d[i] = data[np.uint64(k)]
+
+
+@njit(parallel=True, cache=True)
+def scale(indptr, indices, data, left, right, out):
+    """out = the values of diag(left) A diag(right)."""
+    for i in prange(left.size):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[np.uint64(k)] = left[i] * data[np.uint64(k)] * right[np.uint64(indices[np.uint64(k)])]

@@ -96,19 +96,19 @@ class Pattern:
         if out is None:
             values = self.space.empty(self.nnz, self.dtype)
             out = CSRMatrix(self.space, self.indptr, self.indices, values, (self.n, self.n))
-        places, middle, values = self._target(out)
+        places, middle, indptr, values = self._target(out)
         a, b, beside = (self._array(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
-        self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, beside, values)
+        self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, beside, indptr, values)
         out.discard_adjoint()
         return out
 
     def _target(self, out):
-        """(places off the diagonal, places of the diagonal, values) of a matrix of this pattern."""
+        """(places off the diagonal, of the diagonal, of rows that lie one after the other, values) of a matrix."""
         if isinstance(out, CSRMatrix):
             if out.nnz != self.nnz:
                 raise InputError(f"out has {out.nnz} entries and this mesh's pattern {self.nnz}: give a matrix that "
                                  "this pattern assembled")
-            return self.places, self.middle, out.data
+            return self.places, self.middle, self.indptr, out.data
         if out not in self._maps:
             if out.shape != (self.n, self.n) or out.nnz != self.nnz:
                 raise InputError(f"out is {out.shape} with {out.nnz} entries and this mesh's pattern "
@@ -119,7 +119,7 @@ class Pattern:
             where = out.positions(csr).astype(self.places.dtype)
             inner = self.space.xp.where(self.places >= 0, where[self.places], -1)
             self._maps[out] = inner.astype(self.places.dtype), where[self.middle]
-        return *self._maps[out], out.values
+        return *self._maps[out], self.indptr[:0], out.values
 
     def collect(self, flux, sign=-1, out=None):
         """Σ over the faces of each cell: of outward fluxes (sign −1), or of what both sides see alike (sign +1)."""

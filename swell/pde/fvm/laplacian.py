@@ -80,14 +80,11 @@ class Laplacian:
         self.k = k if by_faces else self._on_faces(k)
 
     def _on_faces(self, k):
+        """In series, as resistances, or linearly."""
         metrics = self.metrics
-        w = metrics.weight
-        faces = k[metrics.owner]
-        own, other = faces[:metrics.n_internal], k[metrics.neighbour]
-        if self.interpolation == "harmonic":
-            faces[:metrics.n_internal] = 1 / ((1 - w) / own + w / other)         # resistances in series
-        else:
-            faces[:metrics.n_internal] = w * own + (1 - w) * other
+        faces = metrics.space.empty(metrics.owner.size, metrics.dtype)
+        kernels = metrics.space.kernels("swell.pde.fvm", "interpolation", metrics.dtype)
+        kernels.to_faces(metrics.owner, metrics.neighbour, metrics.weight, k, self.interpolation == "harmonic", faces)
         return faces
 
     def flux(self) -> Flux:

@@ -1,33 +1,46 @@
 // Gathering over the faces of a cell, on a GPU; assembly.py is the same on a CPU. A thread a cell, no atomics.
 #include "context.cuh"
 
-// The rows of the matrix from the fluxes F = a p_O + b p_N of the faces; see the twin.
+// The rows of the matrix from the fluxes F = a p_O + b p_N of the faces; see the twin. Where rows lie one after the other
+// (CSR: indptr is not empty), a block gathers its rows in shared memory and writes them in whole lines; elsewhere (SELL)
+// neighbouring threads write neighbouring places as it is.
 // launch: elements of middle, 128 threads
 template <typename T, typename I>
 __global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a, const T* b,
-                         const T* diagonal, T* values, long long n, long long diagonal_size) {
+                         const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size,
+                         long long indptr_size) {
+  constexpr int ROOM = 12288 / sizeof(T);            // of 128 rows: 12 doubles a row, else written directly
+  __shared__ alignas(16) char room[ROOM * sizeof(T)];
   if (stopped(ctx)) return;
-  long long i = thread_id();
-  if (i >= n) return;
-  T own = diagonal_size ? diagonal[i] : T(0), other(0);
-  I last = -1;
-  for (I k = ptr[i]; k < ptr[i + 1]; ++k) {
-    I f = faces[k], place = places[k];
-    T part(0);
-    if (f >= 0) {
-      own += a[f];
-      if (place >= 0) part = b[f];
-    } else {
-      own -= b[~f];
-      part = -a[~f];
+  long long i = thread_id(), first = blockIdx.x * (long long)blockDim.x, end = min(first + blockDim.x, n);
+  I from = indptr_size ? indptr[first] : I(0), count = indptr_size ? indptr[end] - from : I(0);
+  bool gathered = indptr_size && count <= ROOM;
+  T* target = gathered ? reinterpret_cast<T*>(room) : values;
+  I shift = gathered ? from : I(0);
+  if (i < n) {
+    T own = diagonal_size ? diagonal[i] : T(0), other(0);
+    I last = -1;
+    for (I k = ptr[i]; k < ptr[i + 1]; ++k) {
+      I f = faces[k], place = places[k];
+      T part(0);
+      if (f >= 0) {
+        own += a[f];
+        if (place >= 0) part = b[f];
+      } else {
+        own -= b[~f];
+        part = -a[~f];
+      }
+      if (place >= 0) {
+        other = place == last ? other + part : part;
+        target[place - shift] = other;
+      }
+      last = place;
     }
-    if (place >= 0) {
-      other = place == last ? other + part : part;
-      values[place] = other;
-    }
-    last = place;
+    target[middle[i] - shift] = own;
   }
-  values[middle[i]] = own;
+  if (!gathered) return;                             // the whole block alike
+  __syncthreads();
+  for (I k = threadIdx.x; k < count; k += blockDim.x) values[from + k] = target[k];
 }
 
 // out[i] = sum of flux over the faces that cell i owns + sign * sum of flux over those whose neighbour it is.

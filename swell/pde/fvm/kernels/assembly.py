@@ -5,12 +5,13 @@ from numba import njit, prange
 
 
 @njit(parallel=True, cache=True)
-def assemble(ptr, faces, places, middle, a, b, diagonal, values):
+def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
     """The rows of the matrix from the fluxes F = a p_O + b p_N of the faces.
 
     Row i holds the coefficients of Σ ±F over its faces, and diagonal[i] besides (an empty array: nothing besides).
     A face of which cell i is the neighbour is stored as ~f. Faces to the same cell are consecutive, so that their
-    coefficients are added up on the way; places[k] = −1 marks a face of the boundary.
+    coefficients are added up on the way; places[k] = −1 marks a face of the boundary. indptr, where rows begin in
+    values, is of use on a GPU only; it is empty where rows do not lie one after the other.
     """
     for i in prange(middle.size):
         own = values.dtype.type(0)

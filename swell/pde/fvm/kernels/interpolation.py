@@ -1,0 +1,20 @@
+"""Values of cells on faces, on the CPU; ``interpolation.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def to_faces(owner, neighbour, weight, p, harmonic, out):
+    """out = w p_O + (1 − w) p_N, or the harmonic mean 1/((1 − w)/p_O + w/p_N); at the boundary, p_O."""
+    one = out.dtype.type(1)
+    for f in prange(out.size):
+        own = p[owner[f]]
+        if f < neighbour.size:
+            other, w = p[neighbour[f]], weight[f]
+            if harmonic:
+                out[f] = one / ((one - w) / own + w / other)
+            else:
+                out[f] = w * own + (one - w) * other
+        else:
+            out[f] = own
