@@ -11,17 +11,20 @@ from swell.cli.output import check_paths
 from swell.core.errors import InputError
 
 HELP = "measure products and solves beside their peers"
-BENCHMARKS = ("spmv", "krylov", "fvm")
-MATRICES = ("thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~")
+BENCHMARKS = ("spmv", "krylov", "smoothers", "fvm")
+DEFINITE = ("thermal2~", "ecology2~", "parabolic_fem~")
+MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
+            "smoothers": DEFINITE, "fvm": DEFINITE}
 
 
 def add_arguments(parser):
     """The arguments of ``swell bench``."""
-    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves; fvm: the "
-                        "tables of the finite-volume paper")
+    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves; smoothers: "
+                        "outer iterations and their residuals; fvm: the tables of the finite-volume paper")
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
-    parser.add_argument("--matrices", metavar="LIST", default=",".join(MATRICES),
-                        help="names of the gallery, apart by commas; default " + ",".join(MATRICES))
+    parser.add_argument("--matrices", metavar="LIST",
+                        help="names of the gallery, apart by commas; default " + ",".join(MATRICES["spmv"])
+                        + "; smoothers and fvm: the definite ones, " + ",".join(DEFINITE))
     parser.add_argument("--formats", metavar="LIST", default="csr,sell", help="spmv: formats; default csr,sell")
     parser.add_argument("--scale", type=float, default=1.0, metavar="S",
                         help="share of each matrix's standard size, for a quick look; default 1")
@@ -29,7 +32,11 @@ def add_arguments(parser):
                         "default 50 products, 3 solves")
     parser.add_argument("--iterations", type=int, default=300, metavar="N",
                         help="krylov: iterations timed; default 300")
-    parser.add_argument("--files", nargs="*", metavar="PATH", help="fvm: matrix files and OpenFOAM cases besides the "
+    parser.add_argument("--outer-iterations", type=int, default=1000, metavar="N",
+                        help="smoothers: outer iterations, a multiple of 10; default 1000")
+    parser.add_argument("--cpu-iterations", type=int, metavar="N",
+                        help="smoothers: at most so many of them on a CPU, where they take long; default all")
+    parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm: matrix files and OpenFOAM cases besides the "
                         "gallery's")
     parser.add_argument("--no-smoothers", action="store_true", help="fvm: leave out the smoothers' table")
     parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
@@ -45,6 +52,8 @@ def run(arguments) -> int:
         value = getattr(arguments, option)
         if value is not None and not value > 0:
             raise InputError(f"--{option} {value}: expected a positive number")
+    if arguments.matrices is None:
+        arguments.matrices = ",".join(MATRICES[arguments.benchmark])
     from swell.core.space import make_space
     make_space(arguments.device)
     return importlib.import_module(f"swell.bench.{arguments.benchmark}").run(arguments)

@@ -24,7 +24,7 @@ class BlockGaussSeidel(Smoother):
     ----------
     direction : str
         "forward", "backward", or "symmetric": forward, then backward, in one sweep.
-    inner, height, inner_sweeps, inner_tolerance
+    inner, height, inner_sweeps, inner_tolerance, omega
         As of `BlockJacobiSmoother`.
     """
 
@@ -33,6 +33,7 @@ class BlockGaussSeidel(Smoother):
     height: int = 64
     inner_sweeps: int = 5
     inner_tolerance: float = 0.0
+    omega: float = 1.0
 
     problem = "any matrix with a diagonal without zeros, on a CPU; converges for SPD ones with inner='exact'"
     cost = "a sweep: the matrix and 4 words a row, and the inner solves, on one core"
@@ -74,8 +75,8 @@ class BlockGaussSeidelOperator(SmootherOperator):
     def _sweep(self, b, x):
         blocks, s = self.blocks, self.settings
         for upwards in self._passes:
-            self._kernels.in_turn(*blocks.arrays(), blocks.inverse, b, x, upwards, INNER.index(s.inner), s.inner_sweeps,
-                                  s.inner_tolerance, blocks.width, s.height)
+            self._kernels.in_turn(*blocks.arrays(), blocks.inverse, b, x, s.omega, upwards, INNER.index(s.inner),
+                                  s.inner_sweeps, s.inner_tolerance, blocks.width, s.height)
 
     def _build_adjoint(self, A):
         return replace(self.settings, direction=REVERSED[self.settings.direction]).build(A)

@@ -51,6 +51,8 @@ def check_inner(settings):
     if settings.height % 32:
         raise InputError(f"{name}(height={settings.height}): expected a multiple of 32, the rows of a warp")
     positive(settings, "inner_sweeps")
+    if not 0 < settings.omega <= 2:
+        raise InputError(f"{name}(omega={settings.omega!r}): expected a number above 0 and at most 2, such as 0.7")
     if not settings.inner_tolerance >= 0:
         raise InputError(f"{name}(inner_tolerance={settings.inner_tolerance!r}): expected a number that is not "
                          "negative, such as 1e-15 (0: all sweeps are done)")
@@ -72,6 +74,8 @@ class BlockJacobiSmoother(Smoother):
         Inner sweeps at most.
     inner_tolerance : float
         Squared norm of a block's residual below which its inner sweeps end; 0: never, so that M is a fixed linear map.
+    omega : float
+        Damping of inner Jacobi sweeps, above 0 and at most 2; below 1 where 2D − A is indefinite.
     """
 
     inner: str = "jacobi"
@@ -79,6 +83,7 @@ class BlockJacobiSmoother(Smoother):
     height: int = 512
     inner_sweeps: int = 5
     inner_tolerance: float = 0.0
+    omega: float = 1.0
 
     problem = "any matrix with a diagonal without zeros; converges where A and 2 blockdiag(A) − A are SPD"
     cost = "a sweep: 1 launch, the matrix and 4 words a row, and inner sweeps in shared memory"
@@ -193,6 +198,8 @@ class Blocks:
         """The blocks and their solver, in words."""
         s = self.settings
         inner = "exact inverses" if self.exact else f"up to {s.inner_sweeps} inner sweeps of {s.inner}"
+        if s.inner == "jacobi" and s.omega != 1:
+            inner += f" damped by {s.omega:g}"
         if not self.exact and s.inner_tolerance:
             inner += f" to {s.inner_tolerance:g}"
         return f"{type(s).__name__}(sweeps={s.sweeps}), blocks of {self.height} rows, {inner}"
@@ -225,7 +232,7 @@ class BlockJacobiOperator(TwoBufferOperator):
         if blocks.exact:
             self._kernel(*blocks.arrays(), blocks.inverse, b, x, out, zero, s.height, blocks.shared)
         else:
-            self._kernel(*blocks.arrays(), b, x, out, zero, s.inner_sweeps, s.inner_tolerance, blocks.width,
+            self._kernel(*blocks.arrays(), b, x, out, s.omega, zero, s.inner_sweeps, s.inner_tolerance, blocks.width,
                          blocks.held, s.height, blocks.shared)
 
     def smooth(self, b, x, sweeps=None):

@@ -85,24 +85,24 @@ def cg(A, b, sweeps):
     return x
 
 
-def inner_solve(inner, A, b, sweeps):
+def inner_solve(inner, A, b, sweeps, omega=1.0):
     y = np.zeros_like(b)
     if inner == "exact":
         return np.linalg.solve(A, b)
     if inner == "cg":
         return cg(A, b, sweeps)
     for _ in range(sweeps):
-        y = jacobi_sweep(A, b, y, 1.0) if inner == "jacobi" else warp_wise(A, b, y)
+        y = jacobi_sweep(A, b, y, omega) if inner == "jacobi" else warp_wise(A, b, y)
     return y
 
 
-def block_sweep(A, b, x, inner, sweeps, height, in_turn=False):
+def block_sweep(A, b, x, inner, sweeps, height, in_turn=False, omega=1.0):
     """(4.8) and (4.9); in turn: block Gauss–Seidel."""
     old, new = x.copy(), x.copy()
     for first in range(0, len(x), height):
         rows = slice(first, first + height)
         r = b[rows] - A[rows] @ (new if in_turn else old)
-        new[rows] += inner_solve(inner, A[rows, rows], r, sweeps)
+        new[rows] += inner_solve(inner, A[rows, rows], r, sweeps, omega)
     return new
 
 
@@ -171,6 +171,12 @@ def test_block_jacobi(inner, height, dtype, space):
     A = hermitian(dtype) if inner == "cg" else general(dtype)
     compare(swell.BlockJacobiSmoother(inner=inner, height=height, inner_sweeps=3), A,
             lambda A, b, x: block_sweep(A, b, x, inner, 3, height), space)
+
+
+@pytest.mark.parametrize("height", [32, 512])
+def test_inner_jacobi_damped(height, dtype, space):
+    compare(swell.BlockJacobiSmoother(omega=0.6, height=height, inner_sweeps=4), general(dtype),
+            lambda A, b, x: block_sweep(A, b, x, "jacobi", 4, height, omega=0.6), space)
 
 
 def test_one_inner_sweep_of_jacobi_is_jacobi(dtype, space):
@@ -461,7 +467,7 @@ def test_a_zero_on_the_diagonal_is_named(smoother, device):
     ("jacobi(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
     ("block_jacobi(height=100)", "multiple of 32"), ("block_jacobi(height=2048)", "at most 1024"),
     ("block_jacobi(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
-    ("block_jacobi(inner_tolerance=-1)", "not negative")])
+    ("block_jacobi(inner_tolerance=-1)", "not negative"), ("block_jacobi(omega=0)", "above 0")])
 def test_settings_are_checked(settings, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("smoother", settings)

@@ -142,8 +142,8 @@ template <class T, int HELD> struct Row {
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I, int HELD>
 __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
-                                               const T* b, const T* x, T* out, int zero, int sweeps, T tolerance, int width,
-                                               int held, int height, int shared, long long b_size) {
+                                               const T* b, const T* x, T* out, T omega, int zero, int sweeps, T tolerance,
+                                               int width, int held, int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   local.scale();
@@ -152,12 +152,14 @@ __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr,
   const int t = threadIdx.x;
   T *next = local.first, *now = local.second, y(0);
   if (!__syncthreads_and(weight * abs2(local.r) <= enough)) {                // sweep 0: y was zero
-    next[t] = now[t] = y = local.r;
+    next[t] = now[t] = y = omega * local.r;
     const bool coupled = __syncthreads_or(local.count > 0);
-    for (int sweep = 1; sweep < sweeps && coupled; ++sweep) {
-      T moved = y;
-      if (row.longest) next[t] = moved = local.r - row.off_diagonal(now);
-      if (__syncthreads_and(weight * abs2(moved - y) <= enough)) break;      // the residual before this sweep
+    const bool at_rest = row.longest == 0 && omega == T(1);    // a warp that has nothing more to do
+    for (int sweep = 1; sweep < sweeps && (coupled || omega != T(1)); ++sweep) {
+      const T residual = local.r - y - row.off_diagonal(now);
+      const T moved = fused(omega, residual, y);
+      if (!at_rest) next[t] = moved;
+      if (__syncthreads_and(weight * abs2(residual) <= enough)) break;
       y = moved;
       T* swap = now;
       now = next;
@@ -171,7 +173,7 @@ __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr,
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
 __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
-                             const T* x, T* out, int zero, int sweeps, T tolerance, int width, int held,
+                             const T* x, T* out, T omega, int zero, int sweeps, T tolerance, int width, int held,
                              int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
@@ -219,7 +221,7 @@ __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, co
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I, int HELD>
 __global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const I* slice_ptr, const T* diag, const T* entries,
-                                                            const I* col_idx, const T* b, const T* x, T* out, int zero,
+                                                            const I* col_idx, const T* b, const T* x, T* out, T omega, int zero,
                                                             int sweeps, T tolerance, int width, int held, int height,
                                                             int shared, long long b_size) {
   if (stopped(ctx)) return;

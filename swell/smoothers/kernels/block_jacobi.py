@@ -52,17 +52,18 @@ def _norm2(r):
 
 
 @njit(cache=True)
-def _jacobi(d, r, values, columns, count, sweeps, tolerance, y):
-    new = np.zeros_like(y)
+def _jacobi(d, r, values, columns, count, omega, sweeps, tolerance, y):
+    residual = np.empty_like(y)
     for _ in range(sweeps):
         worst = 0.0
         for t in range(y.size):
-            new[t] = r[t] - _row(values, columns, count, y, t)
-            move = d[t] * (new[t] - y[t])
-            worst = max(worst, (np.conj(move) * move).real)
+            residual[t] = r[t] - y[t] - _row(values, columns, count, y, t)
+            whole = d[t] * residual[t]
+            worst = max(worst, (np.conj(whole) * whole).real)
         if worst <= tolerance:
             return
-        y[:] = new
+        for t in range(y.size):
+            y[t] += y.dtype.type(omega * residual[t])
 
 
 @njit(cache=True)
@@ -102,7 +103,8 @@ def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
 
 
 @njit(cache=True)
-def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner, sweeps, tolerance, width, height):
+def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, inner, sweeps, tolerance, width,
+           height):
     """Solve the block of slice s for its residual and write x + y."""
     first = s * height
     rows = min(height, diag.size - first)
@@ -118,7 +120,7 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner
             for k in range(count[t]):
                 values[t, k] /= d[t]
     if inner == JACOBI:
-        _jacobi(d, r, values, columns, count, sweeps, tolerance / height, y)
+        _jacobi(d, r, values, columns, count, omega, sweeps, tolerance / height, y)
     elif inner == GAUSS_SEIDEL:
         _gauss_seidel(d, r, values, columns, count, sweeps, tolerance / height, y)
     elif inner == CG:
@@ -132,42 +134,48 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, inner
 
 
 @njit(parallel=True, cache=True)
-def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height, shared):
+def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
+           shared):
     """Blocks with inner sweeps of Jacobi."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, JACOBI, sweeps, tolerance, width, height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, JACOBI, sweeps, tolerance,
+               width, height)
 
 
 @njit(parallel=True, cache=True)
-def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height, shared):
+def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
+                 shared):
     """Blocks with inner forward sweeps of Gauss–Seidel."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, GAUSS_SEIDEL, sweeps, tolerance, width,
-               height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, GAUSS_SEIDEL, sweeps,
+               tolerance, width, height)
 
 
 @njit(parallel=True, cache=True)
-def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, zero, sweeps, tolerance, width, held, height,
-                        shared):
+def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held,
+                        height, shared):
     """Blocks with inner conjugate gradients."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, CG, sweeps, tolerance, width, height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, CG, sweeps, tolerance, width,
+               height)
 
 
 @njit(parallel=True, cache=True)
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
     """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, EXACT, 0, 0.0, 0, height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, 1.0, zero, EXACT, 0, 0.0, 0, height)
 
 
 @njit(cache=True)
-def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, forward, inner, sweeps, tolerance, width, height):
+def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, omega, forward, inner, sweeps, tolerance, width,
+            height):
     """Block Gauss–Seidel: the blocks one after the other, in place, upwards or downwards. On a CPU only."""
     slices = slice_ptr.size - 1
     for k in range(slices):
         s = k if forward else slices - 1 - k
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, x, 0, inner, sweeps, tolerance, width, height)
+        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, x, omega, 0, inner, sweeps, tolerance, width,
+               height)

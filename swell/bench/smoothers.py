@@ -1,0 +1,187 @@
+"""Smoothers by the protocol of section 4.4 of the finite-volume paper: table 4.1, figures 4.2 and 4.3.
+
+Every matrix is ordered by Cuthill–McKee, b is all ones, the start is zero. An algorithm does 1000 outer iterations, and
+in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or as many as bring
+the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a solve, residuals
+included; they are also timed apart. A symmetric sweep of Gauss–Seidel counts as two iterations, and a polynomial of
+degree 10 as ten. Where the device is a GPU, Gauss–Seidel in natural order on one core of its host is timed in the same
+run: ``--cpu-iterations`` shortens that, and ratios are those of an iteration without residuals.
+"""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell import api
+from swell.bench import engine
+from swell.core.errors import InputError
+from swell.core.registry import resolve
+from swell.core.space import make_space
+from swell.core.stopping import Stopping
+from swell.formats.csr import CSRMatrix
+
+EVERY = 10              # outer iterations from one residual to the next
+RESIDUALS = 100         # timed apart
+BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
+HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "µs an iteration", "residual µs",
+          "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
+NATURAL = "Fwd. Gauss–Seidel"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A row of table 4.1: a smoother, how many iterations a sweep of it counts as, and whether it is the host's."""
+
+    smoother: str
+    counts: int = 1
+    host: bool = False
+
+
+ALGORITHMS = {
+    NATURAL: Algorithm("gauss_seidel(direction='forward', coloring='natural')", host=True),
+    "Fwd. & bck. Gauss–Seidel": Algorithm("gauss_seidel(direction='symmetric', coloring='natural')", 2, host=True),
+    "Block Jacobi (sync)": Algorithm(BLOCK.format("jacobi", False)),
+    "Block Jacobi (async)": Algorithm(BLOCK.format("jacobi", True)),
+    "Block Gauss–Seidel (sync)": Algorithm(BLOCK.format("gauss_seidel", False)),
+    "Block Gauss–Seidel (async)": Algorithm(BLOCK.format("gauss_seidel", True)),
+    "Block CG (sync)": Algorithm(BLOCK.format("cg", False)),
+    "Block CG (async)": Algorithm(BLOCK.format("cg", True)),
+    "Block Jacobi, 5 inner sweeps of 2/3": Algorithm("block_jacobi(inner_sweeps=5, omega=0.6667)"),
+    "Jacobi, damped by 2/3": Algorithm("jacobi(omega=0.6667)"),
+    "Multicolour Gauss–Seidel": Algorithm("gauss_seidel(direction='forward', coloring='jones_plassmann')"),
+    "Chebyshev, degree 10": Algorithm("chebyshev(degree=10, fraction=0.02)", 10),
+}
+ADDED = 8               # rows from here on are not the paper's
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    device = make_space(arguments.device)
+    systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
+                                                  *engine.files(arguments.files))]
+    records = measure(systems, arguments)
+    caption, header, rows = table(records)
+    engine.show(f"{caption}, {device.describe()}", header, rows)
+    if arguments.out:
+        engine.append(arguments.out, records)
+    if arguments.report:
+        engine.report(arguments.report, f"swell bench smoothers on {device.describe()}", [(caption, header, rows)],
+                      device, *figures(records))
+    return 0
+
+
+def ordered(A):
+    """A in the order of Cuthill and McKee, as a SciPy CSR matrix."""
+    space = make_space("cpu")
+    with space.active(A.shape[0]):
+        csr = CSRMatrix.from_scipy(A, space)
+        return resolve("ordering", "cuthill_mckee").build(csr).matrix(csr).to_scipy()
+
+
+def measure(systems, arguments) -> list[dict]:
+    """A record for each of (name, SciPy CSR matrix) and each algorithm.
+
+    Raises
+    ------
+    InputError
+        If a number of iterations is no multiple of ten.
+    """
+    for option in ("outer_iterations", "cpu_iterations"):
+        value = getattr(arguments, option)
+        if value is not None and (value <= 0 or value % EVERY):
+            raise InputError(f"--{option.replace('_', '-')} {value}: expected a positive multiple of {EVERY}")
+    device, host = make_space(arguments.device), make_space("cpu")
+    records = []
+    for name, A in systems:
+        apart = {space.name: residual_seconds(space, A) for space in (device, host)}
+        for label, algorithm in ALGORITHMS.items():
+            space = host if algorithm.host else device
+            count = arguments.outer_iterations
+            if space.name == "cpu" and arguments.cpu_iterations:
+                count = min(count, arguments.cpu_iterations)
+            seconds, norms2 = smoothing(space, A, algorithm, count)
+            records.append({
+                "benchmark": "smoothers", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "algorithm": label,
+                "smoother": algorithm.smoother, "iterations": count, "seconds": seconds[-1],
+                "residual_seconds": apart[space.name],
+                "iteration_seconds": (seconds[-1] - count / EVERY * apart[space.name]) / count,
+                "times": seconds, "squared_residuals": norms2, **engine.circumstances(space)})
+    return records
+
+
+def smoothing(space, A, algorithm, count):
+    """(seconds since the start, ‖r‖²) at every tenth outer iteration, from zero."""
+    method = resolve("method", f"stationary(every={EVERY // algorithm.counts})")
+    method = type(method)(algorithm.smoother, method.every)
+    b = np.ones(A.shape[0], A.dtype)
+    with space.active():
+        b = space.from_host(b)
+    # No tolerance and no judgement of progress: so many iterations, whatever happens.
+    stopping = Stopping(rtol=1e-30, maxiter=count // EVERY, window=0, growth=1e100)
+    solver = api.prepare(A, method=method, device=space.device_name, stopping=stopping, b_like=b)
+    solver.solve(b, monitor=lambda k, norm: k >= 2)          # compiles and captures
+    times, start = [], time.perf_counter()
+
+    def look(k, norm):
+        times.append(time.perf_counter() - start)
+
+    result = solver.solve(b, monitor=look)
+    return times, [float(h**2 * A.shape[0]) for h in result.history]
+
+
+def residual_seconds(space, A):
+    """The time of a residual and of its norm, read by the host."""
+    with space.active(A.shape[0]):
+        csr = CSRMatrix.from_scipy(A, space)
+        matrix = resolve("format", "sell").build(csr)
+        b, x, r = (space.empty(A.shape[0], csr.dtype) for _ in range(3))
+        b.fill(1)
+        x.fill(1)
+        for repeat in (3, RESIDUALS):
+            with engine.stopwatch(space) as elapsed:
+                for _ in range(repeat):
+                    matrix.residual(x, b, r)
+                    space.norms(r)
+        return elapsed[0] / RESIDUALS
+
+
+def table(records):
+    """(caption, header, rows) of table 4.1."""
+    rows = []
+    for r in records:
+        natural = next(k for k in records if (k["matrix"], k["algorithm"]) == (r["matrix"], NATURAL))
+        end = r["squared_residuals"][-1]
+        rows.append((r["matrix"], r["algorithm"], r["device"].split(",")[0], r["n"], r["iterations"],
+                     f"{1e3 * r['seconds']:.1f}", f"{1e6 * r['iteration_seconds']:.1f}",
+                     f"{1e6 * r['residual_seconds']:.1f}", f"{np.log10(end):.2f}" if end > 0 else "−∞",
+                     f"{natural['iteration_seconds'] / r['iteration_seconds']:.1f}"))
+    return "Table 4.1: smoothing from zero, residual in every tenth iteration", HEADER, rows
+
+
+def figures(records) -> list:
+    """Figures 4.2, all algorithms of the paper, and 4.3, those of the device alone, for each matrix."""
+    names = list(dict.fromkeys(r["matrix"] for r in records))
+    paper = list(ALGORITHMS)[:ADDED]
+    return [_figure([r for r in records if r["matrix"] == name and r["algorithm"] in shown], f"{name}: {caption}")
+            for name in names
+            for caption, shown in (("figure 4.2", paper), ("figure 4.3, and others",
+                                                           [k for k, a in ALGORITHMS.items() if not a.host]))]
+
+
+def _figure(records, title):
+    """log10 ‖r‖² over time."""
+    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    figure, axes = new_figure(7.5, 4.6)
+    for k, r in enumerate(records):
+        times, norms2 = np.array(r["times"]), np.array(r["squared_residuals"])
+        shown = norms2 > 0
+        axes.plot(times[shown], np.log10(norms2[shown]), color=COLOURS[k // 2 % len(COLOURS)], lw=1.5,
+                  ls="--" if k % 2 else "-", label=f"{r['algorithm']}, {r['device'].split(',')[0].split(':')[0]}")
+    axes.set_title(title, color=INK, fontsize=10)
+    axes.set_xlabel("s", color=INK)
+    axes.set_ylabel("log10 ‖b − A x‖²", color=INK)
+    axes.grid(True, color=GRID, lw=0.6)
+    axes.legend(fontsize=7)
+    return figure

@@ -1,0 +1,45 @@
+"""The smoothers' benchmark, on small stand-ins."""
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from swell import gallery
+from swell.bench import smoothers
+from swell.cli import main
+
+
+def test_smoothers(tmp_path, capsys):
+    out, report, file = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "own.npz"
+    sp.save_npz(file, sp.csr_matrix(gallery.jumping_diffusion((9, 9, 9))))
+    assert main(["bench", "smoothers", "--scale", "0.001", "--matrices", "ecology2~", "--files", str(file),
+                 "--outer-iterations", "40", "--cpu-iterations", "30", "--out", str(out), "--report", str(report)]) == 0
+    found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [r["matrix"] for r in found[::len(smoothers.ALGORITHMS)]] == ["ecology2~", "own"]
+    assert [r["algorithm"] for r in found] == 2 * list(smoothers.ALGORITHMS)
+    for r in found:
+        assert r["iterations"] == 30 and len(r["times"]) == len(r["squared_residuals"]) == 4
+        assert (np.diff(r["times"]) > 0).all() and r["seconds"] == r["times"][-1]
+        assert r["squared_residuals"][0] == pytest.approx(r["n"])             # b is all ones, x is zero
+        assert r["squared_residuals"][-1] < r["squared_residuals"][0]
+    natural, both = (r["squared_residuals"] for r in found[:2])
+    assert natural != both and "Fwd. Gauss–Seidel" in capsys.readouterr().out
+    assert report.read_text("utf-8").count("data:image/png") == 4
+
+
+def test_one_inner_sweep_of_the_benchmark_is_what_numpy_computes(tmp_path):
+    """The residuals of Gauss–Seidel, by SciPy's triangular solve."""
+    from swell.core.space import make_space
+    A = smoothers.ordered(sp.csr_matrix(gallery.p1_laplacian(400)))
+    _, norms2 = smoothers.smoothing(make_space("cpu"), A, smoothers.ALGORITHMS[smoothers.NATURAL], 20)
+    L, x = sp.tril(A).tocsr(), np.zeros(400)
+    for k in range(20):
+        x += sp.linalg.spsolve_triangular(L, 1 - A @ x)
+        if k % 10 == 9:
+            assert norms2[(k + 1) // 10] == pytest.approx(np.sum((1 - A @ x) ** 2), rel=1e-10)
+
+
+def test_iterations_are_tens(tmp_path, capsys):
+    assert main(["bench", "smoothers", "--outer-iterations", "15"]) != 0
+    assert "multiple of 10" in capsys.readouterr().err
