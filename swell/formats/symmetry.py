@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.space import accumulator
 
 SEED = 20241
 
@@ -15,14 +16,17 @@ def asymmetry(A) -> float:
     """
     if not A.nnz:
         return 0.0
-    space, xp, n = A.space, A.space.xp, A.shape[0]
+    space, n = A.space, A.shape[0]
     x, y, ax, ay = (space.empty(n, A.dtype) for _ in range(4))
     space.random(SEED, x)
     space.random(SEED + 1, y)
     A.apply(x, ax)
     A.apply(y, ay)
-    difference = abs(complex(xp.vdot(x, ay)) - complex(xp.vdot(ax, y)))
-    size = float(xp.linalg.norm(A.data))
+    dots = space.empty((2, 2), accumulator(A.dtype))
+    space.dots(x, ay, dots[0])
+    space.dots(ax, y, dots[1])
+    difference = abs(complex(dots[0, 0] - dots[1, 0]))
+    size = space.norms(A.data)[0]
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
 
 
