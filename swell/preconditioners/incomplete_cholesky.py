@@ -256,20 +256,18 @@ class SequentialFactor(Factor):
 
 
 class LevelFactor(Factor):
-    """By levels, on a GPU."""
+    """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
 
     def __init__(self, lower, factor, schedule):
         super().__init__(lower, factor)
         self.schedule = schedule
 
     def __call__(self, shift):
-        A, L, kernels, sequence = self.lower, self.factor, self.kernels, self.schedule.sequence
-        inverse = A.space.empty(A.shape[0], A.data.real.dtype)
+        A, L, xp = self.lower, self.factor, self.lower.space.xp
+        inverse, drawn = xp.zeros(A.shape[0], A.data.real.dtype), xp.zeros(1, np.int32)
         self.bad.fill(self.none)
-        arrays = A.indptr, A.indices, A.data, L.data, inverse
-        self.schedule.run(
-            lambda first, last: kernels.factor_level(*arrays, sequence[first:last], shift, self.tiny, self.bad),
-            lambda bounds: kernels.factor_levels(*arrays, sequence, bounds, shift, self.tiny, self.bad))
+        self.kernels.factor_rows(A.indptr, A.indices, A.data, L.data, inverse, self.schedule.sequence, drawn, shift,
+                                 self.tiny, self.bad)
         return self._first_bad()
 
     @property

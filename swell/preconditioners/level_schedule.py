@@ -3,7 +3,7 @@ without synchronisation, Liu et al. 2016, and Su et al. 2020 for a thread a row.
 
 The level of a row is one more than the greatest of those that it needs: rows of one level are independent. Levels are
 found on the device, in one launch, by rows that wait for one another; then rows are sorted by level, and within a level
-by length, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that neighbouring threads
+by length in windows, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that neighbouring threads
 read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal, which follows behind it.
 
 ``schedule="levels"``: one launch for each level that is wide; runs of levels of at most ``NARROW`` rows are solved by one
@@ -21,7 +21,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
 
 NARROW = 2048           # rows of a level up to which one block solves it: two rounds cost less than a launch
-SLICE = 32
+SLICE, WINDOW = 32, 256
 
 
 class Schedule:
@@ -49,12 +49,11 @@ class Schedule:
         depth, ticket = xp.zeros(n, np.int32), xp.zeros(1, np.int32)
         kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
         kernels.find_levels(T.indptr, T.indices, depth, ticket, lower)
-        lengths = xp.diff(T.indptr)
-        longest = int(lengths.max()) if n else 0  # sync
-        key = depth.astype(np.int64) * (longest + 1) + (longest - lengths)
-        self.sequence = xp.argsort(key, kind="stable").astype(index)
+        order = xp.argsort(depth, kind="stable")
         counts = T.space.to_host(xp.bincount(depth))[1:] if n else np.empty(0, np.int64)  # sync
         bounds = np.concatenate([[0], np.cumsum(counts)])
+        first = T.space.from_host(bounds)[depth[order] - 1]
+        self.sequence = by_length(xp, order, xp.diff(T.indptr), first).astype(index)
         self.host_bounds = bounds
         self.bounds = T.space.from_host(bounds.astype(index))
         self.groups = grouped(counts)
@@ -71,6 +70,26 @@ class Schedule:
                 wide(int(self.host_bounds[first]), int(self.host_bounds[last]))
             else:
                 narrow(self.bounds[first:last + 1])
+
+
+def by_length(xp, order, lengths, first):
+    """Rows sorted by descending length inside windows, so that slices have little padding and neighbours stay near.
+
+    Parameters
+    ----------
+    order : int array, shape (n,)
+        The rows.
+    lengths : int array, shape (n,)
+        Of each row.
+    first : int array, shape (n,)
+        For each place of ``order``, that of the first row with which it may change places.
+    """
+    if not order.size:
+        return order
+    longest = int(lengths.max())  # sync
+    place = xp.arange(order.size)
+    window = first + (place - first) // WINDOW * WINDOW
+    return order[xp.argsort(window * (longest + 1) + longest - lengths[order], kind="stable")]
 
 
 def grouped(counts):

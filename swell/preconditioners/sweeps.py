@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from swell.core.settings import positive
-from swell.preconditioners.level_schedule import Gathering, Sliced
+from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
 from swell.preconditioners.triangular import TriangularSolve
 
 
@@ -58,9 +60,10 @@ class SweptTriangular(Gathering):
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
         xp, n = self.space.xp, T.shape[0]
-        sequence = xp.arange(n, dtype=T.indptr.dtype)
-        rows = sequence if order is None else order
-        self.sliced = Sliced(T, lower, unit, sequence, rows, rows, self.stored(T.dtype))
+        natural = xp.arange(n, dtype=T.indptr.dtype)
+        sequence = by_length(xp, natural, xp.diff(T.indptr), xp.zeros(n, np.int64))
+        place_of = natural if order is None else order
+        self.sliced = Sliced(T, lower, unit, sequence, place_of[sequence], place_of, self.stored(T.dtype))
         self.count = settings.count if lower or not settings.upper else settings.upper
         self._w = self.space.empty((2, n), T.dtype)
         self._vector = self.space.kernels("swell.core", "vector", T.dtype)

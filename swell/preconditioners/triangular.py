@@ -32,6 +32,7 @@ from swell.formats.matrix import index_type
 
 WIDEST = 16             # entries of the rectangle's rows at most
 MISS = 5                # a mispredicted branch, in entries
+CHAIN = 0.9             # share of rows that need the one before them, from which a register keeps it
 
 
 class TriangularSolve(ABC):
@@ -180,8 +181,9 @@ class SequentialTriangular(TriangularOperator):
         self._order = np.empty(0, index) if order is None else order.astype(index)
         self.rows = np.empty(n, index)
         lengths, reach = np.empty(n, np.int64), np.empty(n, np.int64)
-        self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, lengths, reach)
+        follows = self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, lengths, reach)
         self.width = best_width(lengths)
+        self.chain = self.width > 0 and follows > CHAIN * n
         self.ptr = np.full(n + 1, n * self.width, index)
         self.ptr[1:] += np.cumsum(np.maximum(lengths - self.width, 0)).astype(index)
         self.columns = np.empty(self.ptr[-1], index)
@@ -202,9 +204,9 @@ class SequentialTriangular(TriangularOperator):
 
     def solve(self, x, out):
         if self.cuts is None:
-            self._kernels.solve(*self._arrays(), x, out, self.width)
+            self._kernels.solve(*self._arrays(), x, out, self.width, self.chain)
         else:
-            self._kernels.solve_halves(*self._arrays(), self.cuts, x, out, self.width)
+            self._kernels.solve_halves(*self._arrays(), self.cuts, x, out, self.width, self.chain)
 
     def solve_adjoint(self, x, out):
         self.adjoint_dots(x, out, self._nothing, self._no_dots)
@@ -213,16 +215,17 @@ class SequentialTriangular(TriangularOperator):
         if out is not x:
             out[...] = x
         if self.cuts is None:
-            self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width)
+            self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width, self.chain)
         else:
-            self._kernels.solve_adjoint_halves(*self._arrays(), self.cuts, out, w, dots, self.width)
+            self._kernels.solve_adjoint_halves(*self._arrays(), self.cuts, out, w, dots, self.width, self.chain)
 
     @property
     def nbytes(self):
         return sum(a.nbytes for a in self._arrays())
 
     def describe(self):
-        return f"Exact(), sequential, rows of {self.width} and longer" + (", two halves" if self.cuts is not None else "")
+        chain, parts = ", a chain" if self.chain else "", ", two halves" if self.cuts is not None else ""
+        return f"Exact(), sequential, rows of {self.width} and longer{chain}{parts}"
 
 
 def best_width(lengths) -> int:

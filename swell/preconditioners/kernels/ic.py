@@ -10,7 +10,7 @@ from numba import njit, prange
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row
-GPU_ONLY = ("factor_level", "factor_levels")     # a CPU factors row by row
+GPU_ONLY = ("factor_rows",)                      # by levels; a CPU factors row by row
 
 
 @njit(cache=True, fastmath=CONTRACT)

@@ -21,8 +21,9 @@ def in_triangle(i, j, lower):
 @njit(cache=True)
 def count(indptr, indices, lower, order, rows, lengths, reach):
     """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries,
-    reach[t] = the earliest row that it needs."""
+    reach[t] = the earliest row that it needs. Returns how many rows need the one before them."""
     n = lengths.size
+    follows = 0
     for t in range(n):
         i = t if lower else n - 1 - t
         rows[t] = order[i] if order.size else i
@@ -32,8 +33,10 @@ def count(indptr, indices, lower, order, rows, lengths, reach):
             if in_triangle(i, j, lower):
                 total += 1
                 first = min(first, j if lower else n - 1 - j)
+                follows += abs(i - j) == 1
         lengths[t] = total
         reach[t] = first
+    return follows
 
 
 @njit(cache=True)
@@ -72,9 +75,11 @@ def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, 
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def forward(rows, ptr, columns, values, inverse, b, x, width, begin, end):
-    """Rows begin to end of (I + N) x = D⁻¹ b."""
+def forward(rows, ptr, columns, values, inverse, b, x, width, chain, begin, end):
+    """Rows begin to end of (I + N) x = D⁻¹ b. In a chain nearly every row needs the one before it: that value is taken
+    from a register, since memory would give it back too late; elsewhere the test would be mispredicted."""
     far, near, width = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width)
+    before, value = np.uint64(rows[begin] if begin < end else 0), inverse.dtype.type(0) * x.dtype.type(0)
     for t in range(begin, end):
         i = np.uint64(rows[t])
         total = inverse[t] * b[i]
@@ -84,23 +89,43 @@ def forward(rows, ptr, columns, values, inverse, b, x, width, begin, end):
             total -= values[far] * x[np.uint64(columns[far])]
             far += np.uint64(1)
         stop = near + width
+        if chain:
+            stop -= np.uint64(1)
         while near < stop:
             total -= values[near] * x[np.uint64(columns[near])]
             near += np.uint64(1)
+        if chain:
+            j = np.uint64(columns[near])
+            if j == before:
+                total -= values[near] * value
+            else:
+                total -= values[near] * x[j]
+            near += np.uint64(1)
+            before, value = i, total
         x[i] = total
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def backward(rows, ptr, columns, values, inverse, x, width, begin, end, w, none):
+def backward(rows, ptr, columns, values, inverse, x, width, chain, begin, end, w, none):
     """Rows end to begin of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place: a row that is known is taken from those that it is in.
-    Returns (w, x) and (x, x) of these rows if there is a w."""
+    In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of these rows if there is a w.
+    """
     far, near, width = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width)
     wx, xx = none, 0.0
+    lost = inverse.dtype.type(0) * x.dtype.type(0)
     for s in range(end - begin):
         t = end - 1 - s
         i = np.uint64(rows[t])
         y = x[i]
         stop = near - width
+        if chain:
+            y -= lost
+            near -= np.uint64(1)
+            j = np.uint64(columns[near])
+            lost = np.conj(values[near]) * y
+            if t == begin or j != np.uint64(rows[t - 1]):
+                x[j] -= lost
+                lost *= 0
         while near > stop:
             near -= np.uint64(1)
             x[np.uint64(columns[near])] -= np.conj(values[near]) * y
@@ -117,37 +142,37 @@ def backward(rows, ptr, columns, values, inverse, x, width, begin, end, w, none)
 
 
 @njit(cache=True)
-def solve(rows, ptr, columns, values, inverse, b, x, width):
+def solve(rows, ptr, columns, values, inverse, b, x, width, chain):
     """x = T⁻¹ b."""
-    forward(rows, ptr, columns, values, inverse, b, x, width, 0, rows.size)
+    forward(rows, ptr, columns, values, inverse, b, x, width, chain, 0, rows.size)
 
 
 @njit(cache=True)
-def solve_adjoint(rows, ptr, columns, values, inverse, x, w, dots, width):
+def solve_adjoint(rows, ptr, columns, values, inverse, x, w, dots, width, chain):
     """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
-    wx, xx = backward(rows, ptr, columns, values, inverse, x, width, 0, rows.size, w, dots.dtype.type(0))
+    wx, xx = backward(rows, ptr, columns, values, inverse, x, width, chain, 0, rows.size, w, dots.dtype.type(0))
     if w.size:
         dots[0], dots[1] = wx, xx
 
 
 @njit(parallel=True, cache=True)
-def solve_halves(rows, ptr, columns, values, inverse, cuts, b, x, width):
+def solve_halves(rows, ptr, columns, values, inverse, cuts, b, x, width, chain):
     """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
     for part in prange(2):
         begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
-        forward(rows, ptr, columns, values, inverse, b, x, width, begin, end)
-    forward(rows, ptr, columns, values, inverse, b, x, width, cuts[1], rows.size)
+        forward(rows, ptr, columns, values, inverse, b, x, width, chain, begin, end)
+    forward(rows, ptr, columns, values, inverse, b, x, width, chain, cuts[1], rows.size)
 
 
 @njit(parallel=True, cache=True)
-def solve_adjoint_halves(rows, ptr, columns, values, inverse, cuts, x, w, dots, width):
+def solve_adjoint_halves(rows, ptr, columns, values, inverse, cuts, x, w, dots, width, chain):
     """The same backwards: the rest first, then two threads. Sums of parts are added in one order."""
     none = dots.dtype.type(0)
     wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
-    wx[2], xx[2] = backward(rows, ptr, columns, values, inverse, x, width, cuts[1], rows.size, w, none)
+    wx[2], xx[2] = backward(rows, ptr, columns, values, inverse, x, width, chain, cuts[1], rows.size, w, none)
     for part in prange(2):
         begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
-        wx[part], xx[part] = backward(rows, ptr, columns, values, inverse, x, width, begin, end, w, none)
+        wx[part], xx[part] = backward(rows, ptr, columns, values, inverse, x, width, chain, begin, end, w, none)
     if w.size:
         dots[0], dots[1] = wx.sum(), xx.sum()
 
