@@ -165,7 +165,7 @@ def test_gauss_seidel_by_colours_is_that_of_the_sorted_matrix(direction, colorin
     assert operator.colors > 2
 
 
-@pytest.mark.parametrize("height", [32, 128, 512])
+@pytest.mark.parametrize("height", [32, 128, 320])
 @pytest.mark.parametrize("inner", ["jacobi", "gauss_seidel", "cg", "exact"])
 def test_block_jacobi(inner, height, dtype, space):
     A = hermitian(dtype) if inner == "cg" else general(dtype)
@@ -173,7 +173,7 @@ def test_block_jacobi(inner, height, dtype, space):
             lambda A, b, x: block_sweep(A, b, x, inner, 3, height), space)
 
 
-@pytest.mark.parametrize("height", [32, 512])
+@pytest.mark.parametrize("height", [32, 320])
 def test_inner_jacobi_damped(height, dtype, space):
     compare(swell.BlockJacobiSmoother(omega=0.6, height=height, inner_sweeps=4), general(dtype),
             lambda A, b, x: block_sweep(A, b, x, "jacobi", 4, height, omega=0.6), space)
@@ -339,7 +339,7 @@ def test_chebyshev_reduces_the_energy(spd, space):
 
 @pytest.mark.parametrize("inner", ["jacobi", "gauss_seidel", "cg", "exact"])
 def test_asynchronous_sweeps_converge(inner, space):
-    A = gallery.p1_laplacian(3000)
+    A = gallery.poisson2d(55)                    # an M-matrix, for which any order of updates converges
     settings = swell.BlockJacobiSmoother(inner=inner, asynchronous=True, height=64, inner_sweeps=10)
     in_step = swell.BlockJacobiSmoother(inner=inner, height=64, inner_sweeps=10)
     with space.active():

@@ -109,7 +109,7 @@ template <class T> DEVICE void finish(const Local<T>& local, T y, T* out, bool i
   if (in_place) __threadfence();
 }
 
-// A thread's row of the block in registers, as far as the longest of its warp; entries beyond the row are zero.
+// A thread's row of the block in registers. Lanes whose row has ended read nothing: fewer meet in a bank of shared memory.
 template <class T, int HELD> struct Row {
   T value[HELD ? HELD : 1];
   unsigned columns[HELD ? (HELD + 1) / 2 : 1];         // two in a register
@@ -120,9 +120,8 @@ template <class T, int HELD> struct Row {
     if constexpr (HELD > 0) {
 #pragma unroll
       for (int k = 0; k < HELD; ++k) {
-        const bool there = k < local.count;
-        value[k] = there ? local.values[k * blockDim.x] : T(0);
-        const unsigned column = there ? local.columns[k * blockDim.x] : threadIdx.x;
+        value[k] = k < local.count ? local.values[k * blockDim.x] : T(0);
+        const unsigned column = k < local.count ? local.columns[k * blockDim.x] : 0;
         columns[k / 2] = k % 2 ? columns[k / 2] | column << 16 : column;
       }
     }
@@ -132,7 +131,7 @@ template <class T, int HELD> struct Row {
     T sum(0);
 #pragma unroll
     for (int k = 0; k < HELD; ++k)
-      if (k < longest) sum = fused(value[k], y[columns[k / 2] >> 16 * (k % 2) & 0xFFFF], sum);
+      if (k < local.count) sum = fused(value[k], y[columns[k / 2] >> 16 * (k % 2) & 0xFFFF], sum);
     return sum;
   }
 };
