@@ -14,11 +14,11 @@ Layout, with slice height H, for slice s of rows i = s H to i + H − 1:
 - ``missing``: the rows below the last column that have no entry on the diagonal, so that ``to_csr`` gives back the
   pattern that came. A product does not read it.
 
-Bytes of a product: 12 an entry off the diagonal and 8 on it (double). Padding costs storage but little time: it stands at
-the end of each row, so 32 rows that have ended read no further. λ, the share of off-diagonals inside the slice, is
+Bytes of a product: 12 an entry off the diagonal and 8 on it (double). On a GPU padding costs storage but little time: it
+stands at the end of each row, so a warp whose rows have ended reads no further. λ, the share of off-diagonals inside the slice, is
 ``local_share``.
 
-What differs from the paper: heights up to 1024, for which the registers of a thread are bounded; padding not read.
+What differs from the paper: heights up to 1024, for which the registers of a thread are bounded; a warp stops at padding.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swell.core.settings import positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
-TILE = 32               # rows that stop together: a warp
+WARP = 32
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,8 @@ class ModifiedSELLMatrix(Matrix):
         self.col_idx = xp.zeros(stored, index)
         self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
         self.local_share = float(local.mean()) if columns.size else 0.0
-        tiles = xp.zeros(-(-lengths.size // TILE) * TILE, np.int64)
-        tiles[:lengths.size] = lengths
-        self._read = int(tiles.reshape(-1, TILE).max(axis=1).sum()) * TILE if slices else 0
+        together = WARP if self.space.name == "cuda" else H       # rows that read on until the longest has ended
+        self._read = int(lengths.reshape(-1, together).max(axis=1).sum()) * together if slices else 0
 
     def _where(self, csr):
         """Where each off-diagonal of the CSR matrix lies in ``entries``, and which entries those are."""

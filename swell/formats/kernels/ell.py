@@ -1,6 +1,7 @@
 """ELL products on the CPU: 64 rows at a time, column by column, their sums in the first cache.
 
-The layout is described in ``swell/formats/ell.py``. Unsigned indices spare Numba's test for negative ones.
+The layout is described in ``swell/formats/ell.py``. No branch at padding, since where a row ends no processor
+foresees. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ TILE = 64               # rows that stop together
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def tile_products(columns, values, x, sums, row, rows, width):
     """sums = the products of ``rows`` rows from ``row`` on."""
+    zero = sums.dtype.type(0)
     for t in range(rows):
-        sums[t] = 0
+        sums[t] = zero
     for k in range(np.uint64(width)):
-        ended = columns.dtype.type(-1)
+        ended = np.int64(-1)
         for t in range(rows):
-            column = columns[k, row + t]
+            column = np.int64(columns[k, row + t])
             ended &= column
-            if column >= 0:                      # padding: its value is never used
-                sums[t] += values[k, row + t] * x[np.uint64(column)]
+            term = values[k, row + t] * x[np.uint64(column & ~(column >> np.int64(63)))]   # column 0 for padding
+            sums[t] += term if column >= 0 else zero             # ... which adds nothing, whatever its value
         if ended == -1:                          # all rows have ended
             break
 
