@@ -12,6 +12,7 @@ nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings a
 ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "HIGH": ("false", "true"),
+         "INDPTR": ("false", "true"),
          "HELD": ("0", "12")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V, what a factor for T may be stored as

@@ -2,19 +2,18 @@
 #include "context.cuh"
 
 // The rows of the matrix from the fluxes F = a p_O + b p_N of the faces; see the twin. Where rows lie one after the other
-// (CSR: indptr is not empty), a block gathers its rows in shared memory and writes them in whole lines; elsewhere (SELL)
-// neighbouring threads write neighbouring places as it is.
+// (CSR: indptr is not empty), a block gathers its rows in shared memory and writes them in whole lines. Elsewhere (SELL)
+// neighbouring threads write neighbouring places as it is, and shared memory would be taken from the cache.
 // launch: elements of middle, 128 threads
-template <typename T, typename I>
+template <typename T, typename I, bool INDPTR>
 __global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a, const T* b,
-                         const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size,
-                         long long indptr_size) {
-  constexpr int ROOM = 12288 / sizeof(T);            // of 128 rows: 12 doubles a row, else written directly
+                         const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size) {
+  constexpr int ROOM = INDPTR ? 8192 / sizeof(T) : 1;          // 8 doubles a row on average, else written directly
   __shared__ alignas(16) char room[ROOM * sizeof(T)];
   if (stopped(ctx)) return;
   long long i = thread_id(), first = blockIdx.x * (long long)blockDim.x, end = min(first + blockDim.x, n);
-  I from = indptr_size ? indptr[first] : I(0), count = indptr_size ? indptr[end] - from : I(0);
-  bool gathered = indptr_size && count <= ROOM;
+  I from = INDPTR ? indptr[first] : I(0), count = INDPTR ? indptr[end] - from : I(0);
+  bool gathered = INDPTR && count <= ROOM;
   T* target = gathered ? reinterpret_cast<T*>(room) : values;
   I shift = gathered ? from : I(0);
   if (i < n) {
