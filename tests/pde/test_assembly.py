@@ -136,6 +136,23 @@ def test_a_solver_takes_new_coefficients(device, format, in_place):
             assert np.linalg.norm(space.to_host(b) - A2.to_scipy() @ x) <= 1.01e-10 * np.linalg.norm(space.to_host(b))
 
 
+def test_a_solver_takes_a_matrix_in_another_format(space):
+    """SELL values assembled in place, handed over as they are."""
+    mesh = fvm.box((9, 8, 7))
+    with space.active():
+        metrics = fvm.Metrics(mesh, space)
+        laplacian = fvm.Laplacian(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Dirichlet(0.0))))
+        sell = swell.SELL().build(metrics.pattern.matrix(laplacian.flux()))
+        solver = swell.prepare(sell, method="cg", rtol=1e-10)
+        laplacian.diffuse(3.0)
+        metrics.pattern.matrix(laplacian.flux(), out=sell)
+        result = solver.update(sell).solve(metrics.volumes)
+        exact = metrics.pattern.matrix(laplacian.flux()).to_scipy()
+        b = space.to_host(metrics.volumes)
+        assert result.converged and result.format == "sell"
+        assert np.linalg.norm(b - exact @ np.asarray(space.to_host(result.x))) <= 1.01e-10 * np.linalg.norm(b)
+
+
 def test_another_pattern_is_refused(space):
     n, owner, neighbour = polyhedra()
     with space.active():

@@ -134,6 +134,24 @@ def test_three_dimensions():
     assert abs(u[..., 2]).max() > 1e-3
 
 
+def test_symmetry_in_front_and_behind_is_two_dimensions():
+    """The hump's mesh is like that: one cell between two planes of symmetry."""
+    flat = cavity(16, 100, rtol=1e-8).velocity
+    mirrors = {"zmin": fvm.Symmetry(), "zmax": fvm.Symmetry()}
+    solution = fvm.Flow(fvm.box((16, 16, 1)), {**CAVITY, **mirrors}, 0.01).solve(fvm.SIMPLE(velocity=0.9, rtol=1e-8))
+    assert solution.converged and abs(solution.velocity - flat).max() < 1e-6
+
+
+def test_half_a_channel():
+    """A plane of symmetry where the whole channel has its middle."""
+    parabola = lambda x: np.stack([1.5 * (1 - (1 - x[:, 1]) ** 2), 0 * x[:, 0], 0 * x[:, 0]], 1)   # noqa: E731
+    velocity = {"xmin": fvm.Dirichlet(parabola), "xmax": fvm.Neumann(), "ymin": WALLS["ymin"], "ymax": fvm.Symmetry()}
+    mesh = fvm.box((24, 16), upper=(4.0, 1.0, 1.0))
+    solution = fvm.Flow(mesh, velocity, 0.05, {"xmax": fvm.Dirichlet(0.0)}).solve(fvm.SIMPLE(velocity=0.9))
+    assert solution.converged and abs(solution.velocity - parabola(mesh.centres)).max() < 0.02
+    assert abs(solution.fluxes[mesh.patch("ymax").faces]).max() == 0
+
+
 def test_a_start_saves_iterations():
     mesh = fvm.box((20, 20))
     flow, settings = fvm.Flow(mesh, CAVITY, 0.01), fvm.SIMPLE(velocity=0.9)
@@ -156,6 +174,9 @@ def test_bad_input():
         fvm.Flow(mesh, {**CAVITY, "xmax": fvm.Dirichlet((1.0, 0.0, 0.0))}, 0.1)
     with pytest.raises(InputError, match="patch 'xmax': give either a velocity"):
         fvm.Flow(mesh, {**CAVITY, "xmax": fvm.Neumann()}, 0.1)
+    oblique = fvm.box((4, 4), skew=(0.5, 0.0))
+    with pytest.raises(InputError, match="patch 'xmax': Symmetry.. takes planes normal"):
+        fvm.Flow(oblique, {**CAVITY, "xmax": fvm.Symmetry()}, 0.1).solve()
     with pytest.raises(InputError, match=r"SIMPLE\(velocity=1.5\)"):
         fvm.SIMPLE(velocity=1.5)
     with pytest.raises(InputError, match="scheme='quick'"):

@@ -11,7 +11,7 @@ import importlib
 _PLACES = {
     "Poisson": "problem", "ScalarTransport": "problem", "Solution": "solution", "Flow": "simple", "SIMPLE": "simple",
     "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary",
-    "Boundary": "boundary",
+    "Symmetry": "boundary", "Boundary": "boundary",
     "Metrics": "metrics", "Pattern": "assembly", "Flux": "flux", "Laplacian": "laplacian", "Convection": "convection",
     "LeastSquares": "gradient", "Gauss": "gradient",
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",

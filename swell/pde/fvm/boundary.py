@@ -58,7 +58,16 @@ class Extrapolated:
         return 0.0, 0.0, 0.0
 
 
-KINDS = (Dirichlet, Neumann, Robin, Extrapolated)
+@dataclass(frozen=True, eq=False)
+class Symmetry:
+    """A plane of symmetry, or a wall without friction: no gradient of a scalar along its normal; of a velocity, the
+    normal component is zero and the others have no gradient."""
+
+    def line(self):
+        return 0.0, 1.0, 0.0
+
+
+KINDS = (Dirichlet, Neumann, Robin, Extrapolated, Symmetry)
 
 
 def lines(mesh, conditions, components=1):

@@ -6,7 +6,8 @@ and pressure share the cells' centres (Ferziger and Perić, Computational Method
 An iteration, with D the diagonal of the momentum matrix A_u (2.4):
 
 1. A_u u = −V ∇p, relaxed: D/α on the diagonal, (1 − α)/α D u on the right; convection by upwind in the matrix, by a
-   second-order scheme on the right (deferred). One matrix for all components.
+   second-order scheme on the right (deferred). One matrix for all components, but for the diagonal at planes of
+   symmetry, which hold the normal component alone.
 2. Fluxes φ = u_f·s − (V/D)_f g (p_N − p_O − d·(∇p)_f): the pressure difference across the face takes the place of the
    interpolated one, so that a chequerboard of pressures is seen.
 3. −∇·(V/D' ∇p') = −∇·φ, (2.6) for a correction of p, symmetric positive definite; with walls all round it determines p'
@@ -26,7 +27,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, lines
+from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, Symmetry, lines
 from swell.pde.fvm.convection import Convection, check_scheme
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
@@ -135,7 +136,8 @@ class Flow:
     ----------
     mesh : Mesh
     velocity : dict
-        Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets) or ``Neumann()`` (outlets).
+        Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets), ``Neumann()`` (outlets) or ``Symmetry()``
+        (planes normal to an axis).
     viscosity : number or array
         Kinematic, ν > 0.
     pressure : dict, optional
@@ -149,16 +151,38 @@ class Flow:
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
         self.mesh, self.velocity, self.viscosity, self.pressure = mesh, dict(velocity), viscosity, dict(pressure or {})
-        a, b, c = lines(mesh, self.velocity, components=3)
+        c = lines(mesh, self.velocity, components=3)[2]
         for name, condition in self.velocity.items():
-            if isinstance(condition, Dirichlet) == (name in self.pressure):
-                raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Neumann() with "
-                                 f"pressure={{{name!r}: Dirichlet(p)}}")
+            if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
+                raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "
+                                 f"Neumann() with pressure={{{name!r}: Dirichlet(p)}}")
         if not self.pressure:
             through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
             if abs(through.sum()) > 1e-10 * np.abs(through).sum():
                 raise InputError(f"the velocities given at the boundary let {through.sum():+.6g} out in all, and no "
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
+
+    def of_component(self, axis):
+        """The conditions of one component of the velocity, as ``lines`` gives them.
+
+        Raises
+        ------
+        InputError
+            For planes of symmetry that are not normal to an axis.
+        """
+        a, b, c = lines(self.mesh, self.velocity, components=3)
+        first = self.mesh.neighbour.size
+        for name, condition in self.velocity.items():
+            patch = self.mesh.patch(name)
+            if isinstance(condition, Symmetry) and patch.size:
+                areas = self.mesh.face_areas[patch.faces]
+                share = np.abs(areas).sum(0) / np.linalg.norm(areas, axis=1).sum()
+                if share.max() < 0.999:
+                    raise InputError(f"patch {name!r}: Symmetry() takes planes normal to x, y or z; turn the mesh")
+                if share[axis] > 0.5:            # u·n = 0
+                    a[patch.start - first:patch.start - first + patch.size] = 1.0
+                    b[patch.start - first:patch.start - first + patch.size] = 0.0
+        return a, b, c[:, axis]
 
     def solve(self, settings=SIMPLE(), device="cpu", start=None) -> FlowSolution:
         """Iterate to the steady state.
@@ -182,8 +206,7 @@ class Iteration:
         self.flow, self.settings, self.space = flow, settings, space
         self.metrics = metrics = Metrics(flow.mesh, space)
         self.axes = metrics.dimensions
-        a, b, c = lines(flow.mesh, flow.velocity, components=3)
-        self.sides = {i: Boundary(metrics, a, b, c[:, i]) for i in self.axes}
+        self.sides = {i: Boundary(metrics, *flow.of_component(i)) for i in self.axes}
         self.diffusion = {i: Laplacian(metrics, self.sides[i], flow.viscosity) for i in self.axes}
         known = {name: flow.pressure.get(name, Extrapolated()) for name in flow.velocity}
         zero = {name: Dirichlet(0.0) if name in flow.pressure else Extrapolated() for name in flow.velocity}
@@ -192,6 +215,10 @@ class Iteration:
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.slope_of_correction = LeastSquares(metrics, Boundary.of(metrics, zero))
         self.pressure = Laplacian(metrics, Boundary.of(metrics, fixed), correction="none", interpolation="linear")
+        mirrors = {name for name, condition in flow.velocity.items() if isinstance(condition, Symmetry)}
+        closed = {name: Dirichlet(1.0) if name in mirrors else Neumann() for name in flow.velocity}
+        self.closed = self.p_sides.natural | (Boundary.of(metrics, closed).offset != 0)     # nothing flows through
+        self.mirrored = bool(mirrors)
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.linear_iterations = [0, 0]
 
@@ -226,7 +253,7 @@ class Iteration:
         """Step 1; the residual of the momentum equation as it was found."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
         self.grad_p = self.slope(self.p)
-        rhs = {}
+        rhs, extra, outside = {}, {}, slice(metrics.n_internal, None)
         for i in self.axes:
             diffusion = self.diffusion[i]
             convection = Convection(metrics, self.sides[i], self.phi, self.settings.scheme, deferred=True)
@@ -234,19 +261,27 @@ class Iteration:
             gradient = diffusion.gradient(self.u[i])
             known = flux.c + diffusion.explicit(gradient) + convection.explicit(self.u[i], gradient)
             rhs[i] = -metrics.divergence(known) - metrics.volumes * self.grad_p[i]
+            if self.mirrored:                    # what the normal component has on the diagonal there
+                held = xp.zeros_like(flux.a)
+                held[outside] = self.closed * flux.a[outside]
+                flux.a[outside] -= held[outside]
+                extra[i] = metrics.divergence(held)
         self.A = metrics.pattern.matrix(flux, out=self.A)                       # the same for every component
         self.D = self.A.data[metrics.pattern.middle].copy()
         self.A.data[metrics.pattern.middle] = self.D / alpha
+        self.room = self.A.row_sums()                                           # D/α − Σ|off-diagonal|
         off, size = 0.0, 0.0
         for i in self.axes:
-            rhs[i] += (1 - alpha) / alpha * self.D * self.u[i]
+            D = self.D + extra[i] if self.mirrored else self.D
+            self.A.data[metrics.pattern.middle] = D / alpha
+            rhs[i] += (1 - alpha) / alpha * D * self.u[i]
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], rhs[i], r)
-            off, size = off + (r * r).sum(), size + ((self.D * self.u[i]) ** 2).sum()
-        self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum,
-                                            self.settings.momentum_precond, None,
-                                            Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
-        for i in self.axes:
+            off, size = off + (r * r).sum(), size + ((D * self.u[i]) ** 2).sum()
+            if self.mirrored or i == self.axes[0]:
+                self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum,
+                                                    self.settings.momentum_precond, None,
+                                                    Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
             self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i]))
         return float(xp.sqrt(off / size)) if float(size) else 1.0
 
@@ -257,8 +292,8 @@ class Iteration:
         imbalance = metrics.divergence(self.phi)
         mass = float(abs(imbalance).sum() / (abs(self.phi).sum() or 1.0))
         room = self.D / settings.velocity
-        if settings.consistent:
-            room = self.A.row_sums()                                            # D/α − Σ|off-diagonal|
+        if settings.consistent:                  # fluxes that do not conserve yet must not make it negative
+            room = self.space.xp.maximum(self.room, 0.5 * (room - self.D))
         mobility = metrics.volumes / room
         self.pressure.diffuse(mobility)
         flux = self.pressure.flux()
@@ -292,12 +327,12 @@ class Iteration:
         return phi
 
     def _flux_at_boundary(self, phi):
-        """u_b·s, exact where the velocity is given; nothing through patches of kind "empty"."""
+        """u_b·s, exact where the velocity is given; nothing through symmetry planes and "empty" patches."""
         outside = slice(self.metrics.n_internal, None)
         phi[outside] = 0
         for i in self.axes:
             phi[outside] += self.sides[i].values(self.u[i]) * self.metrics.s[i, outside]
-        phi[outside][self.p_sides.natural] = 0
+        phi[outside][self.closed] = 0
 
     def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None):
         """Prepared at the first iteration, updated from the second on."""
