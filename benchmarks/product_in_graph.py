@@ -40,7 +40,8 @@ def microseconds(space, launch) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="products in a CUDA graph")
     parser.add_argument("--formats", default="sell")
-    parser.add_argument("matrices", nargs="*", default=["thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~", "audi3d4~"])
+    parser.add_argument("matrices", nargs="*", default=["thermal2~", "ecology2~", "parabolic_fem~", "atmosmodd~",
+                                                        "audi3d4~"])
     arguments = parser.parse_args()
     space = make_space("cuda")
     for name in arguments.matrices:
@@ -55,5 +56,5 @@ if __name__ == "__main__":
             error = abs(space.to_host(y) - expected).max() / abs(expected).max()
             plain = microseconds(space, partial(matrix.apply, x, y))
             fused = microseconds(space, partial(matrix.apply_dots, x, y, x, dots))
-            print(f"{name} {label}: {plain:.1f} µs, with inner products {fused:.1f}, {matrix.product_bytes / 1e6:.1f} MB, "
-                  f"error {error:.0e}; {matrix.describe()}")
+            print(f"{name} {label}: {plain:.1f} µs, with inner products {fused:.1f}, "
+                  f"{matrix.product_bytes / 1e6:.1f} MB, error {error:.0e}; {matrix.describe()}")

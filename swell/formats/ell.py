@@ -1,11 +1,11 @@
 """ELL: every row padded to the longest, column by column; for grids, whose rows are all about equally long.
 
-Grimes, Kincaid and Young 1979 (ITPACK, ELLPACK). One thread works on one row; neighbouring rows' entries are neighbours in
-memory.
+Grimes, Kincaid and Young 1979 (ITPACK, ELLPACK). One thread works on one row; neighbouring rows' entries are neighbours
+in memory.
 
-Layout: ``values`` and ``columns`` of shape (width, pitch); place (k, i) has the k-th entry of row i. The pitch is n rounded
-up to 32 rows, so that every column begins on a boundary of the memory. ``columns`` is −1 for padding, whose values are
-never used; 64 bits where 32 do not do.
+Layout: ``values`` and ``columns`` of shape (width, pitch); place (k, i) has the k-th entry of row i. The pitch is n
+rounded up to 32 rows, so that every column begins on a boundary of the memory. ``columns`` is −1 for padding, whose
+values are never used; 64 bits where 32 do not do.
 
 Bytes of a product: 12 an entry (double). Padding costs storage but little time: it stands at the end of each row, so 32
 rows that have ended read no further. One long row makes every row as long in storage, so a matrix that would be padded
@@ -32,7 +32,7 @@ class ELL:
     Attributes
     ----------
     max_fill : float
-        Stored entries over entries of the matrix beyond which a matrix of more than a million stored entries is refused.
+        Stored entries over entries of the matrix beyond which a matrix of more than a million stored ones is refused.
     """
 
     max_fill: float = 8.0
@@ -90,7 +90,7 @@ class ELLMatrix(Matrix):
         if stored > SMALL and stored > self.settings.max_fill * self.nnz:
             raise InputError(
                 f"ELL would store {stored} entries ({stored * each / 2**30:.2f} GiB) for a matrix of {self.nnz}, "
-                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} of them: "
+                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width}: "
                 f"use format='sell', which pads 32 rows at most, or ELL(max_fill=...) above {self.settings.max_fill:g}")
         self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
 

@@ -10,15 +10,15 @@ Layout, with slice height H, for slice s of rows i = s H to i + H − 1:
 - ``diag``: the diagonal, one value a row; zero where the matrix has no entry there.
 - ``slice_ptr[s]``: where slice s begins in ``entries`` and ``col_idx``; the k-th off-diagonal of row i + t lies at
   slice_ptr[s] + k H + t. Rows are padded to the longest of their slice, the last slice to H rows.
-- ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0. 64 bits where 32 do not do.
+- ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0; 64 bits if 32 do not do.
 - ``missing``: the rows below the last column that have no entry on the diagonal, so that ``to_csr`` gives back the
   pattern that came. A product does not read it.
 
-Bytes of a product: 12 an entry off the diagonal and 8 on it (double). On a GPU padding costs storage but little time: it
-stands at the end of each row, so a warp whose rows have ended reads no further. λ, the share of off-diagonals inside the slice, is
-``local_share``.
+Bytes of a product: 12 an entry off the diagonal and 8 on it (double). On a GPU padding costs storage but little time:
+it stands at the end of each row, so a warp whose rows have ended reads no further. λ, the share of the off-diagonals
+that lie inside the slice, is ``local_share``.
 
-What differs from the paper: heights up to 1024, for which the registers of a thread are bounded; a warp stops at padding.
+What differs from the paper: heights up to 1024, for which a thread's registers are bounded; a warp stops at padding.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Staircase SELL: the rows of a slice sorted by length, and no padding stored; for rows of very different lengths.
 
 "An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", section 3.1, names the
-format without its layout, which is therefore ours. A slice has 32 rows, a warp's, in descending order of length, so column
-k of a slice has its entries in the first rows and is stored as long as that: a staircase.
+format without its layout, which is therefore ours. A slice has 32 rows, a warp's, in descending order of length, so
+column k of a slice has its entries in the first rows and is stored as long as that: a staircase.
 
 Layout:
 
@@ -47,7 +47,8 @@ class StaircaseSELL:
     def __post_init__(self):
         positive(self, "window")
         if self.window & (self.window - 1) or not HEIGHT <= self.window <= 65536:
-            raise InputError(f"StaircaseSELL(window={self.window!r}): expected a power of two from {HEIGHT} (a slice) to 65536")
+            raise InputError(f"StaircaseSELL(window={self.window!r}): expected a power of two from {HEIGHT} (a slice) "
+                             "to 65536")
 
     def build(self, csr):
         """A CSR matrix in this format, converted where it lives."""
@@ -60,6 +61,7 @@ class StaircaseSELLMatrix(Matrix):
     def __init__(self, csr: CSRMatrix, settings: StaircaseSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
+        self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
         self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
 
@@ -159,12 +161,22 @@ class StaircaseSELLMatrix(Matrix):
     def convert(self, csr):
         return StaircaseSELLMatrix(csr, self.settings)
 
+    def positions(self, csr):
+        """Where each entry of a CSR matrix of this pattern lies in ``values``; made once and kept, 4 bytes an entry."""
+        if self._positions is None:
+            self._positions = self._where(csr.indptr)[0].astype(self.ptr.dtype)
+        return self._positions
+
     def update(self, csr):
-        self.values[self._where(csr.indptr)[0]] = csr.data
+        self.values[self.positions(csr)] = csr.data
         self.discard_adjoint()
 
     @property
     def nbytes(self):
+        return self.matrix_bytes + (0 if self._positions is None else self._positions.nbytes)
+
+    @property
+    def matrix_bytes(self):
         return sum(a.nbytes for a in self._arrays())
 
     def describe(self):

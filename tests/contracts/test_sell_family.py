@@ -199,11 +199,21 @@ def test_offsets_around_16_bits(spread, space):
 
 @pytest.mark.parametrize("n", [2000, 20_000])
 def test_staircase_moves_few_bytes(n, space):
-    """8 bytes of value, 2 of offset, 4 for every slice column of nearly 32; a length and a place of each row; no padding."""
+    """8 bytes of value, 2 of offset, 4 a slice column of nearly 32; 2 a row for its length and place; no padding."""
     A = gallery.p1_laplacian(n)
     M = build(A, "staircase_sell", space)
     assert M.matrix_bytes <= 10.2 * A.nnz + 2.5 * n
     assert M.matrix_bytes < build(A, "sell(height=32)", space).matrix_bytes
+
+
+def test_positions_of_the_entries(space):
+    """What assembles into the format writes there."""
+    A = random_matrix(300, 0.03, "float64")
+    M = build(A, "staircase_sell", space)
+    with space.active():
+        at = space.to_host(M.positions(CSRMatrix.from_scipy(A, space)))
+    values, = host(M, "values")
+    assert (values[at] == A.data).all()
 
 
 # -- all ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Modified SELL products on the CPU: chunks of slices in parallel, column by column, the sums of a slice in the first cache.
+"""Modified SELL products on the CPU: slices in parallel, column by column, the sums of a slice in the first cache.
 
-The layout is described in ``swell/formats/modified_sell.py``. So the entries are read as they lie: eight rows at a time,
-their sums in registers, jump by pages in a high slice. Columns are decoded without a branch, since where a row ends no
+The layout is described in ``swell/formats/modified_sell.py``. Entries are read as they lie: eight rows at a time, their
+sums in registers, would jump by pages in a high slice. Columns are decoded without a branch, since where a row ends no
 processor foresees. Not ``inline="always"``: inlined into the parallel loop the same code takes twice the time. Unsigned
 indices spare Numba's test for negative ones.
 """
