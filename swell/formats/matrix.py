@@ -56,8 +56,8 @@ class Matrix(LinearOperator):
         InputError
             If this format does not keep its values in one array.
         """
-        raise InputError(f"{type(self).__name__} has no map from the entries of a CSR matrix to its values: assemble into "
-                         "CSR or SELL, and convert")
+        raise InputError(f"{type(self).__name__} has no map from the entries of a CSR matrix to its values: assemble "
+                         "into CSR or SELL, and convert")
 
     def adjoint(self):
         """Aᴴ in the same format; built at its first use and kept, since a product with Aᴴ by scattering would need
