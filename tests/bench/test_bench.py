@@ -3,7 +3,9 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from swell import gallery
 from swell.bench import engine
 from swell.cli import main
 from swell.core.space import CpuSpace
@@ -54,3 +56,25 @@ def test_a_meter_measures_what_it_is_given():
     a = np.ones(1 << 16)
     assert meter.copy_speed > 1e8
     assert 0 < meter.seconds(lambda: a.sum(), 5) < 0.1
+
+
+def test_fvm(tmp_path, capsys):
+    """The finite-volume tables on a small matrix and on a mesh; every claim of convergence is NumPy's."""
+    from swell.bench import fvm
+    out, report, file = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "own.npz"
+    sp.save_npz(file, sp.csr_matrix(gallery.jumping_diffusion((9, 9, 9))))
+    assert main(["bench", "fvm", "--scale", "0.001", "--matrices", "ecology2~", "--files", str(file), "--iterations", "20",
+                 "--no-smoothers", "--out", str(out), "--report", str(report)]) == 0
+    found = records(out)
+    products = [r for r in found if r["benchmark"] == "fvm products"]
+    solves = [r for r in found if r["benchmark"] == "fvm solve"]
+    assert [r["matrix"] for r in products] == ["ecology2~", "own"] and all(0 < r["local_share"] <= 1 for r in products)
+    assert [r["variant"] for r in solves] == 2 * list(fvm.VARIANTS)
+    for r in solves:
+        assert (r["reason"] == "CONVERGED") == (r["residual"] <= 1e-8)
+        assert ("iteration_seconds" in r) == (r["variant"] in fvm.SCALED)
+    by_name = {(r["matrix"], r["variant"]): r["iterations"] for r in solves}
+    assert by_name["own", "IC(0)"] < by_name["own", "Jacobi scaling"] < by_name["own", "CG"]
+    shown = capsys.readouterr().out
+    assert "Table 3.1" in shown and "Table 5.1" in shown and "Jacobi / CG" in shown
+    assert "data:image/png" in report.read_text("utf-8")
