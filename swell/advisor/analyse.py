@@ -68,7 +68,7 @@ def analyse(A) -> Facts:
         hermitian = same_pattern and (A.nnz == 0 or float(abs(transposed.data.conj() - A.data).max()) <= tolerance)
     d = A.diagonal()
     wide = A.astype(accumulator(A.dtype))
-    sums = wide.absolute().row_sums()
+    sums = A.modulus_sums()
     off = sums - abs(d)
     dominant = abs(d) >= off * (1 - 1e-12)
     balance = abs(wide.row_sums())

@@ -165,7 +165,7 @@ class Prepared:
             return float("nan")
         if not A.shape[0]:
             return 0.0
-        return float(A.absolute().row_sums().max())
+        return float(A.modulus_sums().max())
 
     def update(self, A):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.

@@ -111,6 +111,12 @@ class CSRMatrix(Matrix):
         """Σⱼ aᵢⱼ of each row, summed row by row: differences of one running sum would lose the small rows."""
         return self.times(self.space.xp.ones(self.shape[1], self.dtype))
 
+    def modulus_sums(self):
+        """Σⱼ |aᵢⱼ| of each row, in double."""
+        sums = self.space.empty(self.shape[0], np.float64)
+        self._kernels.modulus_sums(self.indptr, self.data, sums)
+        return sums
+
     def times(self, x):
         """A x as a new array."""
         y = self.space.empty(self.shape[0], self.dtype)

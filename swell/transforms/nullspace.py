@@ -90,7 +90,7 @@ class NullSpaceTransform(Transform):
 
     def _check(self, A, basis, multiply, what, hint=""):
         space = self.space
-        size = float(A.absolute().row_sums().max()) if A.nnz else 0.0
+        size = float(A.modulus_sums().max()) if A.nnz else 0.0
         allowed = np.sqrt(np.finfo(A.dtype).eps)
         y = space.empty(A.shape[0], A.dtype)
         for k in range(basis.shape[1]):

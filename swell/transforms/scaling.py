@@ -62,6 +62,6 @@ def gershgorin(A) -> float:
     d = A.diagonal()
     if not bool((d.real > 0).all()):
         return 0.0
-    sums = A.absolute().row_sums()                               # aᵢᵢ + Rᵢ
+    sums = A.modulus_sums()                                      # aᵢᵢ + Rᵢ
     largest, least = float(sums.max()), float((2 * d.real - sums).min())
-    return largest / least if least > np.finfo(sums.dtype).eps * largest else float("inf")
+    return largest / least if least > np.finfo(A.dtype).eps * largest else float("inf")

@@ -92,3 +92,15 @@ __global__ void scale(Context* ctx, const I* indptr, const I* indices, const T* 
         out[k] = left[row] * data[k] * right[indices[k]];
   }
 }
+
+// y = the sum over j of |a_ij|.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void modulus_sums(Context* ctx, const I* indptr, const T* data, double* y, long long n) {
+  if (stopped(ctx)) return;
+  long long row = thread_id();
+  if (row >= n) return;
+  double total = 0;
+  for (I k = indptr[row]; k < indptr[row + 1]; ++k) total += modulus(data[k]);
+  y[row] = total;
+}

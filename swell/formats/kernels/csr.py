@@ -60,3 +60,13 @@ def scale(indptr, indices, data, left, right, out):
     for i in prange(left.size):
         for k in range(indptr[i], indptr[i + 1]):
             out[np.uint64(k)] = left[i] * data[np.uint64(k)] * right[np.uint64(indices[np.uint64(k)])]
+
+
+@njit(parallel=True, cache=True)
+def modulus_sums(indptr, data, y):
+    """y = Σⱼ |aᵢⱼ|."""
+    for i in prange(y.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += abs(data[np.uint64(k)])
+        y[i] = total
