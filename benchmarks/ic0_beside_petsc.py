@@ -2,10 +2,10 @@
 
     python benchmarks/ic0_beside_petsc.py parabolic_fem~ landscape_1m --repeat 3 --peer-python /usr/bin/python3
 
-PETSc comes with Debian's python3-petsc4py, whose interpreter may be another: the matrix goes there in an .npz file. Both
-judge ‖b − A x‖ by their recursions at every iteration; both true residuals are printed. Solves of the two alternate, and
-medians are given. The right-hand side is A times random numbers. ``landscape_1m`` and other real systems are read from the
-folder that SWELL_DATA names.
+PETSc comes with Debian's python3-petsc4py, whose interpreter may be another: the matrix goes there in an .npz file.
+Both judge ‖b − A x‖ by their recursions at every iteration; both true residuals are printed. Solves of the two
+alternate, and medians are given. The right-hand side is A times random numbers. ``landscape_1m`` and other real
+systems are read from the folder that SWELL_DATA names.
 """
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def main():
         for label, measured in runs.items():
             m = median(measured)
             total = m["setup"] + m["solve"]
-            print(f"  {label:32s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve {m['solve']:7.3f} s "
-                  f"({1e3 * m['solve'] / m['iterations']:6.2f} ms an iteration), residual {m['residual']:.1e}, "
+            print(f"  {label:32s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
+                  f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual {m['residual']:.1e}, "
                   f"{(theirs['setup'] + theirs['solve']) / total:.2f} times PETSc", flush=True)
 
 

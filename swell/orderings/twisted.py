@@ -1,8 +1,8 @@
 """Twisted ordering: elimination from both ends towards the middle. Van der Vorst 1987, for incomplete factorisations.
 
 The first half in its order, then the second half backwards. In a banded matrix the halves are coupled where they meet
-only, which is now at the end of both: a factor and its solves have two independent halves, for two threads of a CPU, and
-half as many levels for a GPU. The band does not widen for either half; n entries of storage.
+only, which is now at the end of both: a factor and its solves have two independent halves, for two threads of a CPU,
+and about half as many levels for a GPU. n entries of storage.
 """
 from __future__ import annotations
 

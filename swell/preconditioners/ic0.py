@@ -1,4 +1,4 @@
-"""IC(0): incomplete Cholesky on the pattern of A. Meijerink and van der Vorst 1977; Saad, Iterative Methods, section 10.3.
+"""IC(0): incomplete Cholesky on the pattern of A. Meijerink and van der Vorst 1977; Saad, section 10.3.
 
 Nothing but the pattern of A's lower triangle; what is common to all patterns, the cost among it, is in
 incomplete_cholesky.py.

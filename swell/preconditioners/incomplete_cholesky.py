@@ -1,19 +1,20 @@
-"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern, what IC(0) and IC(k) share. Meijerink and van der Vorst 1977.
+"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern, what IC(0) and IC(k) share. Meijerink, van der Vorst 1977.
 
 Setup: L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern, exactly (row by row on a CPU, by levels on a GPU), or by ``factor_sweeps``
-fixed-point sweeps over all entries at once (Chow and Patel 2015), here with two buffers, so that they give the same bits
-every time. Where a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until it can be
-(Manteuffel 1980); result and description say so.
+fixed-point sweeps over all entries at once (Chow and Patel 2015), here with two buffers, so that they give the same
+bits every time. Where a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until it can
+be (Manteuffel 1980); result and description say so.
 
 An application: a solve with L and one with Lᴴ (triangular.py), their cost what ``solve`` costs. On a CPU one stored L
 serves both, and the inner products that CG needs are taken on the way back.
 
 Differs from the textbook: an ordering is applied inside, unseen: rows are visited in another order while all vectors
-stay as they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two threads
-of a CPU solve at once.
+stay as they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two
+threads of a CPU solve at once.
 """
 from __future__ import annotations
 
+import numbers
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -46,12 +47,16 @@ class IncompleteCholesky(Preconditioner):
         How many of these.
     ordering : str or Ordering
         In which order rows are eliminated: "natural", "multicolor", "twisted", or any registered ordering.
+    shift : float
+        α of A + α diag(A), which is factored, at least; it is raised where a pivot is not positive. What makes the
+        factor better conditioned also makes few sweeps come nearer to a solve.
     """
 
     solve: Any = "exact"
     factor: str = "exact"
     factor_sweeps: int = 5
     ordering: Any = "natural"
+    shift: float = 0.0
 
     problem = "Hermitian positive definite"
     cost = "two triangular solves"
@@ -62,6 +67,8 @@ class IncompleteCholesky(Preconditioner):
         if self.factor not in ("exact", "sweeps"):
             raise InputError(f"{name}(factor={self.factor!r}): expected 'exact' or 'sweeps'")
         positive(self, "factor_sweeps")
+        if not isinstance(self.shift, numbers.Real) or not 0 <= self.shift <= LARGEST_SHIFT:
+            raise InputError(f"{name}(shift={self.shift!r}): expected a number from 0 to {LARGEST_SHIFT:g}")
         resolve_solve(self.solve)
         self._ordering()
 
@@ -98,7 +105,7 @@ class IncompleteCholeskyOperator(LinearOperator):
     order : int array or None
         Row i of L belongs to row ``order[i]`` of A.
     shift : float
-        α, if A + α diag(A) had to be factored; 0 otherwise.
+        α of A + α diag(A), which was factored.
     """
 
     hermitian = True
@@ -137,8 +144,8 @@ class IncompleteCholeskyOperator(LinearOperator):
         bad = ~(d > 0)
         if bool(bad.any()):  # sync
             first = int(A.space.xp.argmax(bad))
-            raise FactorisationError(f"{self._name}: the diagonal entry of row {first} is {float(d[first]):.3g}; a positive definite "
-                                     "matrix has a positive diagonal: use method='gmres' or 'direct'")
+            raise FactorisationError(f"{self._name}: the diagonal entry of row {first} is {float(d[first]):.3g}; a "
+                                     "positive definite matrix has a positive diagonal: use method='gmres' or 'direct'")
 
     def _ordered(self, A):
         if self.order is None:
@@ -149,16 +156,15 @@ class IncompleteCholeskyOperator(LinearOperator):
     def _refactor(self, ordered):
         """L for the values of a matrix in the order of elimination; shifted until there is one."""
         scatter(ordered, self._lower)
-        self.shift = 0.0
-        bad = self._factor(0.0)
-        first = bad
+        self.shift = asked = float(self.settings.shift)
+        first = bad = self._factor(self.shift)
         while bad is not None:
-            self.shift = 2 * self.shift or FIRST_SHIFT
+            self.shift = max(2 * self.shift, FIRST_SHIFT)
             if self.shift > LARGEST_SHIFT:
-                raise FactorisationError(f"{self._name}: the pivot of row {bad} is not positive, even with {self.shift:.0e} of the "
-                                         "diagonal added: use method='gmres' or 'direct'")
+                raise FactorisationError(f"{self._name}: the pivot of row {bad} is not positive, even with "
+                                         f"{self.shift:.0e} of the diagonal added: use method='gmres' or 'direct'")
             bad = self._factor(self.shift)
-        if self.shift:
+        if self.shift != asked:
             row = first if self.order is None else int(self.order[first])
             self.notes = (f"{self._name}: the pivot of row {row} was not positive, so A + {self.shift:g} diag(A) was "
                           "factored in place of A",)
@@ -177,7 +183,8 @@ class IncompleteCholeskyOperator(LinearOperator):
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if not self.hermitian:
-            raise InputError(f"{self._name} with different sweeps for L and Lᴴ has no adjoint: give both the same count")
+            raise InputError(f"{self._name} with different sweeps for L and Lᴴ has no adjoint: give both the same "
+                             "count")
         self.apply(x, out, alpha, beta)
 
     def _solve(self, x, out):
@@ -290,7 +297,8 @@ class FixedPointFactor(Factor):
         old[A.indptr[1:] - 1] = d
         for _ in range(self.sweeps):
             self.bad.fill(self.none)             # the last sweep's pivots count
-            self.kernels.fixed_point(A.indptr, A.indices, self.entry_rows, A.data, old, fresh, shift, self.tiny, self.bad)
+            self.kernels.fixed_point(A.indptr, A.indices, self.entry_rows, A.data, old, fresh, shift, self.tiny,
+                                     self.bad)
             old, fresh = fresh, old
         L.data[...] = old
         return self._first_bad()

@@ -3,13 +3,14 @@ without synchronisation, Liu et al. 2016, and Su et al. 2020 for a thread a row.
 
 The level of a row is one more than the greatest of those that it needs: rows of one level are independent. Levels are
 found on the device, in one launch, by rows that wait for one another; then rows are sorted by level, and within a level
-by length in windows, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that neighbouring threads
-read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal, which follows behind it.
+by length in windows, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that
+neighbouring threads read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal, which follows behind
+it.
 
-``schedule="levels"``: one launch for each level that is wide; runs of levels of at most ``NARROW`` rows are solved by one
-block, with a barrier between two, which fetches a level's entries while it solves the one before.
-``schedule="sync_free"``: one launch; each row spins until the rows that it needs are there, known by a NaN that gives way.
-Both are the same launches every time, and give the same bits.
+``schedule="levels"``: one launch for each level that is wide; runs of levels of at most ``NARROW`` rows are solved by
+one block, with a barrier between two, which fetches a level's entries while it solves the one before.
+``schedule="sync_free"``: one launch; each row spins until the rows that it needs are there, known by a NaN that gives
+way. Both are the same launches every time, and give the same bits.
 
 A solve reads 12 bytes an entry (padding included), 20 and 4 vectors a row.
 """
@@ -21,6 +22,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
 
 NARROW = 2048           # rows of a level up to which one block solves it: two rounds cost less than a launch
+FEW = 32                # levels up to which "auto" launches one after the other
 SLICE, WINDOW = 32, 256
 
 
@@ -105,7 +107,8 @@ def grouped(counts):
 
 
 class Sliced:
-    """The strict triangle of a matrix in slices of 32 rows, in any order of the rows, scaled by columns: N = (T − D) D⁻¹.
+    """The strict triangle of a matrix in slices of 32 rows, in any order of the rows, scaled by columns: N = (T − D)
+    D⁻¹.
 
     Entry k of the row at place p lies at ptr[p // 32] + 32 k + p % 32; column −1 is padding.
 
@@ -232,7 +235,8 @@ class ScheduledTriangular(Gathering):
         rows = sequence if order is None else order[sequence]
         self.sliced = Sliced(T, lower, unit, sequence, rows, place, self.stored(T.dtype))
         self._bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype)
-        self.sync_free = settings.schedule == "sync_free"
+        deep = self.schedule.levels > FEW
+        self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)
         self._w.view(np.uint8).fill(255)         # the NaN that is waited for
         self._state = xp.zeros(3, np.int32)
@@ -247,6 +251,6 @@ class ScheduledTriangular(Gathering):
             lambda bounds: self._kernels.levels(*arrays, bounds, x, w, out))
 
     def describe(self):
-        launches = 1 if self.sync_free else len(self.schedule.groups)
-        return f"Exact(schedule={self.settings.schedule!r}), {self.schedule.levels} levels in {launches} launches"
+        name, launches = ("sync_free", 1) if self.sync_free else ("levels", len(self.schedule.groups))
+        return f"Exact(schedule={name!r}), {self.schedule.levels} levels in {launches} launches"
 

@@ -1,12 +1,13 @@
 """Triangular solves: the one engine of the library. ``Exact`` is here, ``Sweeps`` in sweeps.py; ``solve=`` chooses.
 
-T = D (I + N) with N strictly triangular; the diagonal is stored inverted and apart, so that no division, nor the product
-with it, stands in the chain from row to row. Saad, Iterative Methods, section 11.6; Anderson and Saad 1989 (levels).
+T = D (I + N) with N strictly triangular; the diagonal is stored inverted and apart, so that no division, nor the
+product with it, stands in the chain from row to row. Saad, Iterative Methods, section 11.6; Anderson and Saad 1989
+(levels).
 
-On a CPU rows are solved one after the other, and one factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b − N x,
-backwards each row that is known is scattered, x −= n̄ᵢⱼ xᵢ, in place. What a sequential solve waits for is not memory but
-mispredicted ends of rows, so the last ``width`` entries of every row lie in a rectangle of constant width, and only
-longer rows have more, elsewhere:
+On a CPU rows are solved one after the other, and one factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b − N
+x, backwards each row that is known is scattered, x −= n̄ᵢⱼ xᵢ, in place. What a sequential solve waits for is not
+memory but mispredicted ends of rows, so the last ``width`` entries of every row lie in a rectangle of constant width,
+and only longer rows have more, elsewhere:
 
 - ``rows[t]``: the place in the vectors of the row visited as the t-th;
 - ``columns``, ``values``: n × width entries, each row padded in front; then what the long rows have more;
@@ -75,20 +76,20 @@ class Exact(TriangularSolve):
     Attributes
     ----------
     schedule : str
-        On a GPU: "levels", each level of independent rows after the other, or "sync_free", every row as soon as the
-        rows that it needs are there, in one launch.
+        On a GPU: "levels", each level of independent rows after the other; "sync_free", every row as soon as the rows
+        that it needs are there, in one launch; "auto", the former for few levels.
     single : bool
         Store the factor in single precision; vectors stay as they are.
     """
 
-    schedule: str = "levels"
+    schedule: str = "auto"
     single: bool = False
 
     cost = "12 bytes an entry, 24 and the vectors a row; on a GPU a step for every level"
 
     def __post_init__(self):
-        if self.schedule not in ("levels", "sync_free"):
-            raise InputError(f"Exact(schedule={self.schedule!r}): expected 'levels' or 'sync_free'")
+        if self.schedule not in ("auto", "levels", "sync_free"):
+            raise InputError(f"Exact(schedule={self.schedule!r}): expected 'auto', 'levels' or 'sync_free'")
 
     def build(self, T, lower, unit=False, order=None):
         if T.space.name == "cpu":
@@ -166,8 +167,8 @@ def combine(owner, solve, x, out, alpha, beta):
 
 def zero_diagonal(row):
     """The error of a factor that cannot be divided by."""
-    return FactorisationError(f"the triangular factor has a zero on its diagonal, in row {row}: the factorisation broke "
-                              "down; choose another preconditioner", singular=False)
+    return FactorisationError(f"the triangular factor has a zero on its diagonal, in row {row}: the factorisation "
+                              "broke down; choose another preconditioner")
 
 
 class SequentialTriangular(TriangularOperator):

@@ -14,7 +14,7 @@ from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.triangular import best_width, halves
 
-SOLVES = ("exact", "exact(schedule='sync_free')", "sweeps(count=200)")
+SOLVES = ("exact(schedule='levels')", "exact(schedule='sync_free')", "sweeps(count=200)")
 
 
 def triangular(dtype, lower, n=300, seed=1):

@@ -1,5 +1,5 @@
-// Incomplete Cholesky on a GPU: in the order of levels, a thread a row, and by fixed-point sweeps, a thread an entry. The factor's form is
-// that of ic.py: CSR, the diagonal last in its row.
+// Incomplete Cholesky on a GPU: in the order of levels, a thread a row, and by fixed-point sweeps, a thread an entry.
+// The factor's form is that of ic.py: CSR, the diagonal last in its row.
 #include "context.cuh"
 #include "waiting.cuh"
 
@@ -18,9 +18,9 @@ template <bool FRESH, class T, class I> DEVICE T common(const I* indptr, const I
   return total;
 }
 
-// Rows in the order of their levels, each as soon as those that it needs are done, which their inverse pivots tell: 0 means
-// not yet.
-// launch: elements of sequence, 256 threads, at most 2 blocks per multiprocessor
+// Rows in the order of their levels, each as soon as those that it needs are done, which their inverse pivots tell: 0
+// means not yet.
+// launch: elements of sequence, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename I> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
     const I* indices, const T* data, T* values, real_t<T>* inverse, const I* sequence, int* drawn, double shift, double tiny,
     long long* bad, long long n) {

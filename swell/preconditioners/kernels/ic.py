@@ -15,8 +15,8 @@ GPU_ONLY = ("factor_rows",)                      # by levels; a CPU factors row 
 
 @njit(cache=True, fastmath=CONTRACT)
 def factor(indptr, indices, data, values, inverse, row, shift, tiny, bad):
-    """values = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern; ``row`` is a work vector of zeros, and is left so. bad[0] becomes the
-    first row whose pivot is not positive, where the work ends."""
+    """values = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern; ``row`` is a work vector of zeros, and is left so. bad[0]
+    becomes the first row whose pivot is not positive, where the work ends."""
     for i in range(inverse.size):
         begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - 1)
         diagonal = data[end].real * (1 + shift)
@@ -58,8 +58,8 @@ def common(indptr, indices, values, i, j, zero):
 
 @njit(parallel=True, cache=True)
 def fixed_point(indptr, indices, entry_rows, data, old, fresh, shift, tiny, bad):
-    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. Where a pivot is not positive the old
-    one stays, and bad[0] is the first such row of this sweep (or what it was)."""
+    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. Where a pivot is not positive
+    the old one stays, and bad[0] is the first such row of this sweep (or what it was)."""
     zero = old.dtype.type(0)
     first = bad[0]
     for k in prange(data.size):

@@ -19,8 +19,8 @@ def grown(array, size):
 def fill(indptr, indices, level):
     """(indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
 
-    Row i is a linked list of ascending columns with their levels. Each of its columns m < i in turn brings what row m has
-    to the right of the diagonal (U). L is Uᴴ, so that only U is stored, and turned round at the end.
+    Row i is a linked list of ascending columns with their levels. Each of its columns m < i in turn brings what row m
+    has to the right of the diagonal (U). L is Uᴴ, so that only U is stored, and turned round at the end.
     """
     n = indptr.size - 1
     ptr = np.zeros(n + 1, np.int64)              # of the rows of U, the diagonal first

@@ -1,12 +1,12 @@
 // Triangular solves on a GPU: by levels, without synchronisation, and by sweeps. The layout is that of
-// preconditioners/level_schedule.py: slices of 32 rows in the order of their levels, T = (I + N) D, so that the sum of a row
-// is final as soon as the rows that it needs are: w = b − N w, x = D⁻¹ w.
+// preconditioners/level_schedule.py: slices of 32 rows in the order of their levels, T = (I + N) D, so that the sum
+// of a row is final as soon as the rows that it needs are: w = b − N w, x = D⁻¹ w.
 #include "context.cuh"
 #include "waiting.cuh"
 
 constexpr int SLICE = 32, AHEAD = 4;
 
-template <class T, class V, class I> struct Factor {
+template <class V, class I> struct Factor {
   const I *rows, *ptr, *columns;
   const V *values, *inverse;
 };
@@ -17,7 +17,7 @@ template <class I> struct Place {
   int width;
 };
 
-template <class T, class V, class I> DEVICE Place<I> find_place(const Factor<T, V, I>& A, I p, I end) {
+template <class V, class I> DEVICE Place<I> find_place(const Factor<V, I>& A, I p, I end) {
   Place<I> place{0, 0, -1};
   if (p < end) {
     const I slice = p / SLICE, first = A.ptr[slice];
@@ -35,7 +35,9 @@ template <class T, class V, class I> struct Ahead {
   V inverse;
 };
 
-template <class T, class V, class I> DEVICE Ahead<T, V, I> load_ahead(const Factor<T, V, I>& A, const T* b, const Place<I>& at, I p) {
+// All but b, which another kernel may have written: for what is done before `stopped`.
+template <class T, class V, class I>
+DEVICE Ahead<T, V, I> load_entries(const Factor<V, I>& A, const Place<I>& at, I p) {
   Ahead<T, V, I> a;
   a.row = at.row, a.start = at.start, a.width = at.width;
 #pragma unroll
@@ -43,16 +45,24 @@ template <class T, class V, class I> DEVICE Ahead<T, V, I> load_ahead(const Fact
 #pragma unroll
   for (int k = 0; k < AHEAD; ++k) a.value[k] = k < a.width ? A.values[a.start + k * SLICE] : V(0);
   a.inverse = a.width < 0 ? V(0) : A.inverse[p];
-  a.b = a.width < 0 ? T(0) : b[a.row];
+  a.b = T(0);
   return a;
 }
 
-template <class T, class V, class I> DEVICE Ahead<T, V, I> load_ahead(const Factor<T, V, I>& A, const T* b, I p, I end) {
+template <class T, class V, class I>
+DEVICE Ahead<T, V, I> load_ahead(const Factor<V, I>& A, const T* b, const Place<I>& at, I p) {
+  Ahead<T, V, I> a = load_entries<T>(A, at, p);
+  if (a.width >= 0) a.b = b[a.row];
+  return a;
+}
+
+template <class T, class V, class I>
+DEVICE Ahead<T, V, I> load_ahead(const Factor<V, I>& A, const T* b, I p, I end) {
   return load_ahead(A, b, find_place(A, p, end), p);
 }
 
 // Finish a row: all that it needs lies in w.
-template <class T, class V, class I> DEVICE void finish(const Factor<T, V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
+template <class T, class V, class I> DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
   if (a.width < 0) return;
   T gathered[AHEAD], sum = a.b;
 #pragma unroll
@@ -68,31 +78,28 @@ template <class T, class V, class I> DEVICE void finish(const Factor<T, V, I>& A
   x[a.row] = T(a.inverse) * sum;
 }
 
-template <class T, class V, class I> DEVICE I last_of(const Ahead<T, V, I>& a) {
-  return max(max(a.column[0], a.column[1]), max(a.column[2], a.column[3]));
-}
-
 // One level: the rows at places first, first + 1, ... of the order.
 // launch: elements of level_rows, 128 threads
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(128) level(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const I* level_rows, const T* b, T* w, T* x,
     long long first, long long n) {
   let_next_start();
-  const Factor<T, V, I> A{rows, ptr, columns, values, inverse};
-  const long long t = thread_id();
-  if (stopped(ctx) || t >= n) return;
-  const I p = I(first + t);
-  finish(A, load_ahead(A, b, p, I(first + n)), p, w, x);
+  const Factor<V, I> A{rows, ptr, columns, values, inverse};
+  const I p = I(first + thread_id());
+  Ahead<T, V, I> a = load_entries<T>(A, find_place(A, p, I(first + n)), p);
+  if (stopped(ctx) || a.width < 0) return;
+  a.b = b[a.row];
+  finish(A, a, p, w, x);
 }
 
-// Many narrow levels by one block: a barrier instead of a launch between two. While a level is solved, the entries of the
-// next are on their way, and the places of the one after.
+// Many narrow levels by one block: a barrier instead of a launch between two. While a level is solved, the entries of
+// the next are on their way, and the places of the one after.
 // launch: one block of 1024 threads
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(1024) levels(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const I* bounds, const T* b, T* w, T* x,
     long long bounds_size) {
   if (stopped(ctx)) return;
-  const Factor<T, V, I> A{rows, ptr, columns, values, inverse};
+  const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const int count = int(bounds_size) - 1;
   auto bound = [&](int l) { return bounds[min(l, count)]; };
   I begin = bound(0), end = bound(1), later = bound(2), far = bound(3);
@@ -110,15 +117,15 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   }
 }
 
-// All rows in one launch, each as soon as what it needs is there. Warps draw their rows in turn, so that a row waits for
-// running warps only, and are few, since all that wait keep asking; the lanes of a warp go round together, so that none
-// holds up another. Asked for first is the last of the places that a row needs. w has two halves: one is written, the other
-// is emptied for the next solve; state: which, tasks drawn, warps that are through.
-// launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
+// All rows in one launch, each as soon as what it needs is there. Warps draw their rows in turn, so that a row waits
+// for running warps only, and are few, since all that wait keep asking; the lanes of a warp go round together, so
+// that none holds up another. w has two halves: one is written, the other is emptied for the next solve; state:
+// which, tasks drawn, warps that are through.
+// launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
   if (stopped(ctx)) return;
-  const Factor<T, V, I> A{rows, ptr, columns, values, inverse};
+  const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const int half = *(volatile int*)state;
   T *mine = w + half * n, *next = w + (1 - half) * n;
   for (;;) {
@@ -129,9 +136,8 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
     T sum = a.b;
     int k = 0;
     bool done = a.width < 0;
-    I last = last_of(a);
     while (__any_sync(~0u, !done)) {
-      if (done || (last >= 0 && empty(peek(mine + last)))) continue;
+      if (done) continue;
       T v[AHEAD];
       bool there = true;
 #pragma unroll
@@ -148,7 +154,6 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
           a.column[e] = k + e < a.width ? A.columns[a.start + (k + e) * SLICE] : I(-1);
           a.value[e] = k + e < a.width ? A.values[a.start + (k + e) * SLICE] : V(0);
         }
-        last = last_of(a);
       } else {
         post(mine + p, ordinary(sum));
         x[a.row] = T(a.inverse) * sum;
@@ -163,7 +168,7 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
 }
 
 // The level of every row, from 1: one more than the greatest of those that it needs. 0: not known yet.
-// launch: elements of depth, 256 threads, at most 2 blocks per multiprocessor
+// launch: elements of depth, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename I> __global__ void find_levels(Context* ctx, const I* indptr, const I* indices, int* depth,
     int* drawn, bool lower, long long n) {
   if (stopped(ctx)) return;
@@ -196,10 +201,11 @@ template <typename T, typename I> __global__ void find_levels(Context* ctx, cons
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sweep(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x, T* y, bool last, long long n) {
   let_next_start();
-  const Factor<T, V, I> A{rows, ptr, columns, values, inverse};
-  const long long t = thread_id();
-  if (stopped(ctx) || t >= n) return;
-  const Ahead<T, V, I> a = load_ahead(A, b, I(t), I(n));
+  const Factor<V, I> A{rows, ptr, columns, values, inverse};
+  const I p = I(thread_id());
+  Ahead<T, V, I> a = load_entries<T>(A, find_place(A, p, I(n)), p);
+  if (stopped(ctx) || a.width < 0) return;
+  a.b = b[a.row];
   T gathered[AHEAD], sum = a.b;
 #pragma unroll
   for (int k = 0; k < AHEAD; ++k) gathered[k] = a.column[k] >= 0 ? x[a.column[k]] : T(0);

@@ -1,7 +1,8 @@
 """Triangular solves on the CPU; the layout is described in ``swell/preconditioners/triangular.py``.
 
-Rows are visited in the order in which they can be solved, so that one kernel serves lower and upper matrices. The nearest
-columns of a row come last, where the sum waits for the row before. Unsigned indices spare Numba's test for negative ones.
+Rows are visited in the order in which they can be solved, so that one kernel serves lower and upper matrices. The
+nearest columns of a row come last, where the sum waits for the row before. Unsigned indices spare Numba's test for
+negative ones.
 """
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def forward(rows, ptr, columns, values, inverse, b, x, width, chain, begin, end)
 @njit(cache=True, fastmath=CONTRACT)
 def backward(rows, ptr, columns, values, inverse, x, width, chain, begin, end, w, none):
     """Rows end to begin of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place: a row that is known is taken from those that it is in.
-    In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of these rows if there is a w.
+    In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of these rows if there is
+    a w.
     """
     far, near, width = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width)
     wx, xx = none, 0.0
