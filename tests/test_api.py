@@ -128,3 +128,9 @@ def test_a_window_ends_a_solve_that_stands_still():
     assert r.reason is Reason.STAGNATED and 40 <= r.iterations <= 50
     never = swell.solve(shift, np.eye(300)[0], stopping=swell.Stopping(window=0, maxiter=500), **named)
     assert never.reason is Reason.MAXITER and never.iterations == 500
+
+
+@pytest.mark.parametrize("method", ["direct", "stationary"])
+def test_a_preconditioner_is_not_left_out_in_silence(method):
+    with pytest.raises(swell.InputError, match="no place for a preconditioner"):
+        swell.solve(gallery.poisson2d(5), np.ones(25), method=method, precond="jacobi")

@@ -121,6 +121,8 @@ class Prepared:
 
     def _preconditioner(self, system):
         c, settings = self.configuration, self._setup
+        if settings is c.method and c.precond is not None:
+            raise InputError(f"{c.name('method')} has no place for a preconditioner: leave precond (or M) out")
         if settings is None:
             return None
         if not hasattr(system, "indptr") and type(settings).__name__ != "User":
