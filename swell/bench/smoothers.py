@@ -4,9 +4,10 @@ Every matrix is ordered by Cuthill–McKee, b is random in [−1, 1), the start 
 iterations, and in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or
 as many as bring the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a
 solve, residuals included. What they take, and an iteration without them, follows from a second run with fewer
-residuals. A symmetric sweep of Gauss–Seidel counts as two iterations, and a polynomial of degree 10 as ten. Where the
-device is a GPU, Gauss–Seidel in natural order on one core of its host is timed in the same run: ``--cpu-iterations``
-shortens that, and ratios are those of an iteration without residuals.
+residuals. What diverges to the end of the numbers is stopped there. A symmetric sweep of Gauss–Seidel counts as two
+iterations, and a polynomial of degree 10 as ten. Where the device is a GPU, Gauss–Seidel in natural order on one core
+of its host is timed in the same run: ``--cpu-iterations`` shortens that, and ratios are those of an iteration without
+residuals.
 """
 from __future__ import annotations
 
@@ -105,12 +106,17 @@ def measure(systems, arguments) -> list[dict]:
             rarely = RARELY if count % RARELY == 0 else count
             seconds, norms2 = smoothing(space, A, algorithm, count, EVERY)
             fewer, _ = smoothing(space, A, algorithm, count, rarely)
-            # T = N t + (N/10) r and T' = N t + (N/100) r, where N iterations take t each, and residuals r.
-            residual = max(seconds[-1] - fewer[-1], 0) / max(count // EVERY - count // rarely, 1)
+            done = EVERY * (len(seconds) - 1)
+            if done == count and rarely * (len(fewer) - 1) == count:
+                # T = N t + (N/10) r and T' = N t + (N/100) r, where N iterations take t each, and residuals r.
+                residual = max(seconds[-1] - fewer[-1], 0) / max(count // EVERY - count // rarely, 1)
+                iteration = fewer[-1] / count - residual / rarely
+            else:                                # it diverged to the end of the numbers: residuals stay in
+                residual, iteration = None, seconds[-1] / done
             records.append({
                 "benchmark": "smoothers", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "algorithm": label,
-                "smoother": algorithm.smoother, "iterations": count, "seconds": seconds[-1],
-                "residual_seconds": residual, "iteration_seconds": fewer[-1] / count - residual / rarely,
+                "smoother": algorithm.smoother, "iterations": done, "seconds": seconds[-1],
+                "residual_seconds": residual, "iteration_seconds": iteration,
                 "times": seconds, "squared_residuals": norms2, **engine.circumstances(space)})
     return records
 
@@ -122,7 +128,7 @@ def smoothing(space, A, algorithm, count, every):
     with space.active():
         b = space.from_host(host)
     # No tolerance and no judgement of progress: so many iterations, whatever happens.
-    stopping = Stopping(rtol=1e-30, maxiter=count // every, window=0, growth=1e100)
+    stopping = Stopping(rtol=1e-30, maxiter=count // every, window=0, growth=np.inf)
     solver = api.prepare(A, method=method, device=space.device_name, stopping=stopping, b_like=b)
     solver.solve(b, monitor=lambda k, norm: k >= 2)          # compiles and captures
     times, start = [], time.perf_counter()
@@ -144,10 +150,12 @@ def table(records):
     rows = []
     for r in records:
         natural = next(k for k in records if (k["matrix"], k["algorithm"]) == (r["matrix"], NATURAL))
-        end = r["squared_residuals"][-1]
+        end, diverged = r["squared_residuals"][-1], r["residual_seconds"] is None
         rows.append((r["matrix"], r["algorithm"], r["device"].split(",")[0], r["n"], r["iterations"],
-                     f"{1e3 * r['seconds']:.1f}", f"{1e3 * r['iterations'] / EVERY * r['residual_seconds']:.1f}",
-                     f"{1e6 * r['iteration_seconds']:.1f}", f"{np.log10(end):.2f}" if end > 0 else "−∞",
+                     f"{1e3 * r['seconds']:.1f}",
+                     "" if diverged else f"{1e3 * r['iterations'] / EVERY * r['residual_seconds']:.1f}",
+                     f"{1e6 * r['iteration_seconds']:.1f}",
+                     "diverges" if diverged else f"{np.log10(end):.2f}" if end > 0 else "−∞",
                      f"{natural['iteration_seconds'] / r['iteration_seconds']:.1f}"))
     return "Table 4.1: smoothing from zero, residual in every tenth iteration", HEADER, rows
 

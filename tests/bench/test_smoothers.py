@@ -44,3 +44,18 @@ def test_residuals_are_those_of_the_iterations_they_are_named_by():
 def test_iterations_are_tens(tmp_path, capsys):
     assert main(["bench", "smoothers", "--outer-iterations", "15"]) != 0
     assert "multiple of 10" in capsys.readouterr().err
+
+
+def test_what_diverges_is_said_and_not_timed_for_more_than_it_did(tmp_path, capsys):
+    file, out = tmp_path / "own.npz", tmp_path / "r.jsonl"
+    sp.save_npz(file, sp.csr_matrix(np.kron(np.eye(400), 0.1 * np.eye(3) + 0.9)))   # D⁻¹A: 0.1 and 2.8
+    assert main(["bench", "smoothers", "--matrices", "", "--files", str(file), "--outer-iterations", "200", "--out",
+                 str(out)]) == 0
+    found = {r["algorithm"]: r for r in map(json.loads, out.read_text("utf-8").splitlines())}
+    jacobi = found["Jacobi, damped by 2/3"]                                    # |1 − 2/3 · 2.8| < 1
+    assert jacobi["residual_seconds"] is not None and jacobi["iterations"] == 200
+    block = found["Block Jacobi (sync)"]                                       # 1.8 to the power of 100 in each
+    assert block["residual_seconds"] is None and block["iterations"] < 200
+    assert all(r["iterations"] == 10 * (len(r["times"]) - 1) for r in found.values())
+    diverged = [r for r in found.values() if r["residual_seconds"] is None]
+    assert capsys.readouterr().out.count("diverges") == len(diverged)
