@@ -228,8 +228,10 @@ def scatter(A, lower):
     n = A.shape[1]
     here = lower.rows().astype(np.int64) * n + lower.indices
     there = rows[keep].astype(np.int64) * n + A.indices[keep]
+    at = xp.searchsorted(here, there)
+    stored = here[xp.minimum(at, here.size - 1)] == there                      # but for zeros that A stores one-sidedly
     lower.data.fill(0)
-    lower.data[xp.searchsorted(here, there)] = A.data[keep]
+    lower.data[at[stored]] = A.data[keep][stored]
 
 
 class Factor:

@@ -142,6 +142,17 @@ def random_spd(n):
     return sp.csr_array(B + sp.diags_array(abs(B).sum(axis=1) + 1))
 
 
+def test_a_zero_that_is_stored_on_one_side(space):
+    A = gallery.poisson2d(8).tolil()
+    one_sided = A.tocoo()
+    with_zero = sp.csr_array((np.append(one_sided.data, 0.0), (np.append(one_sided.row, 40), np.append(one_sided.col, 3))),
+                             shape=A.shape)
+    assert with_zero.nnz == A.nnz + 1
+    with space.active():
+        for settings in ("ic0", "ick(level=1)"):
+            assert misfit(built(settings, with_zero, space), with_zero) <= 1e-14
+
+
 def test_level_0_is_ic0_and_all_levels_are_cholesky(space):
     A = MATRICES["mesh"]()
     with space.active():
