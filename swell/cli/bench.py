@@ -19,8 +19,8 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
 
 def add_arguments(parser):
     """The arguments of ``swell bench``."""
-    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and solves; smoothers: "
-                        "outer iterations and their residuals; fvm: the tables of the finite-volume paper")
+    parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and "
+                        "solves; smoothers: outer iterations and their residuals; fvm: the tables of the finite-volume paper")
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
     parser.add_argument("--matrices", metavar="LIST",
                         help="names of the gallery, apart by commas; default " + ",".join(MATRICES["spmv"])
@@ -36,8 +36,8 @@ def add_arguments(parser):
                         help="smoothers: outer iterations, a multiple of 10; default 1000")
     parser.add_argument("--cpu-iterations", type=int, metavar="N",
                         help="smoothers: at most so many of them on a CPU, where they take long; default all")
-    parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm: matrix files and OpenFOAM cases besides the "
-                        "gallery's")
+    parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm: matrix files and OpenFOAM cases "
+                        "besides the gallery's")
     parser.add_argument("--no-smoothers", action="store_true", help="fvm: leave out the smoothers' table")
     parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
     parser.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
