@@ -21,7 +21,7 @@ import numpy as np
 from swell.formats.matrix import index_type
 from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
 
-NARROW = 2048           # rows of a level up to which one block solves it: two rounds cost less than a launch
+NARROW = 2048           # rows of a level up to which one block solves it, in at most two rounds
 FEW = 32                # levels up to which "auto" launches one after the other
 SLICE, WINDOW = 32, 256
 
