@@ -20,7 +20,8 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
 def add_arguments(parser):
     """The arguments of ``swell bench``."""
     parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and "
-                        "solves; smoothers: outer iterations and their residuals; fvm: the tables of the finite-volume paper")
+                        "solves; smoothers: outer iterations and their residuals; fvm: the tables of the "
+                        "finite-volume paper")
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
     parser.add_argument("--matrices", metavar="LIST",
                         help="names of the gallery, apart by commas; default " + ",".join(MATRICES["spmv"])
