@@ -96,3 +96,11 @@ def test_a_smoother_where_there_is_no_use_for_one():
         swell.solve(A, np.ones(25), method="cg", smoother="jacob")
     with pytest.raises(swell.InputError, match="every=0"):
         swell.CG(every=0)
+
+
+@pytest.mark.parametrize("precond", ["gauss_seidel(direction='forward')", "ic0(solve='sweeps(count=3, upper=2)')"])
+def test_a_preconditioner_that_is_not_its_own_adjoint_is_refused(precond, device):
+    A, b = gallery.poisson2d(12), np.ones(144)
+    with pytest.raises(swell.InputError, match="its own adjoint.*gmres"):
+        swell.solve(A, b, method="cg", precond=precond, device=device)
+    assert swell.solve(A, b, method="gmres", precond=precond, device=device).converged

@@ -145,7 +145,7 @@ def test_x_is_a_fresh_array():
 
 def test_inputs_are_left_alone():
     matrix, b = A.copy(), B.copy()
-    solver = swell.prepare(matrix, method="cg", scaling="jacobi", precond="jacobi", ordering="rcm", maxiter=3)
+    solver = swell.prepare(matrix, method="gmres", scaling="jacobi", precond="jacobi", ordering="rcm", maxiter=3)
     solver.solve(b, x0=b)
     solver.update(2 * matrix)
     assert (matrix != A).nnz == 0 and (b == B).all()
@@ -275,7 +275,7 @@ BAD_SETTINGS = {
     "M and precond": ({"M": lambda r: r, "precond": "jacobi"}, "both M and precond"),
     "scaling unknown": ({"scaling": "ruits"}, "unknown scaling"),
     "ordering unknown": ({"ordering": "rmc"}, "did you mean 'rcm'"),
-    "format unknown": ({"format": "cell"}, "did you mean 'sell'"),
+    "format unknown": ({"format": "selll"}, "did you mean 'sell'"),
     "rtol negative": ({"rtol": -1e-8}, "rtol=-1e-08: expected"),
     "rtol zero": ({"rtol": 0}, "give one of them a positive value"),
     "rtol NaN": ({"rtol": float("nan")}, "rtol=nan"),

@@ -18,6 +18,8 @@ class LinearOperator(ABC):
         Where its vectors live.
     spd, symmetric, hermitian : bool
         What is known; False says "not known".
+    self_adjoint : bool or None
+        Of a preconditioner: False if it is known not to be its own adjoint, for a Hermitian matrix; None: not known.
     variable : bool
         True if it is not a fixed linear map; Krylov methods then need their flexible form.
     capturable : bool
@@ -29,6 +31,7 @@ class LinearOperator(ABC):
     spd = False
     symmetric = False
     hermitian = False
+    self_adjoint = None
     variable = False
     capturable = True
     notes = ()

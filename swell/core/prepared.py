@@ -134,6 +134,9 @@ class Prepared:
         if M.variable and not c.method.flexible:
             raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
                              "use method='fgmres'")
+        if M.self_adjoint is False and c.method.self_adjoint_only:
+            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} is "
+                             "not: choose its symmetric form, or method='gmres'")
         return M
 
     def _smoother(self, system):

@@ -41,6 +41,7 @@ class CG(Method):
     problem = "Hermitian positive definite"
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "3 (4 with a preconditioner)"
+    self_adjoint_only = True
     smooths = True
 
     def __post_init__(self):

@@ -50,6 +50,8 @@ class Method(ABC):
         Storage in vectors besides x and b.
     flexible : bool
         True if the preconditioner may vary from step to step.
+    self_adjoint_only : bool
+        True if the preconditioner must be its own adjoint.
     smooths : bool
         True if it has a use for a smoother beside the preconditioner.
     """
@@ -58,6 +60,7 @@ class Method(ABC):
     cost: str
     vectors: str
     flexible = False
+    self_adjoint_only = False
     smooths = False
 
     @abstractmethod

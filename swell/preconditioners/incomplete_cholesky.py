@@ -136,7 +136,7 @@ class IncompleteCholeskyOperator(LinearOperator):
         self.L = solve.build(self.factor, lower=True, order=self.order)
         self.L.prepare_adjoint()
         # The sweeps of Lᴴ are the adjoint of those of L only where they are as many.
-        self.spd = self.hermitian = solve.symmetric
+        self.spd = self.hermitian = self.self_adjoint = solve.symmetric
         self._combined = None
 
     def _check_diagonal(self, A):
