@@ -68,8 +68,12 @@ class Refinement(Iteration):
         self.residual_norm2(self.r, self.norm2)
         self.judge.start(self.norm2)
 
-    def body(self):
+    def improve(self):
+        """What makes x better."""
         self.M.apply(self.r, self.x, 1, 1)                                     # x = x + M r
+
+    def body(self):
+        self.improve()
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         self.residual_norm2(self.r, self.norm2)
         self.judge.iteration(self.norm2)

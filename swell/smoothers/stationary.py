@@ -12,7 +12,8 @@ from typing import Any
 
 from swell.core.registry import resolve
 from swell.core.settings import positive
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.method import Counts, Method
+from swell.preconditioners.direct import Refinement
 from swell.preconditioners.preconditioner import Preconditioner
 
 
@@ -51,25 +52,15 @@ class Stationary(Method, Preconditioner):
         return 0
 
 
-class StationaryIteration(Iteration):
-    """x ← x + B⁻¹ (b − A x)."""
+class StationaryIteration(Refinement):
+    """x ← x + B⁻¹ (b − A x): refinement by sweeps."""
 
     def __init__(self, system, every):
         super().__init__(system)
         self.steps = self.every = every
-        self.r, self.norm2 = self.vector("r"), self.scalars("norm2", 2)
-        self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
-    def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)
-        self.residual_norm2(self.r, self.norm2)
-        self.judge.start(self.norm2)
-
-    def body(self):
+    def improve(self):
         self.M.smooth(self.b, self.x, self.every)                              # x = x + B⁻¹ (b − A x), ``every`` times
-        self.A.residual(self.x, self.b, self.r)                                # r = b − A x
-        self.residual_norm2(self.r, self.norm2)
-        self.judge.iteration(self.norm2)
 
     def counts(self, iterations, zero_guess):
         return Counts(iterations + (not zero_guess), self.every * iterations, iterations + 1)
