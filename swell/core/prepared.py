@@ -10,13 +10,12 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.result import Result
 from swell.core.settings import describe
 from swell.core.stopping import Reason
+from swell.core.verdict import ROUNDING, last_word
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts, System
 
 RETRIES = 10            # times that a run is resumed from its x
 SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
-SINGULAR = 0.1          # ‖|A||x|‖ over ‖b‖ + ‖r‖ from which A is singular to working precision, in units of 1/eps
-ROUNDING = 8            # residual over ‖|A||x|‖ + ‖b‖ up to which it is rounding, in units of eps
 
 
 class Prepared:
@@ -250,7 +249,7 @@ class Prepared:
             if residual > 0.5 * last or loop.maxiter <= iterations:
                 break
             last = residual
-        reason = self._last_word(reason, residual, threshold, norm_b)
+        reason = last_word(reason, residual, threshold, norm_b, self.A, self.x0)
         return self._result(start, reason, np.array(history) / norm_b, residual / norm_b, iterations, error, counts,
                             threshold / norm_b)
 
@@ -301,30 +300,6 @@ class Prepared:
         self.A.residual(self.x0, self.b0, self.r0)
         norm, largest_r, _, largest_x = space.norms(self.r0, self.x0)
         return norm, largest_r / (self.norm_A * largest_x + self.largest_b)
-
-    def _last_word(self, reason, residual, threshold, norm_b):
-        """What the true residual makes of the loop's reason."""
-        if residual <= threshold:
-            return Reason.CONVERGED
-        if reason in (Reason.INTERRUPTED, Reason.STOPPED):
-            return reason
-        size, eps = self._size_of_terms(), np.finfo(self.A.dtype).eps
-        if size > SINGULAR / eps * (norm_b + residual):
-            return Reason.SINGULAR
-        if residual <= ROUNDING * eps * (size + norm_b):
-            return Reason.ATTAINABLE_ACCURACY
-        return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
-
-    def _size_of_terms(self):
-        """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about
-        eps of it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
-        """
-        if not hasattr(self.A, "indptr"):
-            return float("nan")                  # which no comparison holds for
-        absolute = self.A.absolute()
-        terms = self.space.empty(self.A.shape[0], absolute.dtype)
-        absolute.apply(abs(self.x0), terms)
-        return self.space.norms(terms)[0]
 
     def _result(self, start, reason, history, residual, iterations, error, counts, tolerance=0.0):
         self.space.synchronize()

@@ -43,8 +43,8 @@ class Reason(enum.Enum):
                              "try gmres, a better-conditioned preconditioner, or method='direct'")
     ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance: the residual is already at the level of the rounding "
                                "errors of A x; accept this x, relax rtol, or use a wider dtype")
-    SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, pin a "
-                    "null space (a constant pressure, a rigid-body mode), or remove empty and dependent rows")
+    SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, name "
+                    "what A annihilates (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
     NOT_FACTORED = (13, "the direct solver could not factor the matrix: see the note, or choose an iterative method")
 
     def __init__(self, code, sentence):
