@@ -73,7 +73,7 @@ ADVICE = {
     Reason.MAXITER: "raise maxiter", Reason.STAGNATED: "method='direct'", Reason.DIVERGED: "try gmres",
     Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try gmres", Reason.INDEFINITE: "use gmres",
     Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try gmres", Reason.ATTAINABLE_ACCURACY: "relax rtol",
-    Reason.SINGULAR: "pin a null space", Reason.NOT_FACTORED: "iterative method",
+    Reason.SINGULAR: "name what A annihilates", Reason.NOT_FACTORED: "iterative method",
 }
 
 
