@@ -22,6 +22,7 @@ _PLACES = {
     "Jacobi": "swell.preconditioners.jacobi", "User": "swell.preconditioners.user",
     "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
     "IC0": "swell.preconditioners.ic0", "ICK": "swell.preconditioners.ick",
+    "ILU0": "swell.preconditioners.ilu0", "ILUK": "swell.preconditioners.iluk", "ILUT": "swell.preconditioners.ilut",
     "Exact": "swell.preconditioners.triangular", "Sweeps": "swell.preconditioners.sweeps",
     "Twisted": "swell.orderings.twisted",
     "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",

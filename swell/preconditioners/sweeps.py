@@ -12,7 +12,7 @@ none.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,9 @@ class Sweeps(TriangularSolve):
 
     def build(self, T, lower, unit=False, order=None):
         return SweptTriangular(T, lower, unit, order, self)
+
+    def alone(self, lower):
+        return replace(self, count=self.count if lower or not self.upper else self.upper, upper=0)
 
     @property
     def symmetric(self) -> bool:

@@ -43,6 +43,10 @@ class TriangularSolve(ABC):
     cost: str
     symmetric = True        # the solve with Tᴴ is the adjoint of that with T
 
+    def alone(self, lower):
+        """The settings for one triangle that is solved with on its own, so that its adjoint is exactly that."""
+        return self
+
     @abstractmethod
     def build(self, T, lower, unit=False, order=None):
         """The operator T⁻¹ (or what stands for it).

@@ -1,0 +1,117 @@
+"""ILUT: incomplete LU that keeps entries by their size. Saad 1994; Iterative Methods, section 10.4.
+
+Row i is eliminated in full; what is below ``drop`` ‖aᵢ‖₂ is left out, in L before it is used; of the rest the largest
+are kept, in the parts left and right of the diagonal apart, in each at most ``fill`` times half the entries of row i
+of A. ``drop`` = 0 with a large ``fill`` is the LU factorisation without pivoting.
+
+The pattern follows from the numbers, row after row, so that this runs on the host, a matrix on a GPU being sent there
+and the factors back, and ``update`` is a factorisation from the start. Pivots, shifts and solves: incomplete_lu.py.
+"""
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError, OutOfMemory
+from swell.core.space import make_space
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+from swell.preconditioners.incomplete_lu import (TINY, IncompleteLU, LUOperator, diagonal_places, largest_moduli,
+                                                 shifted)
+
+ENTRY_BYTES = 50            # of memory for each entry kept, while it grows and is copied
+
+
+@dataclass(frozen=True)
+class ILUT(IncompleteLU):
+    """Incomplete LU that keeps entries by their size.
+
+    Attributes
+    ----------
+    drop : float
+        Entries smaller than this times the 2-norm of their row of A are dropped.
+    fill : float
+        L and U keep at most this times half the entries of a row of A, in each row, the largest.
+    """
+
+    drop: float = 1e-3
+    fill: float = 10.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, value in (("drop", self.drop), ("fill", self.fill)):
+            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
+                raise InputError(f"ILUT({name}={value!r}): expected a number of at least 0")
+
+    def build(self, A):
+        """The operator (L U)⁻¹.
+
+        Raises
+        ------
+        InputError
+            If a row has no diagonal entry.
+        FactorisationError
+            If a pivot is tiny and stays so, or may not be helped.
+        OutOfMemory
+            If L and U grow beyond the memory.
+        """
+        return ThresholdLUOperator(A, self)
+
+
+class ThresholdLUOperator(LUOperator):
+    """… on a pattern that follows from the values."""
+
+    def _analyse(self, A):
+        from swell.preconditioners.kernels import ilut
+        self._kernels, self._host = ilut, make_space("cpu")
+        self.capturable = A.space.name == "cpu"  # an update moves the factors, and a captured graph would not see it
+
+    def _load(self, A):
+        space = self.space
+        ordered = A
+        if self.order is not None:
+            from swell.transforms.permutation import Permutation
+            ordered = Permutation(A, self.order).matrix(A)
+        arrays = (space.to_host(a) for a in (ordered.indptr, ordered.indices, ordered.data))       # sync
+        self._matrix = CSRMatrix(self._host, *arrays, A.shape)
+        order = None if self.order is None else space.to_host(self.order)
+        self._diagonal = diagonal_places(self._matrix, order, self._name)
+        ones = np.ones(self.shape[1], self._matrix.data.real.dtype)
+        self._scale = largest_moduli(self._matrix.row_maxima(ones), np)
+
+    def _factorise(self, shift, replacement):
+        A, s = self._matrix, self.settings
+        data = shifted(np, A.data, self._diagonal, self._scale, shift)
+        bad = np.array([np.iinfo(np.int64).max, 0])
+        limit = self._host.memory()[0] // ENTRY_BYTES
+        ptr, columns, values, row = self._kernels.factor(
+            A.indptr, A.indices, data, self._scale, float(s.drop), float(s.fill), TINY * float(np.finfo(A.dtype).eps),
+            replacement, bad, limit)
+        if row < self.shape[0]:
+            raise OutOfMemory(f"ILUT: L and U have {ptr[row]:.2g} entries after {row} of {self.shape[0]} rows, about "
+                              f"{ptr[row] * ENTRY_BYTES * self.shape[0] / max(row, 1) / 2**30:.2g} GiB in all, and "
+                              f"{self._host.memory()[0] / 2**30:.2g} GiB are free: choose a larger drop or a smaller "
+                              "fill")
+        index = index_type(*self.shape, values.size)
+        arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
+        self.factor = CSRMatrix(self.space, *arrays, self.shape)
+        first, count = (int(v) for v in bad)
+        if not count and not self._finite():
+            first, count = int(self.factor.rows()[int(self.space.xp.isfinite(self.factor.data).argmin())]), 1
+        return (first, count) if count else (None, 0)
+
+    def _refactor(self, A):
+        super()._refactor(A)
+        if self.space.name != "cpu":
+            self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
+
+    def update(self, A):
+        """Factor another matrix, from the start: its pattern of factors is its own."""
+        self._refactor(A)
+        self._build_solves()
+
+    @property
+    def nbytes(self):
+        return super().nbytes + self._matrix.nbytes

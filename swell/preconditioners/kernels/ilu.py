@@ -1,0 +1,137 @@
+"""Incomplete LU on the CPU: rows one after the other, by levels, and the fixed-point sweeps. L without its unit
+diagonal and U lie in one CSR pattern, ``diagonal`` tells where the diagonal entries are. A pivot that is at most
+``tiny`` of its row's ``scale`` is replaced by ``replacement`` of that; bad[0] is the first such row, bad[1] how many
+there are.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from swell.preconditioners.kernels.triangular import CONTRACT
+
+NONE = np.iinfo(np.int64).max                    # no row
+NARROW = 256                                     # rows of a level below which one thread takes them
+GPU_ONLY = ("factor_rows",)                      # rows that wait for one another; a CPU has levels
+
+
+@njit(cache=True)
+def is_good(pivot, scale, tiny):
+    """Can one divide by this pivot?"""
+    return tiny * scale < abs(pivot) < np.inf
+
+
+@njit(cache=True)
+def replaced(pivot, scale, replacement, one):
+    """What stands for a tiny pivot: as large as asked, with its sign."""
+    modulus = abs(pivot)
+    sign = pivot / modulus if 0 < modulus < np.inf else one
+    return sign * (scale * replacement)
+
+
+@njit(cache=True, fastmath=CONTRACT)
+def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
+    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern, in Saad's IKJ order. ``row`` is a work vector whose entries
+    outside the pattern of the row at hand hold anything: they are written, since a test would be mispredicted, and
+    never read."""
+    kind = values.dtype.type
+    for i in range(inverse.size):
+        begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + 1])
+        for k in range(begin, end):
+            row[np.uint64(indices[k])] = data[k]
+        for k in range(begin, middle):
+            j = np.uint64(indices[k])
+            l = row[j] * inverse[j]
+            values[k] = l
+            for m in range(np.uint64(diagonal[j]) + np.uint64(1), np.uint64(indptr[j + np.uint64(1)])):
+                row[np.uint64(indices[m])] -= l * values[m]
+        pivot = row[i]
+        if not is_good(pivot, scale[i], tiny):
+            bad[0], bad[1] = min(bad[0], i), bad[1] + 1
+            pivot = kind(replaced(pivot, scale[i], replacement, kind(1)))
+        inverse[i] = 1 / pivot
+        values[middle] = pivot
+        for k in range(middle + np.uint64(1), end):
+            values[k] = row[np.uint64(indices[k])]
+
+
+@njit(cache=True)
+def find_depths(indptr, indices, diagonal, depth):
+    """depth[i] = the level of row i, from 0: one more than the greatest of those that it needs."""
+    for i in range(depth.size):
+        deepest = -1
+        for k in range(indptr[i], diagonal[i]):
+            deepest = max(deepest, depth[indices[k]])
+        depth[i] = deepest + 1
+
+
+@njit(cache=True, fastmath=CONTRACT)
+def eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement):
+    """Row i in place, the rows that it needs being done, by merging. Returns whether its pivot was good."""
+    end, middle = indptr[i + 1], diagonal[i]
+    for k in range(indptr[i], middle):
+        j = indices[k]
+        l = values[k] / values[diagonal[j]]
+        values[k] = l
+        p = k + 1
+        for m in range(diagonal[j] + 1, indptr[j + 1]):
+            c = indices[m]
+            while p < end and indices[p] < c:
+                p += 1
+            if p == end:
+                break
+            if indices[p] == c:
+                values[p] -= l * values[m]
+    good = is_good(values[middle], scale[i], tiny)
+    if not good:
+        values[middle] = replaced(values[middle], scale[i], replacement, values.dtype.type(1))
+    return good
+
+
+@njit(parallel=True, cache=True)
+def factor_levels(indptr, indices, diagonal, scale, values, sequence, bounds, tiny, replacement, bad):
+    """The same, in place in ``values``, which hold A: the rows sequence[bounds[l]:bounds[l + 1]] of a level at once."""
+    first, count = bad[0], bad[1]
+    for level in range(bounds.size - 1):
+        if bounds[level + 1] - bounds[level] < NARROW:
+            for t in range(bounds[level], bounds[level + 1]):
+                i = sequence[t]
+                if not eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement):
+                    first, count = min(first, i), count + 1
+            continue
+        least, many = NONE, 0
+        for t in prange(bounds[level], bounds[level + 1]):
+            i = sequence[t]
+            good = eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement)
+            least = min(least, NONE if good else i)
+            many += 0 if good else 1
+        first, count = min(first, least), count + many
+    bad[0], bad[1] = first, count
+
+
+@njit(parallel=True, cache=True)
+def fixed_point(indptr, indices, diagonal, entry_rows, starts, column_rows, places, data, scale, old, fresh, tiny,
+                replacement, bad):
+    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ uₘⱼ) / uⱼⱼ and uᵢⱼ = aᵢⱼ − Σ lᵢₘ uₘⱼ, over m < min(i, j), from the old factors to
+    the new. Row i and column j are merged; both have an entry at or behind min(i, j), their diagonal, where it ends."""
+    first, count = bad[0], bad[1]
+    for k in prange(data.size):
+        i, j = entry_rows[k], indices[k]
+        stop = min(i, j)
+        total = data[k]
+        p, q = indptr[i], starts[j]
+        while indices[p] < stop and column_rows[q] < stop:
+            a, b = indices[p], column_rows[q]
+            if a == b:
+                total -= old[p] * old[places[q]]
+            p += a <= b
+            q += b <= a
+        bad_pivot = i == j and not is_good(total, scale[i], tiny)
+        if i > j:
+            total = total / old[diagonal[j]]
+        elif bad_pivot:
+            total = old.dtype.type(replaced(total, scale[i], replacement, old.dtype.type(1)))
+        fresh[k] = total
+        first = min(first, i if bad_pivot else NONE)
+        count += 1 if bad_pivot else 0
+    bad[0], bad[1] = first, count

@@ -1,0 +1,96 @@
+"""The pattern of ILU(k) and an estimate of its size, on the host."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from swell.preconditioners.kernels.ick import grown, turned
+
+
+@njit(cache=True)
+def fill(indptr, indices, level):
+    """(indptr, indices) of L and U with fill up to ``level``, columns ascending, from the pattern of A.
+
+    Row i is a linked list of ascending columns with their levels, from its head n to its end n. Each of its columns
+    m < i in turn brings what row m has to the right of the diagonal.
+    """
+    n = indptr.size - 1
+    ptr = np.zeros(n + 1, np.int64)
+    beyond = np.empty(n, np.int64)               # where in a row the columns after the diagonal begin
+    columns, levels = np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
+    after = np.empty(n + 1, np.int64)            # the column that follows in the list of this row
+    depth = np.empty(n, np.int64)                # the level of a column in the list
+    member = np.full(n, -1, np.int64)            # the row whose list last had a column
+    for i in range(n):
+        at = n
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            after[at] = j
+            at, depth[j], member[j] = j, 0, i
+        after[at] = n
+        m = after[n]
+        while m < i:
+            at = m                               # where in the list to go on: both lists ascend
+            for k in range(beyond[m], ptr[m + 1]):
+                j, deeper = columns[k], depth[m] + levels[k] + 1
+                if deeper > level:
+                    continue
+                if member[j] == i:
+                    depth[j] = min(depth[j], deeper)
+                    continue
+                while after[at] < j:
+                    at = after[at]
+                after[j] = after[at]
+                after[at] = j
+                depth[j], member[j] = deeper, i
+            m = after[m]
+        count, m = ptr[i], after[n]
+        beyond[i] = -1
+        while m < n:
+            if count == columns.size:
+                columns, levels = grown(columns, count + 1), grown(levels, count + 1)
+            columns[count], levels[count] = m, depth[m]
+            if m > i and beyond[i] < 0:
+                beyond[i] = count
+            count += 1
+            m = after[m]
+        ptr[i + 1] = count
+        if beyond[i] < 0:
+            beyond[i] = count
+    return ptr, columns[:ptr[n]]
+
+
+@njit(cache=True)
+def transposed(indptr, indices):
+    """(indptr, indices) of the transposed pattern."""
+    return turned(indptr, indices)
+
+
+@njit(cache=True)
+def reached(indptr, indices, level, rows):
+    """For each of ``rows``: how many columns j > i a path of at most ``level`` + 1 edges reaches through rows before
+    i."""
+    n = indptr.size - 1
+    counts = np.zeros(rows.size, np.int64)
+    seen = np.full(n, -1, np.int64)
+    queue, steps = np.empty(n, np.int64), np.empty(n, np.int64)
+    for r in range(rows.size):
+        i = rows[r]
+        queue[0], steps[0], seen[i] = i, 0, i
+        head, tail = 0, 1
+        while head < tail:
+            v, step = queue[head], steps[head]
+            head += 1
+            if step > level:
+                break
+            for k in range(indptr[v], indptr[v + 1]):
+                j = indices[k]
+                if seen[j] == i:
+                    continue
+                seen[j] = i
+                if j > i:
+                    counts[r] += 1
+                else:
+                    queue[tail], steps[tail] = j, step + 1
+                    tail += 1
+    return counts

@@ -1,0 +1,94 @@
+"""ILUT on the host; CPU only, since each row waits for what the rows before it have kept."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from swell.preconditioners.kernels.ick import grown
+from swell.preconditioners.kernels.ilu import is_good, replaced
+
+
+@njit(cache=True)
+def keep_largest(columns, values, start, end, most):
+    """Of the entries start to end, leave the ``most`` largest in front, in their order. Returns where they end."""
+    if end - start <= most:
+        return end
+    moduli = np.abs(values[start:end])
+    least = np.partition(moduli, moduli.size - most)[moduli.size - most] if most > 0 else np.inf
+    ties = most - np.sum(moduli > least)
+    at = start
+    for k in range(start, end):
+        size = moduli[k - start]
+        if size > least or (size == least and ties > 0):
+            ties -= size == least
+            columns[at], values[at] = columns[k], values[k]
+            at += 1
+    return at
+
+
+@njit(cache=True)
+def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, limit):
+    """(indptr, columns, values, rows done) of L, without its unit diagonal, and U, columns ascending; fewer rows than
+    there are if the entries would exceed ``limit``.
+
+    Row i is a linked list of ascending columns with a dense vector of values, from its head n to its end n.
+    """
+    n = indptr.size - 1
+    one = data.dtype.type(1)
+    ptr = np.zeros(n + 1, np.int64)
+    middle = np.empty(n, np.int64)               # where the diagonal lies
+    columns, values = np.empty(indices.size, np.int64), np.empty(indices.size, data.dtype)
+    inverse = np.empty(n, data.dtype)
+    after, member = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
+    row = np.zeros(n, data.dtype)
+    for i in range(n):
+        at, norm2, length = n, 0.0, indptr[i + 1] - indptr[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            after[at] = j
+            at, member[j], row[j] = j, i, data[k]
+            norm2 += abs(data[k]) ** 2
+        after[at] = n
+        threshold, most = drop * np.sqrt(norm2), int(min(np.ceil(fill * length / 2), n))
+        count = ptr[i]
+        m = after[n]
+        while m < i:
+            if not abs(row[m]) < threshold:
+                l = row[m] * inverse[m]
+                at = m                           # where in the list to go on: both lists ascend
+                for k in range(middle[m] + 1, ptr[m + 1]):
+                    j = columns[k]
+                    if member[j] == i:
+                        row[j] -= l * values[k]
+                        continue
+                    while after[at] < j:
+                        at = after[at]
+                    after[j] = after[at]
+                    after[at] = j
+                    member[j], row[j] = i, -l * values[k]
+                if count == columns.size:
+                    columns, values = grown(columns, count + 1), grown(values, count + 1)
+                columns[count], values[count] = m, l
+                count += 1
+            m = after[m]
+        count = keep_largest(columns, values, ptr[i], count, most)
+        pivot = row[i]
+        if not is_good(pivot, scale[i], tiny):
+            bad[0], bad[1] = min(bad[0], i), bad[1] + 1
+            pivot = data.dtype.type(replaced(pivot, scale[i], replacement, one))
+        inverse[i] = 1 / pivot
+        middle[i] = count
+        row[i] = pivot
+        m = i                                    # the diagonal is always kept
+        while m < n:
+            if m == i or not abs(row[m]) < threshold:
+                if count == columns.size:
+                    columns, values = grown(columns, count + 1), grown(values, count + 1)
+                columns[count], values[count] = m, row[m]
+                count += 1
+            m = after[m]
+        count = keep_largest(columns, values, middle[i] + 1, count, most)
+        ptr[i + 1] = count
+        if count > limit:
+            return ptr, columns, values, i
+    return ptr, columns[:ptr[n]], values[:ptr[n]], n
