@@ -45,7 +45,7 @@ def _look(A, host) -> dict:
     import numpy as np
 
     from swell.advisor.analyse import analyse
-    from swell.advisor.blocks import block_size, fill_ratios
+    from swell.formats.blocks import block_size, fill_ratios
     from swell.advisor.definiteness import definiteness
     from swell.formats.sell import SELL
     facts = analyse(A)

@@ -23,6 +23,8 @@ TABLE = {
     },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
+        "block_jacobi": "swell.preconditioners.block_jacobi:BlockJacobi",
+        "schwarz": "swell.preconditioners.schwarz:Schwarz",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",
         "ilu0": "swell.preconditioners.ilu0:ILU0",
@@ -63,6 +65,8 @@ TABLE = {
         "ell": "swell.formats.ell:ELL",
         "staircase_sell": "swell.formats.staircase_sell:StaircaseSELL",
         "modified_sell": "swell.formats.modified_sell:ModifiedSELL",
+        "bsr": "swell.formats.bsr:BSR",
+        "block_sell": "swell.formats.block_sell:BlockSELL",
     },
 }
 ARGUMENT = {"precond": "precond (or M)"}

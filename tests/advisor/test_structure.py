@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from swell import gallery
 from swell.advisor.analyse import analyse
-from swell.advisor.blocks import block_size, fill_ratios
+from swell.formats.blocks import block_size, fill_ratios
 from swell.advisor.definiteness import definiteness
 from swell.inputs import read_matrix
 

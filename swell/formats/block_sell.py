@@ -1,0 +1,195 @@
+"""Block SELL: slices of block rows, stored column by column; for systems of PDEs with few blocks in a row.
+
+A BSR product on a GPU shares each block row among lanes, whose sums it must add in the end; where a block row has few
+blocks, as on meshes in two dimensions, that is most of its work. Here, as in SELL, a thread has a row of its own.
+
+Why a row and not a block row a thread: rows of a slice are then neighbours in memory whatever s is, every load of values
+is whole, there are s times as many threads, and each keeps one sum. The s threads of a block row read one block column
+together, and the s columns of a block one x each together: one access a warp.
+
+Layout, with H block rows of s rows in a slice:
+
+- ``ptr[k]``: where slice k begins in ``columns``; the e-th block of its i-th block row lies at ptr[k] + e H + i.
+- ``columns``: the block column; −1 for padding, which stands at the end of each block row.
+- ``values``, of shape (blocks / H, s, H s): row r and column c of that block lie at [ptr[k] / H + e, c, i s + r].
+- ``stored``: a bit for every value, whether A has an entry there, as in BSR; empty where padding is all that is added.
+
+Where s divides not the rows or columns and padding is allowed, it is as in BSR. A product reads 8 + 4/s² bytes an entry
+(double) times the fill, and of padding the columns alone. Not sorted by length: block rows of meshes are about equally
+long, and padding costs storage but little time.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, BlockPattern, chosen_size
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix, index_type, rows_of
+
+HEIGHT = {"cpu": 8, "cuda": 32}     # block rows whose sums stay in the first cache; s warps of a GPU
+UNROLLED = 8                        # block size up to which the CPU's kernels are compiled for the size
+
+
+@dataclass(frozen=True)
+class BlockSELL:
+    """Sliced ELLPACK of dense blocks, for short block rows.
+
+    Attributes
+    ----------
+    block : int
+        Rows and columns of a block, 1 to 32; 0 detects the largest whose fill is at most 1.2 (1 if there is none).
+    height : int
+        Block rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
+    pad : bool
+        Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
+    """
+
+    block: int = 0
+    height: int = 0
+    pad: bool = False
+
+    def __post_init__(self):
+        positive(self, "block", minimum=0, most=LARGEST)
+        if self.height not in (0, 8, 16, 32, 64, 128):
+            raise InputError(f"BlockSELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's "
+                             "own")
+
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            If the block size does not divide the rows and columns, and ``pad`` is False.
+        OutOfMemory
+            If the blocks would not fit.
+        """
+        return BlockSELLMatrix(csr, self)
+
+
+class BlockSELLMatrix(Matrix):
+    """A matrix in block SELL; see the top of this file for the arrays.
+
+    Attributes
+    ----------
+    ptr, columns, values : arrays of the space
+    block, height : int
+    """
+
+    def __init__(self, csr: CSRMatrix, settings: BlockSELL):
+        super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
+        self.settings = settings
+        self.block = chosen_size(csr, settings, "BlockSELL")
+        self.height = settings.height or HEIGHT[csr.space.name]
+        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._layout(csr)
+        s = self.block
+        self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s    # see kernels/block_sell.py
+        self._kernels = csr.space.kernels("swell.formats", "block_sell", csr.dtype)
+
+    def _layout(self, csr):
+        xp, s, H = self.space.xp, self.block, self.height
+        pattern = BlockPattern(csr, s)
+        slices = -(-pattern.rows // H)
+        lengths = xp.zeros(slices * H, np.int64)
+        lengths[:pattern.rows] = xp.diff(pattern.indptr)
+        widths = lengths.reshape(slices, H).max(axis=1) if slices else lengths
+        ptr = xp.zeros(slices + 1, np.int64)
+        xp.cumsum(widths * H, out=ptr[1:])
+        count = int(ptr[-1])
+        self.space.check_fits(count * s * s * self.dtype.itemsize, f"the matrix in slices of {H} rows of blocks of {s}",
+                              "use format='bsr', which needs no padding, or format='sell'")
+        index = index_type(slices * H * s, self.shape[1], count * s * s)
+        self.ptr = ptr.astype(index)
+        rows = rows_of(pattern.indptr, pattern.indices.size, xp)
+        place = ptr[rows // H] + (xp.arange(rows.size) - pattern.indptr[rows]) * H + rows % H
+        self.columns = xp.full(count, -1, index)
+        self.columns[place] = pattern.indices
+        block, row, column = pattern.where(csr)
+        where = self._value(place[block], row, column)
+        self.values = xp.zeros((count // H, s, H * s), self.dtype)
+        self.values.reshape(-1)[where] = csr.data
+        self.blocks = int(pattern.indices.size)
+        self.stored = xp.empty(0, np.uint8)
+        if self.blocks * s * s > self.nnz:
+            stored = xp.zeros(self.values.size, bool)
+            stored[where] = True
+            self.stored = xp.packbits(stored)
+
+    def _value(self, place, row, column):
+        """Where the value in this row and column of the block at a place lies, in ``values`` read as one array."""
+        s, H = self.block, self.height
+        lane = place % H                         # slices begin at multiples of H
+        return (place - lane).astype(np.int64) * (s * s) + column * (H * s) + lane * s + row
+
+    def _entries(self):
+        """(where its value lies, row, column) of every entry, row by row of the matrix."""
+        xp, s, H = self.space.xp, self.block, self.height
+        place = xp.nonzero(self.columns >= 0)[0]
+        inside = xp.arange(s)
+        where = self._value(place[:, None, None], inside[:, None], inside)
+        rows = (rows_of(self.ptr, self.columns.size, xp)[place] * H + place % H)[:, None, None] * s + inside[:, None]
+        columns = self.columns[place].astype(np.int64)[:, None, None] * s + inside
+        key = (rows * (self.shape[1] + s) + columns).reshape(-1)
+        where = where.reshape(-1)
+        if self.stored.size:
+            stored = xp.unpackbits(self.stored)[:self.values.size].astype(bool)[where]
+            key, where = key[stored], where[stored]
+        order = xp.argsort(key)
+        key = key[order]
+        return where[order], key // (self.shape[1] + s), key % (self.shape[1] + s)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        self._kernels.product(self.ptr, self.columns, self.values, x, out, self.height, self._size, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(self.ptr, self.columns, self.values, x, out, w, dots, self.height, self._size)
+        self.space.collect(dots)
+
+    def to_csr(self):
+        xp = self.space.xp
+        where, rows, columns = self._entries()
+        indptr = xp.zeros(self.shape[0] + 1, np.int64)
+        xp.cumsum(xp.bincount(rows, minlength=self.shape[0]), out=indptr[1:])
+        return CSRMatrix(self.space, indptr, columns, self.values.reshape(-1)[where], self.shape)
+
+    def convert(self, csr):
+        return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
+
+    def positions(self, csr):
+        """Where each entry of a CSR matrix of this pattern lies in ``values``, read as one array; made once and kept."""
+        if self._positions is None:
+            self._positions = self._entries()[0].astype(self.ptr.dtype)
+        return self._positions
+
+    def update(self, csr):
+        self.values.reshape(-1)[self.positions(csr)] = csr.data
+        self.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        beside = 0 if self._positions is None else self._positions.nbytes
+        return self.ptr.nbytes + self.columns.nbytes + self.values.nbytes + self.stored.nbytes + beside
+
+    @property
+    def matrix_bytes(self):
+        return self.ptr.nbytes + self.columns.nbytes + self.blocks * self.block**2 * self.dtype.itemsize
+
+    @property
+    def fill(self) -> float:
+        """Places of the blocks over entries of the matrix."""
+        return self.blocks * self.block**2 / max(self.nnz, 1)
+
+    @property
+    def padding(self) -> float:
+        """Stored values, of blocks and of padding, over entries of the matrix."""
+        return self.values.size / max(self.nnz, 1)
+
+    def describe(self):
+        return (f"block_sell, block {self.block}, height {self.height}, fill {self.fill:.2f}, "
+                f"padding {self.padding:.2f}, {self.columns.dtype.itemsize * 8}-bit columns")

@@ -1,0 +1,158 @@
+"""Block structure: how much a block format would have to fill in for each size of dense block, and where entries go.
+
+Systems of PDEs have one row for each of s unknowns of a vertex, so the entries of A come in dense blocks of s × s. Blocks
+that are not quite full are filled with zeros; the fill is what is stored over the entries of the matrix.
+"""
+from __future__ import annotations
+
+import math
+
+from swell.core.errors import InputError
+from swell.formats.matrix import index_type
+
+SIZES = tuple(range(2, 9))
+LARGEST = 32            # block size up to which blocks are detected and stored
+CHEAP = 1.2             # fill ratio up to which blocks pay: they save most of the column indices
+SAMPLE = 64             # block rows that are looked at before all are
+
+
+def _run_starts(rows, columns, size):
+    """True where an entry of sorted rows is the first of its row in its block."""
+    starts = rows != rows                        # all False, where the rows live
+    starts[:1] = True
+    starts[1:] = (rows[1:] != rows[:-1]) | (columns[1:] // size != columns[:-1] // size)
+    return starts
+
+
+def _ratio(rows, columns, size, width, xp) -> float:
+    """Entries that the blocks of these entries would hold, over their number."""
+    starts = _run_starts(rows, columns, size)    # every block is met once in each of its rows at least: few are left
+    keys = (rows[starts] // size) * -(-width // size) + columns[starts] // size
+    return int(xp.unique(keys).size) * size**2 / rows.size
+
+
+def _sampled_ratio(A, size) -> float:
+    """The ratio in block rows spread evenly over the matrix; 1 if there is nothing in them."""
+    xp, count = A.space.xp, A.shape[0] // size
+    first = xp.unique(xp.arange(SAMPLE) * count // SAMPLE) * size
+    rows = (first[:, None] + xp.arange(size)).reshape(-1)
+    begin, lengths = A.indptr[rows].astype("int64"), xp.diff(A.indptr)[rows].astype("int64")
+    ends = xp.cumsum(lengths)
+    total = int(ends[-1])
+    if not total:
+        return 1.0
+    owner = xp.searchsorted(ends, xp.arange(total), side="right")
+    at = begin[owner] + xp.arange(total) - (ends - lengths)[owner]
+    return _ratio(rows[owner], A.indices[at].astype("int64"), size, A.shape[1], xp)
+
+
+def divisors(*counts) -> list[int]:
+    """The block sizes from 1 to `LARGEST` that divide all of these."""
+    return [size for size in range(1, LARGEST + 1) if all(count % size == 0 for count in counts)]
+
+
+def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
+    """Entries that blocks of each size would store, over the entries of A; 1 means that every block is full.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    sizes : tuple of int
+
+    Returns
+    -------
+    dict of int to float
+        For those of the sizes that divide the number of rows and of columns.
+    """
+    if not A.nnz:
+        return {}
+    rows, columns = A.rows().astype("int64"), A.indices.astype("int64")
+    fitting = set(divisors(*A.shape))
+    return {size: _ratio(rows, columns, size, A.shape[1], A.space.xp) for size in sizes if size in fitting}
+
+
+def block_size(ratios: dict[int, float]) -> int:
+    """The largest size whose blocks are nearly full; 1 where there is none."""
+    return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
+
+
+def detect(A, most=CHEAP) -> int:
+    """The largest block size up to `LARGEST` whose fill is at most ``most``; 1 where there is none.
+
+    A sample of the block rows rules most sizes out before all entries are looked at.
+    """
+    if not A.nnz:
+        return 1
+    for size in reversed(divisors(*A.shape)[1:]):
+        if _sampled_ratio(A, size) <= 1.5 * most and fill_ratios(A, (size,))[size] <= most:
+            return size
+    return 1
+
+
+def chosen_size(A, setting, name: str) -> int:
+    """The block size for a matrix: the one that was set, or, where that is 0, the one detected.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    setting : object
+        With fields ``block`` and ``pad``.
+    name : str
+        Of the format, for the message.
+
+    Raises
+    ------
+    InputError
+        If the size does not divide the rows and columns, and padding was not asked for.
+    """
+    if setting.block == 0:
+        return detect(A)
+    check_size(setting.block, setting.pad, A.shape, name)
+    return setting.block
+
+
+def check_size(block: int, pad: bool, shape, name: str):
+    """Raise InputError if blocks of this size do not divide the rows and columns, and padding was not asked for."""
+    if pad or all(count % block == 0 for count in shape):
+        return
+    size = f"{shape[0]} rows" if shape[0] == shape[1] else f"{shape[0]} rows and {shape[1]} columns"
+    fitting = ", ".join(map(str, divisors(*shape)))
+    raise InputError(f"{name}(block={block}) cannot divide a matrix of {size}: of the sizes up to {LARGEST}, these "
+                     f"do: {fitting}; choose one, or pad=True, which fills the last block with zeros")
+
+
+class BlockPattern:
+    """Which blocks of a size hold entries of a CSR matrix, and which entry lies where.
+
+    Attributes
+    ----------
+    size : int
+    rows, columns : int
+        Of blocks.
+    indptr, indices : arrays of the space
+        Block row pointers, and the block column of every block, ascending in each block row.
+    """
+
+    def __init__(self, csr, size):
+        xp = csr.space.xp
+        self.size, self.rows, self.columns = size, *(math.ceil(count / size) for count in csr.shape)
+        keys, _ = self._keys(csr)
+        keys = xp.unique(keys) if keys.size else keys
+        index = index_type(*csr.shape, keys.size * size**2)
+        self.indptr = xp.zeros(self.rows + 1, index)
+        xp.cumsum(xp.bincount(keys // max(self.columns, 1), minlength=self.rows), out=self.indptr[1:])
+        self.indices = (keys % max(self.columns, 1)).astype(index)
+        self._blocks = keys
+
+    def _keys(self, csr):
+        """A number for the block of every run of entries in one row and block, and the run of each entry."""
+        rows, columns = csr.rows().astype("int64"), csr.indices.astype("int64")
+        starts = _run_starts(rows, columns, self.size)
+        keys = (rows[starts] // self.size) * self.columns + columns[starts] // self.size
+        return keys, csr.space.xp.cumsum(starts) - 1
+
+    def where(self, csr):
+        """(block, row in it, column in it) of each entry of the matrix, or of another of its pattern."""
+        keys, run = self._keys(csr)
+        block = csr.space.xp.searchsorted(self._blocks, keys)[run]
+        return block, csr.rows() % self.size, csr.indices % self.size

@@ -1,0 +1,257 @@
+"""BSR: block sparse rows, dense blocks of s × s instead of entries; for systems of PDEs, several unknowns a vertex.
+
+The format of PETSc's BAIJ and of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", chapter 2.
+
+Layout:
+
+- ``indptr``, ``indices``: block row pointers, and the block column of every block, ascending in each block row.
+- ``data[k]``: block k, of shape (s, s), row-major; places where A has no entry are zero (the fill).
+- ``stored``: a bit for every place of ``data``, whether A has an entry there, so that ``to_csr`` gives back the pattern
+  that came, explicit zeros too; empty where every block is full. A product does not read it.
+
+Where s divides not the rows or columns and padding is allowed, the last block row and column reach past the matrix;
+their places there are zero, and neither x nor y is touched there: vectors keep their length.
+
+A product reads 8 + 4/s² bytes an entry (double) instead of CSR's 12, times the fill. The fill multiplies x: where x is
+infinite or no number, so are rows that have no entry there.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, BlockPattern, chosen_size
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix, index_type, rows_of
+
+UNROLLED = 8            # block size up to which the CPU's kernels are compiled for the size
+
+
+@dataclass(frozen=True)
+class BSR:
+    """Block sparse rows: dense blocks instead of entries, one column index a block.
+
+    Attributes
+    ----------
+    block : int
+        Rows and columns of a block, 1 to 32; 0 detects the largest whose fill is at most 1.2 (1 if there is none).
+    pad : bool
+        Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
+    """
+
+    block: int = 0
+    pad: bool = False
+
+    def __post_init__(self):
+        positive(self, "block", minimum=0, most=LARGEST)
+
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            If the block size does not divide the rows and columns, and ``pad`` is False.
+        OutOfMemory
+            If the blocks would not fit.
+        """
+        pattern = BlockPattern(csr, chosen_size(csr, self, "BSR"))
+        s, count, space = pattern.size, pattern.indices.size, csr.space
+        space.check_fits(count * s * s * csr.dtype.itemsize, f"the matrix in blocks of {s}",
+                         "use a smaller block, or format='sell'")
+        block, row, column = pattern.where(csr)
+        data = space.xp.zeros((count, s, s), csr.dtype)
+        data[block, row, column] = csr.data
+        stored = None
+        if data.size > csr.nnz:
+            stored = space.xp.zeros(data.shape, bool)
+            stored[block, row, column] = True
+        return BSRMatrix(space, pattern.indptr, pattern.indices, data, csr.shape, stored, self)
+
+
+class BSRMatrix(Matrix):
+    """A matrix in BSR; see the top of this file for the arrays.
+
+    Parameters
+    ----------
+    space : Space
+    indptr, indices, data : arrays of the space
+        Block row pointers, block columns (ascending in each block row), blocks of shape (count, s, s), row-major.
+    shape : (int, int)
+        Of the matrix, in rows and columns, not blocks.
+    stored : array of bool, of the shape of data, optional
+        Which places are entries; by default all that lie in the matrix.
+    settings : BSR, optional
+
+    Attributes
+    ----------
+    block : int
+        s.
+    fill : float
+        Places over entries.
+    """
+
+    def __init__(self, space, indptr, indices, data, shape, stored=None, settings=None):
+        s = data.shape[1]
+        stored = self._inside(space, indptr, indices, data, shape) if stored is None else stored
+        nnz = int(data.size if stored is None else stored.sum())
+        super().__init__(shape, data.dtype, space, nnz)
+        index = index_type(*shape, data.size)
+        self.indptr, self.indices = indptr.astype(index, copy=False), indices.astype(index, copy=False)
+        self.data, self.block = data, s
+        self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))
+        self.settings = settings or BSR(s, any(count % s for count in shape))
+        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._kernels = space.kernels("swell.formats", "bsr", data.dtype)
+        self._size = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s    # see kernels/bsr.py
+
+    @staticmethod
+    def _inside(space, indptr, indices, data, shape):
+        """The places that lie in the matrix; None if all do."""
+        xp, s = space.xp, data.shape[1]
+        if all(count % s == 0 for count in shape):
+            return None
+        rows = rows_of(indptr, indices.size, xp)[:, None] * s + xp.arange(s)
+        columns = indices.astype(np.int64)[:, None] * s + xp.arange(s)
+        return (rows < shape[0])[:, :, None] & (columns < shape[1])[:, None, :]
+
+    @classmethod
+    def from_blocks(cls, space, indptr, indices, blocks, shape, order="row"):
+        """A matrix of given blocks; every place of a block that lies in the matrix is an entry.
+
+        Parameters
+        ----------
+        space : Space
+        indptr, indices : arrays
+            Block row pointers and block columns, in any order but without duplicates in a block row.
+        blocks : array of shape (count, s, s)
+            ``blocks[k, i, j]`` is row i and column j of block k with ``order="row"``, and row j and column i with
+            ``order="column"``. Not changed.
+        shape : (int, int)
+            Rows and columns of the matrix; the last blocks may reach past it, and what they hold there is dropped.
+        order : {"row", "column"}
+
+        Raises
+        ------
+        InputError
+            If the arrays contradict each other, or a block comes twice.
+        """
+        xp = space.xp
+        indptr, indices, blocks = (space.from_host(a) for a in (indptr, indices, blocks))
+        _check_blocks(indptr, indices, blocks, shape, order)
+        s = blocks.shape[1]
+        keys = rows_of(indptr, indices.size, xp) * max(-(-shape[1] // s), 1) + indices
+        by_column = xp.argsort(keys)
+        keys = keys[by_column]
+        twice = xp.nonzero(keys[1:] == keys[:-1])[0]
+        if twice.size:
+            row, column = divmod(int(keys[twice[0]]), -(-shape[1] // s))
+            raise InputError(f"block ({row}, {column}) came twice: expected each block once; add the two")
+        data = xp.ascontiguousarray((blocks if order == "row" else blocks.transpose(0, 2, 1))[by_column])
+        inside = cls._inside(space, indptr, indices[by_column], data, shape)
+        if inside is not None:
+            data = xp.where(inside, data, data.dtype.type(0))
+        return cls(space, indptr, indices[by_column], data, shape, inside)
+
+    def _stored(self):
+        """Which places of ``data`` are entries, as an array of its shape."""
+        xp = self.space.xp
+        if not self.stored.size:
+            return xp.ones(self.data.shape, bool)
+        return xp.unpackbits(self.stored)[:self.data.size].reshape(self.data.shape).astype(bool)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        self._kernels.product(self.indptr, self.indices, self.data, x, out, self._size, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self._size)
+        self.space.collect(dots)
+
+    def _by_rows(self):
+        """The places of ``data`` that are entries, row by row of the matrix, and how many each row has."""
+        xp, s, count = self.space.xp, self.block, self.indices.size
+        owner = rows_of(self.indptr, count, xp)
+        first, length = self.indptr[owner].astype(np.int64), xp.diff(self.indptr)[owner]
+        r, c = xp.arange(s)[:, None], xp.arange(s)
+        k = (xp.arange(count) - first)[:, None, None]
+        target = first[:, None, None] * s * s + r * (length * s)[:, None, None] + k * s + c
+        places = xp.empty(self.data.size, np.int64)
+        places[target.reshape(-1)] = xp.arange(self.data.size)
+        stored = self._stored()
+        counts = xp.bincount((owner[:, None] * s + xp.arange(s)).reshape(-1),
+                             weights=stored.sum(axis=2).reshape(-1), minlength=(self.indptr.size - 1) * s)
+        return places[stored.reshape(-1)[places]], counts[:self.shape[0]].astype(np.int64)
+
+    def to_csr(self):
+        xp, s = self.space.xp, self.block
+        places, counts = self._by_rows()
+        indptr = xp.zeros(self.shape[0] + 1, np.int64)
+        xp.cumsum(counts, out=indptr[1:])
+        columns = self.indices[places // (s * s)].astype(np.int64) * s + places % s
+        return CSRMatrix(self.space, indptr, columns, self.data.reshape(-1)[places], self.shape)
+
+    def convert(self, csr):
+        return self.settings.build(csr)
+
+    def adjoint(self):
+        if self._adjoint is None:
+            xp, (n, m) = self.space.xp, self.shape
+            order = xp.argsort(self.indices, kind="stable")      # block rows ascend already
+            indptr = xp.zeros(-(-m // self.block) + 1, np.int64)
+            xp.cumsum(xp.bincount(self.indices, minlength=indptr.size - 1), out=indptr[1:])
+            data = xp.ascontiguousarray(self.data[order].transpose(0, 2, 1).conj())
+            rows = rows_of(self.indptr, order.size, xp)[order]
+            stored = self._stored()[order].transpose(0, 2, 1) if self.stored.size else None
+            self._adjoint = BSRMatrix(self.space, indptr, rows, data, (m, n), stored,
+                                      replace(self.settings, block=self.block))
+        return self._adjoint
+
+    def positions(self, csr):
+        """Where each entry of a CSR matrix of this pattern lies in the blocks, read as one array; made once and kept."""
+        if self._positions is None:
+            self._positions = self._by_rows()[0].astype(self.indptr.dtype)
+        return self._positions
+
+    def update(self, csr):
+        self.data.reshape(-1)[self.positions(csr)] = csr.data
+        self.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return self.matrix_bytes + self.stored.nbytes + (0 if self._positions is None else self._positions.nbytes)
+
+    @property
+    def matrix_bytes(self):
+        return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes
+
+    @property
+    def fill(self) -> float:
+        """Places over entries of the matrix."""
+        return self.data.size / max(self.nnz, 1)
+
+    def describe(self):
+        return f"bsr, block {self.block}, fill {self.fill:.2f}, {self.indices.dtype.itemsize * 8}-bit columns"
+
+
+def _check_blocks(indptr, indices, blocks, shape, order):
+    """Refuse arrays of blocks that contradict each other."""
+    if order not in ("row", "column"):
+        raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
+    if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:
+        raise InputError(f"blocks have shape {blocks.shape}: expected (count, s, s) with s from 1 to {LARGEST}")
+    if blocks.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise InputError(f"blocks are {blocks.dtype.name}: expected float32, float64, complex64 or complex128")
+    rows, columns = (-(-count // blocks.shape[1]) for count in shape)
+    if indices.shape != (blocks.shape[0],):
+        raise InputError(f"{indices.size} block columns came with {blocks.shape[0]} blocks: expected one a block")
+    if (indptr.shape != (rows + 1,) or int(indptr[0]) != 0 or int(indptr[-1]) != indices.size
+            or bool((indptr[1:] < indptr[:-1]).any())):
+        raise InputError(f"indptr is inconsistent: expected {rows + 1} ascending values from 0 to {indices.size}, for "
+                         f"{shape[0]} rows in blocks of {blocks.shape[1]}")
+    if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < columns):
+        raise InputError(f"block columns run from {int(indices.min())} to {int(indices.max())}: expected 0 to "
+                         f"{columns - 1}; are they columns of entries, or one-based?")

@@ -1,0 +1,73 @@
+"""Block SELL products on the CPU: slices in parallel, their sums in the first cache; a column of a block is one vector.
+
+The layout is described in ``swell/formats/block_sell.py``. ``block`` is a tuple of as many numbers as a block has rows: so
+the compiler knows how many, and unrolls; an empty one says "look at ``values``". Unsigned indices spare Numba's test for
+negative ones.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+
+
+@njit(cache=True, inline="always", fastmath={"contract"})
+def add_block(values, x, sums, e, t, j, size, width):
+    """sums += A x of one block, whose first row is row t of its slice and whose first column is j, in slice column e."""
+    for c in range(width):
+        xc = x[j + c]
+        for r in range(size):
+            sums[t + r] += values[e, c, t + r] * xc
+
+
+@njit(cache=True, inline="always", fastmath={"contract"})
+def slice_products(ptr, columns, values, x, sums, height, block, s):
+    """sums = the products of the rows of slice s."""
+    size = np.uint64(len(block)) if len(block) > 0 else np.uint64(values.shape[1])
+    whole = np.int64(np.uint64(x.size) // size)
+    sums[:] = 0
+    for e in range(np.uint64(ptr[s]) // height, np.uint64(ptr[s + np.uint64(1)]) // height):
+        for i in range(height):
+            j = np.int64(columns[e * height + i])
+            if j >= whole:                       # the last block column, which reaches past the end of x
+                add_block(values, x, sums, e, i * size, np.uint64(j) * size, size, np.uint64(x.size) % size)
+            elif j >= 0:
+                add_block(values, x, sums, e, i * size, np.uint64(j) * size, size, size)
+
+
+@njit(parallel=True, cache=True, fastmath={"contract"})
+def product(ptr, columns, values, x, y, height, block, alpha, beta):
+    """y = alpha A x + beta y; beta = 0 never reads y."""
+    slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
+    for chunk in prange(CHUNKS):
+        sums = np.empty(values.shape[2], y.dtype)
+        for s in range(np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)):
+            slice_products(ptr, columns, values, x, sums, high, block, s)
+            row = s * rows
+            for t in range(min(rows, np.uint64(y.size) - row)):
+                if beta == 0:
+                    y[row + t] = alpha * sums[t]
+                else:
+                    y[row + t] = alpha * sums[t] + beta * y[row + t]
+
+
+@njit(parallel=True, cache=True, fastmath={"contract"})
+def product_dots(ptr, columns, values, x, y, w, dots, height, block):
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
+    wy = np.zeros(CHUNKS, dots.dtype)
+    yy = np.zeros(CHUNKS)
+    for chunk in prange(CHUNKS):
+        sums = np.empty(values.shape[2], y.dtype)
+        a, b = dots.dtype.type(0), 0.0
+        for s in range(np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)):
+            slice_products(ptr, columns, values, x, sums, high, block, s)
+            row = s * rows
+            for t in range(min(rows, np.uint64(y.size) - row)):
+                y[row + t] = sums[t]
+                a += np.conj(w[row + t]) * sums[t]
+                b += (np.conj(sums[t]) * sums[t]).real
+        wy[chunk], yy[chunk] = a, b
+    dots[0] = wy.sum()
+    dots[1] = yy.sum()
