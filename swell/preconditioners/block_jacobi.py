@@ -1,0 +1,108 @@
+"""Block Jacobi: M = diag(A₁₁, A₂₂, …)⁻¹, the inverses of the diagonal blocks. Saad, Iterative Methods, section 10.3.2.
+
+For systems whose unknowns come in groups: the displacements of a node, the species of a cell. Blocks of the same size
+follow each other; the last one may be smaller. They are inverted once, by the dense inversion of the space's library.
+(Blocks that are large parts of the domain: ``Schwarz(overlap=0)``.)
+
+An application: one launch, reads s words a row of the inverses and a vector, and writes a vector. Storage: s n words.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import positive
+from swell.preconditioners.preconditioner import Preconditioner
+
+LARGEST = 32            # rows of a block
+SINGULAR = 1e-14        # reciprocal condition of a block, by row norms, below which it counts as singular
+
+
+@dataclass(frozen=True)
+class BlockJacobi(Preconditioner):
+    """The inverses of the diagonal blocks.
+
+    Attributes
+    ----------
+    block : int
+        Rows of a block, 1 to 32.
+    """
+
+    block: int = 4
+
+    problem = "any matrix whose diagonal blocks are not singular; unknowns in groups"
+    cost = "`block` + 2 words a row"
+
+    def __post_init__(self):
+        positive(self, "block", 1, LARGEST)
+
+    def build(self, A):
+        return BlockJacobiOperator(A, self)
+
+
+class BlockJacobiOperator(LinearOperator):
+    """z = M r for one matrix.
+
+    Attributes
+    ----------
+    inverses : array of the space, shape (blocks, block, block)
+
+    Raises
+    ------
+    FactorisationError
+        If a block is singular; the message names the first.
+    """
+
+    self_adjoint = True
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings = settings
+        s = settings.block
+        self._blocks = -(-A.shape[0] // s)
+        self.inverses = A.space.empty((self._blocks, s, s), A.dtype)
+        self._kernels = A.space.kernels("swell.preconditioners", "block_jacobi", A.dtype)
+        self.update(A)
+
+    def update(self, A):
+        """Invert the blocks of another matrix, in place."""
+        xp, s, n = self.space.xp, self.settings.block, self.shape[0]
+        rows = A.rows()
+        inside = rows // s == A.indices // s
+        blocks = xp.zeros((self._blocks, s, s), A.dtype)
+        blocks[rows[inside] // s, rows[inside] % s, A.indices[inside] % s] = A.data[inside]
+        padding = xp.arange(n, self._blocks * s)                 # beyond the last row: the identity
+        blocks[padding // s, padding % s, padding % s] = 1
+        self._refuse_any(xp.linalg.slogdet(blocks)[0] == 0)      # NumPy's inversion would fail without a word on where
+        inverses = xp.linalg.inv(blocks) if n else blocks
+        size = abs(blocks).sum(axis=2).max(axis=1) * abs(inverses).sum(axis=2).max(axis=1) if n else xp.ones(0)
+        self._refuse_any(~(size < 1 / SINGULAR))                 # not finite, or no digit left
+        self.inverses[...] = inverses
+
+    def _refuse_any(self, bad):
+        """Raise FactorisationError for the first block that is marked."""
+        if not bool(bad.any()):  # sync
+            return
+        block = int(self.space.xp.argmax(bad))
+        s = self.settings.block
+        raise FactorisationError(f"BlockJacobi(block={s}): the diagonal block {block} (rows {block * s} to "
+                                 f"{min((block + 1) * s, self.shape[0]) - 1}) is singular: choose another block size, or "
+                                 "method='direct'")
+
+    def apply(self, x, out, alpha=1, beta=0):
+        kind = out.dtype.type                    # one type, one compilation
+        self._kernels.apply(self.inverses, x, out, self.settings.block, kind(alpha), kind(beta))
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        kind = out.dtype.type
+        self._kernels.apply_adjoint(self.inverses, x, out, self.settings.block, kind(alpha), kind(beta))
+
+    @property
+    def nbytes(self):
+        return self.inverses.nbytes
+
+    def describe(self):
+        return f"BlockJacobi(block={self.settings.block}), {self._blocks} blocks"

@@ -1,0 +1,33 @@
+"""Products with the inverses of diagonal blocks, on the CPU; ``block_jacobi.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def apply(inverses, x, out, block, alpha, beta):
+    """out = alpha diag(inverses) x + beta out; beta = 0 never reads out."""
+    n = x.size
+    for k in prange(inverses.shape[0]):
+        first = k * block
+        size = min(block, n - first)
+        for i in range(size):
+            total = out.dtype.type(0)
+            for j in range(size):
+                total += inverses[k, i, j] * x[first + j]
+            out[first + i] = alpha * total if beta == 0 else alpha * total + beta * out[first + i]
+
+
+@njit(parallel=True, cache=True)
+def apply_adjoint(inverses, x, out, block, alpha, beta):
+    """out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out."""
+    n = x.size
+    for k in prange(inverses.shape[0]):
+        first = k * block
+        size = min(block, n - first)
+        for i in range(size):
+            total = out.dtype.type(0)
+            for j in range(size):
+                total += np.conj(inverses[k, j, i]) * x[first + j]
+            out[first + i] = alpha * total if beta == 0 else alpha * total + beta * out[first + i]

@@ -1,0 +1,195 @@
+"""Additive Schwarz: M = Σ R̃ᵢᵀ Bᵢ⁻¹ Rᵢ over subdomains that overlap. Dryja and Widlund 1987; restricted, Cai and Sarkis 1999.
+
+Subdomain i takes its rows and those within ``overlap`` steps in the graph of A + Aᵀ (Rᵢ); Bᵢ ≈ Rᵢ A Rᵢᵀ is whatever
+preconditioner ``inner`` names. "restricted" gives back only what a subdomain owns (R̃ᵢ): one transfer less, and mostly
+fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs. Without overlap both are
+block Jacobi with large blocks.
+
+All Rᵢ A Rᵢᵀ are one block-diagonal matrix, whose rows are copies of rows of A: one inner preconditioner is built on it
+and applied once, whatever the number of subdomains, on any device.
+
+An application: the copies are gathered, the inner preconditioner applied, the result gathered (or summed over copies).
+Storage: the copies' matrix and what is built on it. The subdomains are found on the host, once for a pattern.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe, positive
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.preconditioner import Preconditioner
+
+ROWS = 4096             # rows of a subdomain unless a number of subdomains is given
+
+
+@dataclass(frozen=True)
+class Schwarz(Preconditioner):
+    """One level of overlapping subdomains.
+
+    Attributes
+    ----------
+    domains : int
+        How many; 0 makes as many as give each about 4096 rows.
+    overlap : int
+        Layers of neighbours that each takes in; 0 is block Jacobi.
+    kind : {"restricted", "additive"}
+    partition : {"rows", "graph"}
+        Consecutive rows, as many in each as in the others but for one more in the first ones; or parts of the graph
+        (needs pymetis).
+    inner : str or settings object
+        What solves on the subdomains.
+    """
+
+    domains: int = 0
+    overlap: int = 1
+    kind: str = "restricted"
+    partition: str = "rows"
+    inner: Any = "ilu0"
+
+    problem = "what its inner preconditioner is for"
+    cost = "the inner preconditioner on all copies, and two gathers"
+
+    def __post_init__(self):
+        from swell.core.registry import resolve
+        positive(self, "domains", 0)
+        positive(self, "overlap", 0)
+        for name, known in (("kind", ("restricted", "additive")), ("partition", ("rows", "graph"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
+        if resolve("precond", self.inner) is None:
+            raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as 'ic0'")
+
+    def build(self, A):
+        return SchwarzOperator(A, self)
+
+
+class SchwarzOperator(LinearOperator):
+    """z = M r for one matrix.
+
+    Attributes
+    ----------
+    copies : int array of the space
+        The row of A that each row of the block-diagonal matrix is a copy of.
+    domains : int
+    inner : LinearOperator
+        B⁻¹ on all copies.
+    """
+
+    def __init__(self, A, settings):
+        from swell.core.registry import resolve
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings, xp = settings, A.space.xp
+        owner = subdomains(A, settings)
+        self.domains = int(owner.max(initial=-1)) + 1
+        rows, domain, owned = overlapping(A, owner, settings.overlap)
+        place = np.empty(A.shape[0], np.int64)
+        place[rows[owned]] = np.flatnonzero(owned)
+        self.copies, self.place = A.space.from_host(rows), A.space.from_host(place)
+        indptr, columns, self._entries = copied_pattern(A, self.copies, A.space.from_host(domain))
+        size = self.copies.size
+        self._matrix = CSRMatrix(A.space, indptr, columns, A.data[self._entries], (size, size))
+        self._given, self._solved = A.space.empty(size, A.dtype), A.space.empty(size, A.dtype)
+        ones = xp.ones(size, A.dtype)
+        every = xp.arange(size + 1)
+        # R and R̃ as matrices: their products run in the loops of methods, captured and without allocation.
+        self._gather = CSRMatrix(A.space, every, self.copies, ones, (size, A.shape[0]))
+        self._owned = CSRMatrix(A.space, xp.arange(A.shape[0] + 1), self.place, ones[:A.shape[0]], (A.shape[0], size))
+        self._restricted = settings.kind == "restricted" and settings.overlap > 0
+        self._back = self._owned if self._restricted or not settings.overlap else self._gather.transpose()
+        self.inner = resolve("precond", settings.inner).build(self._matrix)
+        self.variable, self.capturable = self.inner.variable, self.inner.capturable
+        self.self_adjoint = False if self._restricted else self.inner.self_adjoint
+        self.spd = self.inner.spd and not self._restricted
+
+    def update(self, A):
+        """Take the values of a matrix of the same pattern; subdomains and analysis are kept."""
+        self._matrix.data[...] = A.data[self._entries]
+        self.inner.update(self._matrix)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self._gather.apply(x, self._given)                                     # R x
+        self.inner.apply(self._given, self._solved)                            # B⁻¹ R x
+        self._back.apply(self._solved, out, alpha, beta)                       # Σ R̃ᵀ B⁻¹ R x
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self._back.adjoint().apply(x, self._given)
+        self.inner.apply_adjoint(self._given, self._solved)
+        self._gather.adjoint().apply(self._solved, out, alpha, beta)
+
+    @property
+    def notes(self):
+        """Those of the inner preconditioner."""
+        return self.inner.notes
+
+    @property
+    def nbytes(self):
+        return self._matrix.nbytes + self._gather.nbytes + self._back.nbytes + self.inner.nbytes
+
+    def describe(self):
+        share = self.copies.size / max(self.shape[0], 1)
+        return (f"{describe(self.settings)}, {self.domains} subdomains with {share:.2f} copies a row, each by "
+                f"{self.inner.describe()}")
+
+
+def subdomains(A, settings) -> np.ndarray:
+    """The subdomain that owns each row, on the host."""
+    n = A.shape[0]
+    count = min(settings.domains or -(-n // ROWS), n)
+    if settings.partition == "rows" or count < 2:
+        sizes = np.full(count, n // max(count, 1))
+        sizes[:n - sizes.sum()] += 1             # the first mod(n, count) get one row more
+        return np.repeat(np.arange(count), sizes)
+    try:
+        import pymetis
+    except ImportError as error:
+        raise MissingDependency(f"Schwarz(partition='graph') needs pymetis ({error}): pip install 'swell[partition]'") from None
+    from swell.orderings.ordering import adjacency
+    pointers, neighbours = (A.space.to_host(a) for a in adjacency(A))
+    _, part = pymetis.part_graph(count, pymetis.CSRAdjacency(pointers, neighbours))
+    used, owner = np.unique(np.asarray(part), return_inverse=True)             # a part may be empty
+    return owner
+
+
+def overlapping(A, owner, overlap):
+    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each subdomain with its layers of neighbours."""
+    import scipy.sparse as sp
+
+    from swell.orderings.ordering import adjacency
+    n = owner.size
+    members = sp.csr_array((np.ones(n, np.int32), (owner, np.arange(n))), shape=(int(owner.max(initial=-1)) + 1, n))
+    if overlap:
+        pointers, neighbours = (A.space.to_host(a) for a in adjacency(A))
+        graph = sp.csr_array((np.ones(neighbours.size, np.int32), neighbours, pointers), shape=(n, n))
+        for _ in range(overlap):
+            members = members + members @ graph
+            members.data[:] = 1
+    members.sort_indices()
+    rows = members.indices.astype(np.int64)
+    domain = np.repeat(np.arange(members.shape[0]), np.diff(members.indptr))
+    return rows, domain, owner[rows] == domain
+
+
+def copied_pattern(A, copies, domain):
+    """(indptr, columns, entries) of the block-diagonal matrix of the copies; ``entries`` are places in ``A.data``.
+
+    An entry (i, j) of A comes once for each subdomain that has both rows.
+    """
+    xp, n = A.space.xp, A.shape[1]
+    lengths = xp.diff(A.indptr)[copies]
+    total = int(lengths.sum())  # sync
+    ends = xp.cumsum(lengths)
+    of = xp.searchsorted(ends, xp.arange(total), side="right")                 # the copy of each candidate
+    entries = A.indptr[copies[of]] + xp.arange(total) - (ends - lengths)[of]
+    keys = domain * n + copies                                                 # ascending
+    wanted = domain[of] * n + A.indices[entries]
+    at = xp.minimum(xp.searchsorted(keys, wanted), keys.size - 1)
+    there = keys[at] == wanted
+    of, columns, entries = of[there], at[there], entries[there]
+    indptr = xp.zeros(copies.size + 1, np.int64)
+    xp.cumsum(xp.bincount(of, minlength=copies.size), out=indptr[1:])
+    return indptr, columns, entries
