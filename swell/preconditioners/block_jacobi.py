@@ -89,8 +89,8 @@ class BlockJacobiOperator(LinearOperator):
         block = int(self.space.xp.argmax(bad))
         s = self.settings.block
         raise FactorisationError(f"BlockJacobi(block={s}): the diagonal block {block} (rows {block * s} to "
-                                 f"{min((block + 1) * s, self.shape[0]) - 1}) is singular: choose another block size, or "
-                                 "method='direct'")
+                                 f"{min((block + 1) * s, self.shape[0]) - 1}) is singular: choose another block size, "
+                                 "or method='direct'")
 
     def apply(self, x, out, alpha=1, beta=0):
         kind = out.dtype.type                    # one type, one compilation

@@ -1,4 +1,4 @@
-"""Additive Schwarz: M = Σ R̃ᵢᵀ Bᵢ⁻¹ Rᵢ over subdomains that overlap. Dryja and Widlund 1987; restricted, Cai and Sarkis 1999.
+"""Additive Schwarz: M = Σ R̃ᵢᵀ Bᵢ⁻¹ Rᵢ over subdomains that overlap. Dryja and Widlund 1987; Cai and Sarkis 1999.
 
 Subdomain i takes its rows and those within ``overlap`` steps in the graph of A + Aᵀ (Rᵢ); Bᵢ ≈ Rᵢ A Rᵢᵀ is whatever
 preconditioner ``inner`` names. "restricted" gives back only what a subdomain owns (R̃ᵢ): one transfer less, and mostly
@@ -62,7 +62,8 @@ class Schwarz(Preconditioner):
             if getattr(self, name) not in known:
                 raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         if resolve("precond", self.inner) is None:
-            raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as 'ic0'")
+            raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
+                             "'ic0'")
 
     def build(self, A):
         return SchwarzOperator(A, self)
@@ -147,7 +148,8 @@ def subdomains(A, settings) -> np.ndarray:
     try:
         import pymetis
     except ImportError as error:
-        raise MissingDependency(f"Schwarz(partition='graph') needs pymetis ({error}): pip install 'swell[partition]'") from None
+        raise MissingDependency(f"Schwarz(partition='graph') needs pymetis ({error}): pip install "
+                                "'swell[partition]'") from None
     from swell.orderings.ordering import adjacency
     pointers, neighbours = (A.space.to_host(a) for a in adjacency(A))
     _, part = pymetis.part_graph(count, pymetis.CSRAdjacency(pointers, neighbours))
@@ -156,7 +158,7 @@ def subdomains(A, settings) -> np.ndarray:
 
 
 def overlapping(A, owner, overlap):
-    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each subdomain with its layers of neighbours."""
+    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each with its layers of neighbours."""
     import scipy.sparse as sp
 
     from swell.orderings.ordering import adjacency
