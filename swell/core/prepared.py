@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -131,12 +132,22 @@ class Prepared:
             raise InputError("M acts on the system as it was given: give it without ordering and scaling")
         M = settings.build(system)
         if M.variable and not c.method.flexible:
-            raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
-                             "use method='fgmres'")
+            self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
             raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} is "
                              "not: choose its symmetric form, or method='gmres'")
         return M
+
+    def _become_flexible(self):
+        """The method's flexible form takes its place, and the result says so; an error where it has none."""
+        c = self.configuration
+        flexible = c.method.flexible_form()
+        if flexible is None:
+            raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
+                             "use method='fgmres'")
+        self.configuration = replace(c, method=flexible)
+        self.notes.append(f"the preconditioner varies from step to step: {c.name('method')} became "
+                          f"{self.configuration.name('method')}")
 
     def _smoother(self, system):
         c = self.configuration

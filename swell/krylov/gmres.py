@@ -51,6 +51,10 @@ class GMRES(Method):
     def bind(self, system):
         return GMRESIteration(system, self.restart, flexible=False)
 
+    def flexible_form(self):
+        from swell.krylov.fgmres import FGMRES
+        return FGMRES(self.restart)
+
     def window(self, n):
         return max(300, 5 * self.restart)
 

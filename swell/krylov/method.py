@@ -70,6 +70,10 @@ class Method(ABC):
     def check(self, A):
         """Raise InputError if the method must not be given this matrix."""
 
+    def flexible_form(self):
+        """Settings of the form of this method that allows a preconditioner that varies, or None."""
+        return None
+
     def window(self, n: int) -> int:
         """Iterations without progress that count as stagnation."""
         return 1000

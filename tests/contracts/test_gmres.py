@@ -80,7 +80,7 @@ def test_the_residuals_are_least_squares_residuals():
         K.append(A @ Q[:, -1] if k == 1 else A @ (K[-1] / np.linalg.norm(K[-1])))
 
 
-def test_a_variable_preconditioner_needs_fgmres():
+def test_a_variable_preconditioner_makes_gmres_flexible_and_is_refused_by_the_others():
     A = gallery.poisson2d(12)
     turn = [0]
 
@@ -88,7 +88,11 @@ def test_a_variable_preconditioner_needs_fgmres():
         turn[0] += 1
         return r / 4 if turn[0] % 2 else r / 3 + 0.01 * A @ r
     user = swell.User(M, variable=True)
-    with pytest.raises(swell.InputError, match="fgmres"):
-        swell.solve(A, np.ones(144), method="gmres", precond=user)
-    r = swell.solve(A, np.ones(144), method="fgmres", precond=user)
-    assert r.converged and np.linalg.norm(1 - A @ r.x) <= 1e-8 * 12
+    for method in ("cg", "bicgstab"):
+        with pytest.raises(swell.InputError, match="fgmres"):
+            swell.solve(A, np.ones(144), method=method, precond=user)
+    for method in ("gmres(restart=20)", "fgmres(restart=20)"):
+        r = swell.solve(A, np.ones(144), method=method, precond=user)
+        assert r.converged and np.linalg.norm(1 - A @ r.x) <= 1e-8 * 12 and r.method == "fgmres"
+        assert any("gmres became fgmres" in note for note in r.notes) == method.startswith("gmres")
+        assert "FGMRES(restart=20)" in str(r)
