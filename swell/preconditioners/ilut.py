@@ -18,8 +18,8 @@ from swell.core.errors import InputError, OutOfMemory
 from swell.core.space import make_space
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
-from swell.preconditioners.incomplete_lu import (TINY, IncompleteLU, LUOperator, diagonal_places, largest_moduli,
-                                                 shifted)
+from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, diagonal_places, largest_moduli, shifted
+from swell.preconditioners.lu_factorisation import TINY
 
 ENTRY_BYTES = 50            # of memory for each entry kept, while it grows and is copied
 
@@ -98,7 +98,7 @@ class ThresholdLUOperator(LUOperator):
         arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
         self.factor = CSRMatrix(self.space, *arrays, self.shape)
         first, count = (int(v) for v in bad)
-        if not count and not self._finite():
+        if not count and not self._finite(self.factor.data):
             first, count = int(self.factor.rows()[int(self.space.xp.isfinite(self.factor.data).argmin())]), 1
         return (first, count) if count else (None, 0)
 
@@ -107,10 +107,9 @@ class ThresholdLUOperator(LUOperator):
         if self.space.name != "cpu":
             self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
 
-    def update(self, A):
-        """Factor another matrix, from the start: its pattern of factors is its own."""
-        self._refactor(A)
-        self._build_solves()
+    def _take_factor(self):
+        self.L = self.U = None                   # their pattern is another
+        super()._take_factor()
 
     @property
     def nbytes(self):

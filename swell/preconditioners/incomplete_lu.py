@@ -9,7 +9,8 @@ A pivot below 100 ε of the largest entry of its row is a breakdown, said in res
 A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until there is none (Manteuffel 1980, for
 unsymmetric rows); "perturb": the pivot becomes √ε of the row's largest entry (static pivoting, Li and Demmel 1998).
 
-An application: a solve with L and one with U (triangular.py), their cost what ``solve`` costs.
+An application: a solve with L and one with U (triangular.py), their cost what ``solve`` costs. One is done in setup,
+since factors may be of no use though no pivot is tiny: where squares would overflow, that is a breakdown too.
 
 Differs from the textbook: an ordering is applied inside, unseen: rows are visited in another order while all vectors
 stay as they are.
@@ -28,10 +29,9 @@ from swell.core.operator import LinearOperator
 from swell.core.settings import describe, positive
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.incomplete_cholesky import FIRST_SHIFT, LARGEST_SHIFT, ORDERINGS
+from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Sequential, Threaded
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
-
-TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,8 @@ class LUOperator(LinearOperator):
         α of A + α S, which was factored.
     replaced : int
         How many pivots were replaced.
+    growth : float
+        ‖U⁻¹ L⁻¹ e‖∞ with e of ones: large where the factors are unstable (Chow and Saad 1997).
     """
 
     def __init__(self, A, settings):
@@ -135,10 +137,9 @@ class LUOperator(LinearOperator):
         self.settings, self._name = settings, type(settings).__name__
         ordering = settings.resolved_ordering()
         self.order = None if ordering is None else ordering.order(A)
-        self._combined = None
+        self._combined = self.L = self.U = None
         self._analyse(A)
         self._refactor(A)
-        self._build_solves()
 
     @abstractmethod
     def _analyse(self, A):
@@ -152,47 +153,63 @@ class LUOperator(LinearOperator):
     def _factorise(self, shift, replacement):
         """Factor A + shift S. Returns the first row with a tiny pivot, or None, and how many there were."""
 
-    def _build_solves(self):
+    def _take_factor(self):
+        """Solve with ``factor`` from now on."""
+        if self.L is not None:
+            self.L.update(self.factor)
+            self.U.update(self.factor)
+            return
         solve = resolve_solve(self.settings.solve)
         self.L = solve.alone(True).build(self.factor, lower=True, unit=True, order=self.order)
         self.U = solve.alone(False).build(self.factor, lower=False, order=self.order)
 
+    def _attempt(self, shift, replacement):
+        """Factor A + shift S. Returns what is wrong with the factors, or None, and how many pivots were tiny."""
+        bad, count = self._factorise(shift, replacement)
+        if bad is not None and not (count and self.settings.pivot == "perturb" and self._finite(self.factor.data)):
+            row = bad if self.order is None else int(self.order[bad])
+            return f"the pivot of row {row} was tiny or not finite", count
+        self._take_factor()
+        xp = self.space.xp
+        e = xp.ones(self.shape[0], self.dtype)
+        self._solve(e, e)
+        self.growth = float(abs(e).max()) if e.size else 0.0  # sync
+        largest = float(self._scale.max()) if e.size else 0.0  # sync
+        if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number
+            return f"a solve with the factors reached {self.growth:.0e}", count
+        if count:
+            row = bad if self.order is None else int(self.order[bad])
+            self.replaced = count
+            self.notes = (f"{self._name}: the pivot of row {row} was tiny; {count} of {self.shape[0]} pivots were "
+                          f"replaced by {replacement:.1e} of the largest entry of their rows",)
+        return None, count
+
     def _refactor(self, A):
         """L and U for the values of A; shifted until there are some."""
         self._load(A)
-        how, eps = self.settings.pivot, np.finfo(self.dtype).eps
-        self.shift = asked = float(self.settings.shift)
-        self.replaced, self.notes = 0, ()
-        first, count = bad, _ = self._factorise(self.shift, float(np.sqrt(eps)))
-        if bad is None:
+        how = self.settings.pivot
+        self.shift, self.replaced, self.notes = float(self.settings.shift), 0, ()
+        found, _ = self._attempt(self.shift, float(np.sqrt(np.finfo(self.dtype).eps)))
+        if found is None:
             return
-        row = first if self.order is None else int(self.order[first])
-        said = f"{self._name}: the pivot of row {row} was tiny or not finite"
-        if how == "perturb" and self._finite():
-            self.replaced = count
-            self.notes = (f"{said}; {count} of {self.shape[0]} such pivots were replaced by {np.sqrt(eps):.1e} of the "
-                          "largest entry of their rows",)
-            return
-        while bad is not None and how == "shift":
+        wrong = found
+        while wrong is not None and how == "shift" and self.shift < LARGEST_SHIFT:
             self.shift = max(2 * self.shift, FIRST_SHIFT)
-            if self.shift > LARGEST_SHIFT:
-                break
-            bad, _ = self._factorise(self.shift, 1.0)
-        if bad is not None:
-            remedy = {"shift": f", even with {LARGEST_SHIFT:.0e} of the row's largest entry added to it",
-                      "perturb": ", and replacing it did not help", "error": ""}[how]
-            raise FactorisationError(f"{said}{remedy}: use pivot='shift' or 'perturb' if that was not tried, another "
-                                     "ordering, or method='direct'")
-        self.notes = (f"{said}, so A + {self.shift:g} S was factored in place of A, S the largest moduli of its rows",)
+            wrong, _ = self._attempt(self.shift, 1.0)
+        if wrong is not None:
+            remedy = {"shift": f", and even with {self.shift:.0e} of its largest entry added to each row {wrong}",
+                      "perturb": ", and replacing tiny pivots did not help: use pivot='shift'",
+                      "error": ": use pivot='shift' or pivot='perturb'"}[how]
+            raise FactorisationError(f"{self._name}: {found}{remedy}, another ordering, or method='direct'")
+        self.notes = (f"{self._name}: {found}, so A + {self.shift:g} S was factored in place of A, S the largest "
+                      "moduli of its rows with the signs of its diagonal",)
 
-    def _finite(self):
-        return bool(self.space.xp.isfinite(self.factor.data).all())  # sync
+    def _finite(self, values):
+        return bool(self.space.xp.isfinite(values).all())  # sync
 
     def update(self, A):
         """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
         self._refactor(A)
-        self.L.update(self.factor)
-        self.U.update(self.factor)
 
     def apply(self, x, out, alpha=1, beta=0):
         combine(self, self._solve, x, out, alpha, beta)
@@ -255,7 +272,7 @@ class PatternLUOperator(LUOperator):
     def _factorise(self, shift, replacement):
         data = shifted(self.space.xp, self.matrix.data, self.diagonal, self._scale, shift)
         first, count = self._factor(data, self._scale, replacement)
-        if first is None and not self._finite():             # an entry, though no pivot, has left the range of numbers
+        if first is None and not self._finite(self.factor.data):             # an entry, though no pivot
             finite = self.space.xp.isfinite(self.factor.data)
             first, count = int(self.factor.rows()[int(finite.argmin())]), 1
         return first, count
@@ -305,113 +322,3 @@ def shifted(xp, data, diagonal, scale, shift):
     sign = xp.where(modulus > 0, d / xp.where(modulus > 0, modulus, 1), 1)
     data[diagonal] = d + sign * (scale * scale.dtype.type(shift))
     return data
-
-
-class Factor:
-    """What the ways to factor share: called with the entries of A on the pattern, the largest modulus of each row and
-    what a tiny pivot is replaced by, each writes L and U and returns the first bad row, or None, and how many."""
-
-    nbytes = 0
-
-    def __init__(self, matrix, factor, diagonal):
-        self.factor, self.diagonal = factor, diagonal
-        self.space = matrix.space
-        self.pattern = matrix.indptr, matrix.indices, diagonal
-        self.kernels = self.space.kernels("swell.preconditioners", "ilu", matrix.dtype)
-        self.bad = self.space.xp.empty(2, np.int64)
-        self.tiny = TINY * float(np.finfo(matrix.dtype).eps)
-
-    def _clear(self):
-        self.bad[0], self.bad[1] = np.iinfo(np.int64).max, 0
-
-    def _found(self):
-        first, count = (int(v) for v in self.space.to_host(self.bad))  # sync
-        return (first, count) if count else (None, 0)
-
-
-class Sequential(Factor):
-    """Row by row, on a CPU."""
-
-    def __call__(self, data, scale, replacement):
-        n = self.diagonal.size
-        self._clear()
-        self.kernels.factor(*self.pattern, data, scale, self.factor.data, np.empty(n, data.dtype),
-                            np.zeros(n, data.dtype), self.tiny, replacement, self.bad)
-        return self._found()
-
-
-class Threaded(Factor):
-    """Level by level, the rows of one shared by a CPU's threads."""
-
-    def __init__(self, matrix, factor, diagonal):
-        super().__init__(matrix, factor, diagonal)
-        depth = np.empty(diagonal.size, np.int64)
-        self.kernels.find_depths(*self.pattern, depth)
-        self.sequence = np.argsort(depth, kind="stable").astype(matrix.indptr.dtype)
-        self.bounds = np.concatenate([[0], np.cumsum(np.bincount(depth))])
-
-    def __call__(self, data, scale, replacement):
-        self._clear()
-        self.factor.data[...] = data
-        self.kernels.factor_levels(*self.pattern, scale, self.factor.data, self.sequence, self.bounds, self.tiny,
-                                   replacement, self.bad)
-        return self._found()
-
-    @property
-    def nbytes(self):
-        return self.sequence.nbytes + self.bounds.nbytes
-
-
-class Scheduled(Factor):
-    """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
-
-    def __init__(self, matrix, factor, diagonal):
-        from swell.preconditioners.level_schedule import Schedule
-        super().__init__(matrix, factor, diagonal)
-        self.sequence = Schedule(matrix, True).sequence
-
-    def __call__(self, data, scale, replacement):
-        xp = self.space.xp
-        self._clear()
-        self.factor.data[...] = data
-        done, drawn = xp.zeros(self.diagonal.size, np.int32), xp.zeros(1, np.int32)
-        self.kernels.factor_rows(*self.pattern, scale, self.factor.data, done, self.sequence, drawn, self.tiny,
-                                 replacement, self.bad)
-        return self._found()
-
-    @property
-    def nbytes(self):
-        return self.sequence.nbytes
-
-
-class FixedPoint(Factor):
-    """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
-
-    def __init__(self, matrix, factor, diagonal, sweeps):
-        super().__init__(matrix, factor, diagonal)
-        xp = self.space.xp
-        self.sweeps, index = sweeps, matrix.indptr.dtype
-        self.entry_rows = matrix.rows().astype(index)
-        self.places = xp.argsort(matrix.indices, kind="stable").astype(index)                # entries by columns
-        self.column_rows = self.entry_rows[self.places]
-        self.starts = xp.zeros(matrix.shape[1] + 1, index)
-        xp.cumsum(xp.bincount(matrix.indices, minlength=matrix.shape[1]), out=self.starts[1:])
-
-    def __call__(self, data, scale, replacement):
-        xp = self.space.xp
-        d = data[self.diagonal]
-        d = xp.where(abs(d) > self.tiny * scale, d, scale.astype(d.dtype))
-        indices = self.pattern[1]
-        old, fresh = xp.where(indices < self.entry_rows, data / d[indices], data), xp.empty_like(data)
-        old[self.diagonal] = d
-        for _ in range(self.sweeps):
-            self._clear()                        # the last sweep's pivots count
-            self.kernels.fixed_point(*self.pattern, self.entry_rows, self.starts, self.column_rows, self.places, data,
-                                     scale, old, fresh, self.tiny, replacement, self.bad)
-            old, fresh = fresh, old
-        self.factor.data[...] = old
-        return self._found()
-
-    @property
-    def nbytes(self):
-        return sum(a.nbytes for a in (self.entry_rows, self.places, self.column_rows, self.starts))

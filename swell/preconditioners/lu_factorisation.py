@@ -1,0 +1,121 @@
+"""The numbers of an incomplete LU factorisation on a given pattern, computed in four ways; see incomplete_lu.py.
+
+One after the other (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications and no search; by
+levels on threads, and on a GPU, rows are merged instead, with no work vector for each. A fixed-point sweep reads, for
+each entry, its row of L and its column of U.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
+
+
+class Factor:
+    """What the ways to factor share: called with the entries of A on the pattern, the largest modulus of each row and
+    what a tiny pivot is replaced by, each writes L and U and returns the first bad row, or None, and how many."""
+
+    nbytes = 0
+
+    def __init__(self, matrix, factor, diagonal):
+        self.factor, self.diagonal = factor, diagonal
+        self.space = matrix.space
+        self.pattern = matrix.indptr, matrix.indices, diagonal
+        self.kernels = self.space.kernels("swell.preconditioners", "ilu", matrix.dtype)
+        self.bad = self.space.xp.empty(2, np.int64)
+        self.tiny = TINY * float(np.finfo(matrix.dtype).eps)
+
+    def _clear(self):
+        self.bad[0], self.bad[1] = np.iinfo(np.int64).max, 0
+
+    def _found(self):
+        first, count = (int(v) for v in self.space.to_host(self.bad))  # sync
+        return (first, count) if count else (None, 0)
+
+
+class Sequential(Factor):
+    """Row by row, on a CPU."""
+
+    def __call__(self, data, scale, replacement):
+        n = self.diagonal.size
+        self._clear()
+        self.kernels.factor(*self.pattern, data, scale, self.factor.data, np.empty(n, data.dtype),
+                            np.zeros(n, data.dtype), self.tiny, replacement, self.bad)
+        return self._found()
+
+
+class Threaded(Factor):
+    """Level by level, the rows of one shared by a CPU's threads."""
+
+    def __init__(self, matrix, factor, diagonal):
+        super().__init__(matrix, factor, diagonal)
+        depth = np.empty(diagonal.size, np.int64)
+        self.kernels.find_depths(*self.pattern, depth)
+        self.sequence = np.argsort(depth, kind="stable").astype(matrix.indptr.dtype)
+        self.bounds = np.concatenate([[0], np.cumsum(np.bincount(depth))])
+
+    def __call__(self, data, scale, replacement):
+        self._clear()
+        self.factor.data[...] = data
+        self.kernels.factor_levels(*self.pattern, scale, self.factor.data, self.sequence, self.bounds, self.tiny,
+                                   replacement, self.bad)
+        return self._found()
+
+    @property
+    def nbytes(self):
+        return self.sequence.nbytes + self.bounds.nbytes
+
+
+class Scheduled(Factor):
+    """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
+
+    def __init__(self, matrix, factor, diagonal):
+        from swell.preconditioners.level_schedule import Schedule
+        super().__init__(matrix, factor, diagonal)
+        self.sequence = Schedule(matrix, True).sequence
+
+    def __call__(self, data, scale, replacement):
+        xp = self.space.xp
+        self._clear()
+        self.factor.data[...] = data
+        done, drawn = xp.zeros(self.diagonal.size, np.int32), xp.zeros(1, np.int32)
+        self.kernels.factor_rows(*self.pattern, scale, self.factor.data, done, self.sequence, drawn, self.tiny,
+                                 replacement, self.bad)
+        return self._found()
+
+    @property
+    def nbytes(self):
+        return self.sequence.nbytes
+
+
+class FixedPoint(Factor):
+    """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
+
+    def __init__(self, matrix, factor, diagonal, sweeps):
+        super().__init__(matrix, factor, diagonal)
+        xp = self.space.xp
+        self.sweeps, index = sweeps, matrix.indptr.dtype
+        self.entry_rows = matrix.rows().astype(index)
+        self.places = xp.argsort(matrix.indices, kind="stable").astype(index)                # entries by columns
+        self.column_rows = self.entry_rows[self.places]
+        self.starts = xp.zeros(matrix.shape[1] + 1, index)
+        xp.cumsum(xp.bincount(matrix.indices, minlength=matrix.shape[1]), out=self.starts[1:])
+
+    def __call__(self, data, scale, replacement):
+        xp = self.space.xp
+        d = data[self.diagonal]
+        d = xp.where(abs(d) > self.tiny * scale, d, scale.astype(d.dtype))
+        indices = self.pattern[1]
+        old, fresh = xp.where(indices < self.entry_rows, data / d[indices], data), xp.empty_like(data)
+        old[self.diagonal] = d
+        for _ in range(self.sweeps):
+            self._clear()                        # the last sweep's pivots count
+            self.kernels.fixed_point(*self.pattern, self.entry_rows, self.starts, self.column_rows, self.places, data,
+                                     scale, old, fresh, self.tiny, replacement, self.bad)
+            old, fresh = fresh, old
+        self.factor.data[...] = old
+        return self._found()
+
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in (self.entry_rows, self.places, self.column_rows, self.starts))
