@@ -10,12 +10,14 @@ names have further parameters:
 `swell.gallery.helmholtz`              complex symmetric
 `swell.gallery.fem`                    linear triangles: Laplacian, elasticity
 `swell.gallery.indefinite`             shifted, saddle point, singular
+`swell.gallery.block_systems`          groups of unknowns: dense small blocks
 `swell.gallery.chip_heat`              heat in a chip, with its right-hand side
 =====================================  ==================================================
 """
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.gallery.block_systems import coupled_transport, multiconductor
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
 from swell.gallery.fem import elasticity2d, p1_laplacian
@@ -23,9 +25,9 @@ from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 
-__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "elasticity2d", "get", "helmholtz",
-           "jumping_diffusion", "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d",
-           "saddle_point", "shifted_laplacian", "standard_size"]
+__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
+           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson", "poisson1d",
+           "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size"]
 
 
 def _side(n, axes, least=1):
@@ -52,6 +54,10 @@ _CATALOGUE = {
     "shifted_laplacian2d": (10_000, lambda n: shifted_laplacian((_side(n, 2),) * 2)),
     "saddle_point": (10_045, lambda n: saddle_point(_side(n / 3, 2))),
     "neumann2d": (10_000, lambda n: neumann((_side(n, 2),) * 2)),
+    "coupled_transport3": (81_000, lambda n: coupled_transport((_side(n / 3, 3),) * 3, 3)),
+    "coupled_transport5": (135_000, lambda n: coupled_transport((_side(n / 5, 3),) * 3, 5)),
+    "multiconductor2": (80_000, lambda n: multiconductor(max(4, n // 2), 2)),
+    "multiconductor4": (160_000, lambda n: multiconductor(max(4, n // 4), 4)),
     "chip_heat": (262_144, lambda n: chip_heat(_side(n, 3, 8))[0]),
     "thermal2~": (1_228_045, p1_laplacian),
     "parabolic_fem~": (525_825, lambda n: p1_laplacian(n, seed=1)),

@@ -15,7 +15,8 @@ from swell.gallery.poisson import anisotropic2d, diffusion, jumping_diffusion, p
 from swell.gallery.stencil import box, star
 
 SPD = ["poisson1d", "poisson2d", "poisson3d", "anisotropic2d", "jumping_diffusion2d", "jumping_diffusion3d",
-       "p1_laplacian", "elasticity2d", "thermal2~", "parabolic_fem~", "ecology2~", "chip_heat"]
+       "p1_laplacian", "elasticity2d", "thermal2~", "parabolic_fem~", "ecology2~", "chip_heat",
+       "multiconductor2", "multiconductor4"]
 SYMMETRIC = SPD + ["shifted_laplacian2d", "saddle_point", "neumann2d", "helmholtz2d", "helmholtz3d", "audi3d4~"]
 STAND_INS = {   # n and nonzeros as in the benchmark's tables
     "thermal2~": (1228045, 8596235), "ecology2~": (999999, 4995995), "parabolic_fem~": (525825, 3680697),
@@ -268,3 +269,27 @@ def test_chip_heat_of_the_demo_is_large():
 def test_bad_arguments(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name, size", [("coupled_transport3", 3), ("coupled_transport5", 5), ("multiconductor2", 2),
+                                        ("multiconductor4", 4)])
+def test_block_systems_are_made_of_full_blocks(name, size):
+    A = gallery.get(name, 1500)
+    assert A.tobsr((size, size)).data.size == A.nnz
+    assert spla.norm(A, 1) > 0 and A.nnz / A.shape[0] > 4 * size
+
+
+def test_coupled_transport_of_one_component_is_convection_diffusion():
+    one = gallery.coupled_transport((6, 5), 1, peclet=0.4, reaction=0.0)
+    scalar = gallery.convection_diffusion((6, 5), 0.4)
+    D = (one.diagonal()[0] / scalar.diagonal()[0])
+    symmetric, skew = (one + one.T) / 2, (one - one.T) / 2
+    assert_equal(symmetric, D * (scalar + scalar.T) / 2)
+    assert_equal(skew, (scalar - scalar.T) / 2)
+
+
+@pytest.mark.parametrize("make", [lambda: gallery.coupled_transport((4, 4), 0), lambda: gallery.multiconductor(100, 33),
+                                  lambda: gallery.multiconductor(3), lambda: gallery.coupled_transport((0, 4))])
+def test_block_systems_that_mean_nothing(make):
+    with pytest.raises(InputError, match="came, expected"):
+        make()

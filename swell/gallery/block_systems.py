@@ -1,0 +1,105 @@
+"""Systems whose unknowns come in groups, so that their matrices consist of small dense blocks."""
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.gallery.convection_diffusion import convection_diffusion
+from swell.gallery.poisson import poisson
+from swell.gallery.stencil import checked_shape
+
+MOST = 32               # unknowns of a group
+
+
+def coupled_transport(shape, components=3, peclet=0.5, reaction=0.1, seed=0):
+    """Species that diffuse into one another, are carried along and react, on a regular grid: unsymmetric.
+
+        −∇·(D ∇c) + v·∇c + R c,   D symmetric positive definite, R an M-matrix, both dense, s × s
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Grid points along each axis; c is zero outside.
+    components : int
+        Species at a point, s: the size of the blocks, 1 to 32.
+    peclet : float
+        Convection over diffusion in a cell, the same along every axis.
+    reaction : float
+        Size of R.
+    seed : int
+        Of D and R.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix, shape (s n, s n) with n = prod(shape)
+        The s unknowns of a point follow each other; (2 dim + 1) full blocks a row inside.
+
+    Raises
+    ------
+    InputError
+        For a shape or a number of components that means nothing.
+    """
+    shape, s = checked_shape(shape), _checked(components, "components")
+    rng = np.random.default_rng(seed)
+    mixing = rng.uniform(-0.2, 0.2, (s, s))
+    D = np.eye(s) + mixing @ mixing.T
+    R = -rng.uniform(0, 1, (s, s))
+    np.fill_diagonal(R, 0)
+    R = reaction * (R + np.diag(1 - R.sum(axis=1)))
+    carried = convection_diffusion(shape, peclet) - convection_diffusion(shape, 0.0)
+    return _csr(sp.kron(poisson(shape), D, "bsr") + sp.kron(carried, np.eye(s), "bsr")
+                + sp.kron(sp.eye_array(np.prod(shape)), R, "bsr"))
+
+
+def multiconductor(n, phases=2, seed=0):
+    """A network of lines with several conductors each, grounded here and there: symmetric positive definite.
+
+    Nodes lie on a square grid; nearly all neighbours are joined, some nodes also by long lines. A line's conductances
+    are a random number over three decades times a full s × s matrix, since its conductors couple.
+
+    Parameters
+    ----------
+    n : int
+        Nodes wanted; a square number of them is made.
+    phases : int
+        Conductors of a line, s: the size of the blocks, 1 to 32.
+    seed : int
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix, shape (s m², s m²) with m = ⌊√n⌋
+
+    Raises
+    ------
+    InputError
+        For numbers that mean nothing.
+    """
+    s = _checked(phases, "phases")
+    if not isinstance(n, int | np.integer) or n < 4:
+        raise InputError(f"n = {n!r} came, expected the number of nodes: an integer of at least 4")
+    m = int(np.sqrt(n))
+    rng = np.random.default_rng(seed)
+    nodes = np.arange(m * m).reshape(m, m)
+    ends = np.concatenate([np.stack([nodes[:, :-1].ravel(), nodes[:, 1:].ravel()]),
+                           np.stack([nodes[:-1].ravel(), nodes[1:].ravel()])], axis=1)
+    ends = ends[:, rng.random(ends.shape[1]) < 0.97]
+    far = rng.integers(0, m * m, (2, m * m // 50))
+    ends = np.concatenate([ends, far[:, far[0] != far[1]]], axis=1)
+    g = 10.0 ** rng.uniform(-1.5, 1.5, ends.shape[1])
+    incidence = sp.csr_array((np.tile([1.0, -1.0], g.size), ends.T.ravel(), 2 * np.arange(g.size + 1)),
+                             shape=(g.size, m * m))
+    ground = np.where(rng.random(m * m) < 0.02, 1.0, 1e-6)
+    network = incidence.T @ sp.diags_array(g) @ incidence + sp.diags_array(ground)
+    return _csr(sp.kron(network, np.eye(s) + 0.3, "bsr"))
+
+
+def _checked(size, name):
+    if not isinstance(size, int | np.integer) or not 1 <= size <= MOST:
+        raise InputError(f"{name} = {size!r} came, expected an integer from 1 to {MOST}")
+    return int(size)
+
+
+def _csr(A):
+    """CSR with sorted indices; blocks stay full, zeros in them included."""
+    A = sp.csr_matrix(A)
+    A.sort_indices()
+    return A
