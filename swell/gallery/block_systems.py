@@ -99,7 +99,7 @@ def _checked(size, name):
 
 
 def _csr(A):
-    """CSR with sorted indices; blocks stay full, zeros in them included."""
+    """CSR with sorted 32-bit indices; blocks stay full, zeros in them included."""
     A = sp.csr_matrix(A)
     A.sort_indices()
-    return A
+    return sp.csr_matrix((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
