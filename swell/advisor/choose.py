@@ -3,8 +3,9 @@
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
 2. Hermitian with a positive diagonal: cg. On a CPU with IC(0), which was never much slower than Jacobi there and gets
    much further; on a GPU Jacobi-scaled, whose iterations cost a product, and with IC(0) where that fails. Singular
-   systems: Jacobi-scaled. Everything else: bicgstab with Jacobi. On the real systems of the tests it converges more
-   often than gmres(30), and several times sooner.
+   systems: Jacobi-scaled. Everything else: bicgstab, which on the real systems of the tests converges more often than
+   gmres(30), and several times sooner; on a CPU with ILU(0), which there converges wherever Jacobi does, and two more,
+   in a median of a quarter of its iterations; on a GPU and for singular systems with Jacobi.
 3. Where that fails, the direct solver, if its factors will not be huge; after it, or instead of it, gmres, which
    brings the residual as far down as restarts allow, in singular systems too.
 """
@@ -86,7 +87,9 @@ def _iterative(facts, named, singular, space):
         elif not singular:
             why += ", so it may be positive definite; cg will tell"
         return replace(named, method=setting("method", "cg"), scaling=scaling, precond=precond, why=(why + singular,))
-    precond = named.precond if named.precond is not None or named.scaling else setting("precond", "jacobi")
+    precond = named.precond
+    if precond is None and not named.scaling:
+        precond = setting("precond", "ilu0" if space.name == "cpu" and not singular else "jacobi")
     if facts.hermitian:
         why += " but its diagonal is not positive, so it is not positive definite"
     return replace(named, method=setting("method", "bicgstab"), precond=precond,

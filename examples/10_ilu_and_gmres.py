@@ -1,0 +1,37 @@
+"""Incomplete LU: unsymmetric systems with GMRES and BiCGSTAB; fill, orderings, sweeps, and pivots that are not there."""
+import numpy as np
+
+import swell
+
+A = swell.gallery.get("atmosmodd~", 8000)
+b = A @ np.random.default_rng(1).standard_normal(A.shape[0])
+
+
+def iterations(precond, method="gmres"):
+    result = swell.solve(A, b, method=method, precond=precond, rtol=1e-10)
+    assert result.converged
+    print(f"{method:9s} {precond!s:45s} {result.iterations}")
+    return result.iterations
+
+
+# Fill makes it stronger and dearer: by its level, or by the size of what is kept.
+jacobi, ilu0, ilu1, ilut = (iterations(p) for p in ("jacobi", "ilu0", "iluk(level=1)", "ilut(drop=1e-3, fill=4.0)"))
+assert ilut < ilu1 < ilu0 < jacobi / 2
+assert iterations("ilu0", "bicgstab") < iterations("jacobi", "bicgstab") / 2
+
+# What suits a GPU: few levels by colouring, factors and triangular solves by a fixed number of sweeps.
+assert iterations("ilu0(ordering='multicolor')") < jacobi
+few, many = (iterations(f"ilu0(factor='sweeps', solve='sweeps(count={k})')") for k in (2, 5))
+assert ilu0 <= many < few < jacobi
+
+# New values on the old pattern: the analysis is kept.
+solver = swell.prepare(A, method="gmres", precond="ilu0", rtol=1e-10)
+solver.update(2 * A)
+assert solver.solve(2 * b).iterations == ilu0
+
+# A pivot that vanishes: a shifted matrix is factored, or the pivot alone replaced, and that is said.
+K = np.array([[1.0, 2, 0, 0], [0, 1, 1, 0], [0, 3, 3, 1], [1, 0, 1, 5]])
+for pivot in ("shift", "perturb"):
+    result = swell.solve(K, np.ones(4), method="gmres", precond=swell.ILU0(pivot=pivot))
+    print(result.notes)
+    assert result.converged and "the pivot of row 2 was tiny" in result.notes[0]
