@@ -13,7 +13,7 @@ ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "HIGH": ("false", "true"),
          "INDPTR": ("false", "true"),
-         "HELD": ("0", "12")}
+         "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V, what a factor for T may be stored as
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})

@@ -103,13 +103,13 @@ class BlockSELLMatrix(Matrix):
         count = int(ptr[-1])
         self.space.check_fits(count * s * s * self.dtype.itemsize, f"the matrix in slices of {H} rows of blocks of {s}",
                               "use format='bsr', which needs no padding, or format='sell'")
-        index = index_type(slices * H * s, self.shape[1], count * s * s)
+        index = index_type(slices * H * s, pattern.columns * s, count * s * s)
         self.ptr = ptr.astype(index)
         rows = rows_of(pattern.indptr, pattern.indices.size, xp)
         place = ptr[rows // H] + (xp.arange(rows.size) - pattern.indptr[rows]) * H + rows % H
         self.columns = xp.full(count, -1, index)
         self.columns[place] = pattern.indices
-        block, row, column = pattern.where(csr)
+        block, row, column = pattern.place
         where = self._value(place[block], row, column)
         self.values = xp.zeros((count // H, s, H * s), self.dtype)
         self.values.reshape(-1)[where] = csr.data

@@ -27,8 +27,8 @@ def _run_starts(rows, columns, size):
 def _ratio(rows, columns, size, width, xp) -> float:
     """Entries that the blocks of these entries would hold, over their number."""
     starts = _run_starts(rows, columns, size)    # every block is met once in each of its rows at least: few are left
-    keys = (rows[starts] // size) * -(-width // size) + columns[starts] // size
-    return int(xp.unique(keys).size) * size**2 / rows.size
+    keys = xp.sort((rows[starts] // size) * -(-width // size) + columns[starts] // size, kind="stable")
+    return (1 + int(xp.count_nonzero(keys[1:] != keys[:-1]))) * size**2 / rows.size
 
 
 def _sampled_ratio(A, size) -> float:
@@ -131,28 +131,25 @@ class BlockPattern:
         Of blocks.
     indptr, indices : arrays of the space
         Block row pointers, and the block column of every block, ascending in each block row.
+    place : (array, array, array)
+        The block of each entry, its row there and its column there.
     """
 
     def __init__(self, csr, size):
         xp = csr.space.xp
         self.size, self.rows, self.columns = size, *(math.ceil(count / size) for count in csr.shape)
-        keys, _ = self._keys(csr)
-        keys = xp.unique(keys) if keys.size else keys
-        index = index_type(*csr.shape, keys.size * size**2)
+        rows, columns = csr.rows().astype("int64"), csr.indices.astype("int64")
+        starts = _run_starts(rows, columns, size)
+        keys = (rows[starts] // size) * self.columns + columns[starts] // size
+        order = xp.argsort(keys, kind="stable")  # each row's keys ascend already
+        keys = keys[order]
+        new = keys == keys
+        new[1:] = keys[1:] != keys[:-1]
+        block = xp.empty_like(order)             # of each run of entries in one row and block
+        block[order] = xp.cumsum(new) - 1
+        keys = keys[new]
+        index = index_type(self.rows * size, self.columns * size, keys.size * size**2)
         self.indptr = xp.zeros(self.rows + 1, index)
         xp.cumsum(xp.bincount(keys // max(self.columns, 1), minlength=self.rows), out=self.indptr[1:])
         self.indices = (keys % max(self.columns, 1)).astype(index)
-        self._blocks = keys
-
-    def _keys(self, csr):
-        """A number for the block of every run of entries in one row and block, and the run of each entry."""
-        rows, columns = csr.rows().astype("int64"), csr.indices.astype("int64")
-        starts = _run_starts(rows, columns, self.size)
-        keys = (rows[starts] // self.size) * self.columns + columns[starts] // self.size
-        return keys, csr.space.xp.cumsum(starts) - 1
-
-    def where(self, csr):
-        """(block, row in it, column in it) of each entry of the matrix, or of another of its pattern."""
-        keys, run = self._keys(csr)
-        block = csr.space.xp.searchsorted(self._blocks, keys)[run]
-        return block, csr.rows() % self.size, csr.indices % self.size
+        self.place = block[xp.cumsum(starts) - 1], rows % size, columns % size

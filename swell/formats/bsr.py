@@ -62,7 +62,7 @@ class BSR:
         s, count, space = pattern.size, pattern.indices.size, csr.space
         space.check_fits(count * s * s * csr.dtype.itemsize, f"the matrix in blocks of {s}",
                          "use a smaller block, or format='sell'")
-        block, row, column = pattern.where(csr)
+        block, row, column = pattern.place
         data = space.xp.zeros((count, s, s), csr.dtype)
         data[block, row, column] = csr.data
         stored = None
@@ -99,7 +99,7 @@ class BSRMatrix(Matrix):
         stored = self._inside(space, indptr, indices, data, shape) if stored is None else stored
         nnz = int(data.size if stored is None else stored.sum())
         super().__init__(shape, data.dtype, space, nnz)
-        index = index_type(*shape, data.size)
+        index = index_type(*(count + s for count in shape), data.size)          # the last block may reach past the matrix
         self.indptr, self.indices = indptr.astype(index, copy=False), indices.astype(index, copy=False)
         self.data, self.block = data, s
         self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))

@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from products import assert_product, build, product, random_matrix, tolerance, vector
 
+import swell.formats.block_sell
+import swell.formats.blocks
+import swell.formats.bsr
 import swell.formats.csr
 import swell.formats.ell
 import swell.formats.modified_sell
@@ -22,8 +25,9 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.sell import PAD, SELL
 
 FORMATS = [*names("format"), "sell(window=1)", "sell(height=32)", "sell(height=8, window=16)",
-           "sell(height=128, window=65536)", "staircase_sell(window=256)", "modified_sell(height=32)"]
-FEW = ["csr", "sell", "sell(window=1)", "ell", "staircase_sell", "modified_sell"]
+           "sell(height=128, window=65536)", "staircase_sell(window=256)", "modified_sell(height=32)", "bsr(block=3, pad=True)",
+           "block_sell(block=4, pad=True)"]
+FEW = ["csr", "sell", "sell(window=1)", "ell", "staircase_sell", "modified_sell", "bsr(block=2)", "block_sell(block=2)"]
 
 
 @pytest.fixture(params=FORMATS)
@@ -137,7 +141,7 @@ def test_shapes(format, name, space):
 
 @pytest.mark.parametrize("format", FEW)
 def test_64_bit_indices(format, space, monkeypatch):
-    for module in ("csr", "sell", "ell", "staircase_sell", "modified_sell"):
+    for module in ("csr", "sell", "ell", "staircase_sell", "modified_sell", "blocks", "bsr", "block_sell"):
         module = getattr(swell.formats, module)
         monkeypatch.setattr(module, "index_type", lambda *sizes: np.dtype(np.int64))
     A = random_matrix(100, 0.05, "float64")

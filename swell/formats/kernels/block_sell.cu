@@ -1,0 +1,70 @@
+// Block SELL products on a GPU, a thread a row, neighbouring rows in neighbouring threads; the layout is described in
+// formats/block_sell.py.
+//
+// A batch of values is loaded before the first is used, as for SELL: the columns of one block, or, of small blocks, of
+// several. Padding is known by its column and ends the row. HEIGHT and BLOCK are constants, since divisions by them cost
+// registers.
+#include "context.cuh"
+
+// The product of row `lane` of a slice whose slice columns are e to end.
+template <int HEIGHT, int BLOCK, class T, class I>
+DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, int lane, I x_size) {
+  constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
+  T sum(0);
+  for (; e < end; e += AHEAD) {
+    I of_block[AHEAD];
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a)
+      of_block[a] = e + a < end ? load_stream(columns + (e + a) * HEIGHT + lane / BLOCK) : I(-1);
+#pragma unroll
+    for (int c = 0; c < BLOCK; c += WIDTH) {             // WIDTH columns of each block at a time
+      T value[AHEAD][WIDTH];
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a)
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i)
+          if (of_block[a] >= 0 && c + i < BLOCK)
+            value[a][i] = load_stream(values + ((e + a) * BLOCK + c + i) * ROWS + lane);
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a)
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) {
+          const I column = of_block[a] * BLOCK + c + i;
+          if (of_block[a] >= 0 && c + i < BLOCK && column < x_size) sum = fused(value[a][i], x[column], sum);
+        }
+    }
+    if (of_block[AHEAD - 1] < 0) break;                  // padding ends the row
+  }
+  return sum;
+}
+
+// y = alpha A x + beta y; beta = 0 never reads y.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int HEIGHT, int BLOCK>
+__global__ void __launch_bounds__(256) product(Context* ctx, const I* ptr, const I* columns, const T* values, const T* x, T* y,
+                                               int height, int block, T alpha, T beta, long long n, long long x_size) {
+  if (stopped(ctx)) return;
+  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  if (row >= I(n)) return;
+  const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
+  const T sum = row_product<HEIGHT, BLOCK>(columns, values, x, begin, end, int(row % (HEIGHT * BLOCK)), I(x_size));
+  y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
+}
+
+// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int HEIGHT, int BLOCK>
+__global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, const I* columns, const T* values, const T* x,
+                                                    T* y, const T* w, acc_t<T>* dots, int height, int block, long long n,
+                                                    long long x_size) {
+  if (stopped(ctx)) return;
+  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  T sum(0), weight(0);
+  if (row < I(n)) {
+    const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
+    sum = row_product<HEIGHT, BLOCK>(columns, values, x, begin, end, int(row % (HEIGHT * BLOCK)), I(x_size));
+    y[row] = sum;
+    weight = w[row];
+  }
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
