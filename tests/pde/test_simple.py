@@ -5,10 +5,14 @@ multigrid method, J. Comput. Phys. 48 (1982) 387-411, tables I and II.
 """
 from __future__ import annotations
 
+import contextlib
+import signal
+
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
+from swell.core import loop
 from swell.core.errors import InputError
 from swell.core.space import make_space
 from swell.pde import fvm
@@ -164,6 +168,48 @@ def test_divergence_is_said():
     flow = fvm.Flow(fvm.box((12, 12)), CAVITY, 1e-3)
     solution = flow.solve(fvm.SIMPLE(velocity=0.9, maxiter=3))
     assert not solution.converged and "NOT converged" in str(solution)
+
+
+def test_an_interrupted_linear_solve_ends_the_iteration(monkeypatch):
+    """Ctrl-C within the solve of the momentum or the pressure equation is not swallowed."""
+    entered, interruptible = [], loop.interruptible
+
+    @contextlib.contextmanager
+    def interrupted(on_interrupt):
+        with interruptible(on_interrupt):
+            entered.append(1)
+            if len(entered) == 7:
+                signal.raise_signal(signal.SIGINT)
+            yield
+
+    monkeypatch.setattr(loop, "interruptible", interrupted)
+    solution = fvm.Flow(fvm.box((12, 12)), CAVITY, 0.01).solve()
+    assert not solution.converged and solution.iterations < 4 and "interrupted" in str(solution)
+
+
+def test_a_flow_at_rest_converges():
+    still = {name: fvm.Dirichlet((0.0, 0.0, 0.0)) for name in CAVITY}
+    solution = fvm.Flow(fvm.box((4, 4)), still, 0.1).solve()
+    assert solution.converged and solution.iterations == 2 and not solution.velocity.any()
+
+
+def test_bad_starts_and_settings():
+    mesh = fvm.box((4, 4))
+    flow, other = fvm.Flow(mesh, CAVITY, 0.1), fvm.Flow(fvm.box((3, 3)), CAVITY, 0.1)
+    for arguments, message in [
+            (dict(start=other.solve(fvm.SIMPLE(maxiter=2))), "start is of a mesh of 9 cells .* this one has 16"),
+            (dict(start=3), "start is of type int: expected the FlowSolution"),
+            (dict(settings={"velocity": 0.5}), r"settings=.*expected SIMPLE\(")]:
+        with pytest.raises(InputError, match=message):
+            flow.solve(**arguments)
+    for arguments, message in [
+            (dict(maxiter=0), r"SIMPLE\(maxiter=0\): expected an integer of at least 1"),
+            (dict(rtol="tight"), r"SIMPLE\(rtol='tight'\): expected a number above 0 and below 1"),
+            (dict(pressure=2), r"SIMPLE\(pressure=2\): expected a number above 0 and at most 1")]:
+        with pytest.raises(InputError, match=message):
+            fvm.SIMPLE(**arguments)
+    with pytest.raises(InputError, match="pressure: there is no patch 'xmx': did you mean 'xmax'"):
+        fvm.Flow(mesh, CAVITY, 0.1, pressure={"xmx": fvm.Dirichlet(0.0)})
 
 
 def test_bad_input():

@@ -20,13 +20,16 @@ buffers and captured graphs of the two solvers stay from the first iteration on,
 """
 from __future__ import annotations
 
+import difflib
+import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import positive
 from swell.core.space import make_space
-from swell.core.stopping import Stopping
+from swell.core.stopping import Reason, Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, Symmetry, lines
 from swell.pde.fvm.convection import Convection, check_scheme
 from swell.pde.fvm.gradient import LeastSquares
@@ -78,8 +81,11 @@ class SIMPLE:
         check_scheme(self.scheme)
         for name, most in (("velocity", 1.0), ("pressure", 1.0 + 1e-12), ("rtol", 1.0), ("momentum_rtol", 1.0),
                            ("pressure_rtol", 1.0)):
-            if not 0 < getattr(self, name) < most:
-                raise InputError(f"SIMPLE({name}={getattr(self, name)!r}): expected more than 0 and less than 1")
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or not 0 < value < most:
+                raise InputError(f"SIMPLE({name}={value!r}): expected a number above 0 and "
+                                 + ("at most 1" if most > 1 else "below 1"))
+        positive(self, "maxiter")
 
 
 @dataclass(eq=False)
@@ -146,12 +152,18 @@ class Flow:
     Raises
     ------
     InputError
-        For patches without a condition, outlets without a pressure, velocities that do not conserve (by how much).
+        For patches without a condition, outlets without a pressure, pressures of no patch, velocities that do not
+        conserve (by how much).
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
         self.mesh, self.velocity, self.viscosity, self.pressure = mesh, dict(velocity), viscosity, dict(pressure or {})
         c = lines(mesh, self.velocity, components=3)[2]
+        for name in self.pressure:
+            if name not in self.velocity:
+                near = difflib.get_close_matches(str(name), self.velocity, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise InputError(f"pressure: there is no patch {name!r}: {hint}There are: {', '.join(self.velocity)}")
         for name, condition in self.velocity.items():
             if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
                 raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "
@@ -193,7 +205,20 @@ class Flow:
         device : {"cpu", "cuda"}
         start : FlowSolution, optional
             Of the same mesh, as from another Reynolds number; at rest by default.
+
+        Returns
+        -------
+        FlowSolution
+            Of the current iterate after Ctrl-C, which a note says.
         """
+        if not isinstance(settings, SIMPLE):
+            raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
+        sizes = (self.mesh.n_cells, 3), (self.mesh.n_cells,), (self.mesh.n_faces,)
+        if start is not None and not isinstance(start, FlowSolution):
+            raise InputError(f"start is of type {type(start).__name__}: expected the FlowSolution of an earlier solve")
+        if start is not None and (start.velocity.shape, start.p.shape, start.fluxes.shape) != sizes:
+            raise InputError(f"start is of a mesh of {start.p.size} cells and {start.fluxes.size} faces, and this one "
+                             f"has {sizes[1][0]} and {sizes[2][0]}: solve it on the same mesh")
         space = make_space(device)
         with space.active(self.mesh.n_cells):
             return Iteration(self, settings, space).run(start)
@@ -220,7 +245,7 @@ class Iteration:
         self.closed = self.p_sides.natural | (Boundary.of(metrics, closed).offset != 0)     # nothing flows through
         self.mirrored = bool(mirrors)
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
-        self.linear_iterations = [0, 0]
+        self.linear_iterations, self.interrupted = [0, 0], False
 
     def run(self, start):
         """All iterations."""
@@ -235,6 +260,9 @@ class Iteration:
             momentum = self.solve_momentum()
             mass = self.correct_pressure()
             residuals.append((momentum, mass))
+            if self.interrupted:
+                notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
+                break
             if not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
                 notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
                 break
@@ -283,7 +311,7 @@ class Iteration:
                                                     self.settings.momentum_precond, None,
                                                     Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
             self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i]))
-        return float(xp.sqrt(off / size)) if float(size) else 1.0
+        return float(xp.sqrt(off / size)) if float(size) else float(float(off) > 0)        # 0: at rest
 
     def correct_pressure(self):
         """Steps 2 to 4; the imbalance of the fluxes before they were corrected."""
@@ -345,4 +373,5 @@ class Iteration:
 
     def _solved(self, which, result):
         self.linear_iterations[which] += result.iterations
+        self.interrupted |= result.reason is Reason.INTERRUPTED
         return result.x
