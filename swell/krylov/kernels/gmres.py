@@ -14,7 +14,8 @@ from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
 from swell.core.kernels.vector import FAST
 
 KERNELS = ("first", "dots", "update", "close", "combine")
-TILE = 256              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
+TILE = 512              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
+# A tile is a view that is indexed from 0: an index that Numba must test for its sign keeps loops from being vectorised.
 
 
 @njit(parallel=True, cache=True)
@@ -44,22 +45,24 @@ def dots(state, V, w, sums, j):
         mine = partial[part]
         for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
             lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+            x, y = u[lo:hi], w[lo:hi]
             for i in range(j):
+                row = V[i, lo:hi]
                 a = sums.dtype.type(0)
                 b = sums.dtype.type(0)
-                for k in range(lo, hi):
-                    v = np.conj(V[i, k])
-                    a += v * u[k]
-                    b += v * w[k]
+                for k in range(y.size):
+                    v = np.conj(row[k])
+                    a += v * x[k]
+                    b += v * y[k]
                 mine[i] += a
                 mine[j + i] += b
             uu = 0.0
             ww = 0.0
             uw = sums.dtype.type(0)
-            for k in range(lo, hi):
-                uu += (np.conj(u[k]) * u[k]).real
-                uw += np.conj(u[k]) * w[k]
-                ww += (np.conj(w[k]) * w[k]).real
+            for k in range(y.size):
+                uu += (np.conj(x[k]) * x[k]).real
+                uw += np.conj(x[k]) * y[k]
+                ww += (np.conj(y[k]) * y[k]).real
             mine[2 * j] += uu
             mine[2 * j + 1] += uw
             mine[2 * j + 2] += ww
@@ -161,22 +164,21 @@ def update(state, V, w, sums, H, R, rotations, g, small, columns, j, flexible):
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        a = np.empty(TILE, V.dtype)
-        b = np.empty(TILE, V.dtype)
-        for k in range(lo, hi):
-            a[k - lo] = V[j, k]
-            b[k - lo] = w[k]
+        a, b, mine = np.empty(TILE, V.dtype), np.empty(TILE, V.dtype), w[lo:hi]
+        u, after = V[j, lo:hi], V[j + 1, lo:hi]
+        for k in range(mine.size):
+            a[k] = u[k]
+            b[k] = mine[k]
         for i in range(j):
-            si = sums[i]
-            ti = sums[m + i]
-            for k in range(lo, hi):
-                v = V[i, k]
-                a[k - lo] -= si * v
-                b[k - lo] -= ti * v
-        for k in range(lo, hi):
-            v = a[k - lo] / alpha
-            V[j, k] = v
-            V[j + 1, k] = (b[k - lo] - beta * v) * scale
+            row, si, ti = V[i, lo:hi], sums[i], sums[m + i]
+            for k in range(mine.size):
+                v = row[k]
+                a[k] -= si * v
+                b[k] -= ti * v
+        for k in range(mine.size):
+            v = a[k] / alpha
+            u[k] = v
+            after[k] = (b[k] - beta * v) * scale
 
 
 @njit(cache=True)
@@ -202,10 +204,10 @@ def combine(state, V, y, columns, out, add):
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        mine = out[lo:hi]
         if not add:
-            for l in range(lo, hi):
-                out[l] = 0
+            mine[:] = 0
         for i in range(k):
-            yi = y[i]
-            for l in range(lo, hi):
-                out[l] += yi * V[i, l]
+            row, yi = V[i, lo:hi], y[i]
+            for l in range(mine.size):
+                mine[l] += yi * row[l]
