@@ -1,0 +1,124 @@
+"""GMRES(30) and BiCGSTAB with ILU(0) to a true residual of 1e-8, beside PETSc on one rank and on two ranks with block
+Jacobi, in one run, on a CPU.
+
+    python benchmarks/ilu0_beside_petsc.py atmosmodd~ --repeat 3 --peer-python /usr/bin/python3 --mpiexec mpiexec
+
+PETSc comes with Debian's python3-petsc4py, whose interpreter may be another (and may want PETSC_DIR): the matrix goes
+there in an .npz file. Everybody preconditions from the right and judges ‖b − A x‖ by the recursion; true residuals are
+printed. Each of PETSc's runs is a process of its own that solves twice, the second time measured. Solves of all
+alternate, and medians are given. The right-hand side is A times random numbers.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from ic0_beside_petsc import median, system
+
+RTOL = 1e-8
+PRECONDITIONERS = ("ilu0", "ilu0(factor='levels')")
+METHODS = {"gmres": "gmres", "bicgstab": "bcgs"}
+PEER = """
+import json, sys, time
+import numpy as np, petsc4py
+petsc4py.init(["peer"])
+from petsc4py import PETSc
+comm = PETSc.COMM_WORLD
+d = np.load(sys.argv[1])
+n = d["b"].size
+share = [n * r // comm.size for r in range(comm.size + 1)]
+first, last = share[comm.rank], share[comm.rank + 1]
+ptr = d["indptr"][first:last + 1]
+A = PETSc.Mat().createAIJ(((last - first, n), (last - first, n)), comm=comm, csr=(
+    ptr - ptr[0], d["indices"][ptr[0]:ptr[-1]], d["data"][ptr[0]:ptr[-1]]))
+b, x = A.createVecRight(), A.createVecRight()
+b.setArray(d["b"][first:last])
+for _ in range(2):
+    ksp = PETSc.KSP().create(comm)
+    ksp.setOperators(A)
+    ksp.setType(sys.argv[3])
+    ksp.setPCSide(PETSc.PC.Side.RIGHT)
+    ksp.getPC().setType("ilu" if comm.size == 1 else "bjacobi")
+    ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
+    ksp.setTolerances(rtol=float(sys.argv[2]), max_it=100000)
+    start = time.perf_counter()
+    ksp.setUp()
+    ksp.setUpOnBlocks()
+    middle = time.perf_counter()
+    x.set(0)
+    ksp.solve(b, x)
+    end = time.perf_counter()
+residual = b.duplicate()
+A.mult(x, residual)
+residual.aypx(-1, b)
+residual = residual.norm() / b.norm()
+if comm.rank == 0:
+    print(json.dumps({"setup": middle - start, "solve": end - middle, "iterations": ksp.getIterationNumber(),
+                      "residual": residual}), flush=True)
+"""
+
+
+def ours(A, b, method, precond):
+    """One setup and one solve."""
+    import swell
+    solver = swell.prepare(A, method=method, precond=precond, rtol=RTOL, device="cpu")
+    result = solver.solve(b)
+    return {"setup": result.timings["setup"], "solve": result.timings["solve"], "iterations": result.iterations,
+            "residual": float(np.linalg.norm(b - A @ result.x) / np.linalg.norm(b))}
+
+
+def peer(command, path, method):
+    """One setup and one solve of PETSc."""
+    done = subprocess.run([*command, "-c", PEER, path, str(RTOL), METHODS[method]], capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("matrices", nargs="*", default=["atmosmodd~"])
+    parser.add_argument("--unknowns", type=int, help="about so many for matrices of the gallery")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--precond", nargs="*", default=PRECONDITIONERS)
+    parser.add_argument("--method", nargs="*", default=list(METHODS))
+    parser.add_argument("--peer-python", default=sys.executable)
+    parser.add_argument("--mpiexec", help="the command that starts two ranks; without it there is one rank alone")
+    arguments = parser.parse_args()
+    peers = {"PETSc": [arguments.peer_python]}
+    if arguments.mpiexec:
+        peers["PETSc, two ranks"] = [*arguments.mpiexec.split(), "-n", "2", arguments.peer_python]
+    for name in arguments.matrices:
+        A = system(name, arguments.unknowns)
+        b = A @ np.random.default_rng(7).standard_normal(A.shape[0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder) / "system.npz")
+            np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), data=A.data, b=b)
+            for method in arguments.method:
+                for precond in arguments.precond:
+                    ours(A, b, method, precond)                # compile
+                runs = {p: [] for p in (*arguments.precond, *peers)}
+                for _ in range(arguments.repeat):
+                    for precond in arguments.precond:
+                        runs[precond].append(ours(A, b, method, precond))
+                    for label, command in peers.items():
+                        runs[label].append(peer(command, path, method))
+                print(f"{name}, {method}: {A.shape[0]} rows, {A.nnz} entries; medians of {arguments.repeat}")
+                theirs = median(runs["PETSc"])
+                for label, measured in runs.items():
+                    m = median(measured)
+                    print(f"  {label:24s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
+                          f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual "
+                          f"{m['residual']:.1e}, {(theirs['setup'] + theirs['solve']) / (m['setup'] + m['solve']):.2f} "
+                          "times PETSc", flush=True)
+
+
+if __name__ == "__main__":
+    main()
