@@ -122,6 +122,9 @@ def test_a_million_cells_take_a_moment():
     ({"cells": (3, 0)}, "positive integers"), ({"cells": 5}, "positive integers"), ({"cells": (2, 2, 2, 2)}, "one to three"),
     ({"cells": (2.5, 2)}, "positive integers"), ({"cells": (2000, 2000, 2000)}, "32-bit"),
     ({"cells": (2, 2), "upper": (0, 1, 1)}, "along x the box has no extent"),
+    ({"cells": (2, 2), "upper": (2, 1)}, r"upper = \(2, 1\) came, expected a tuple of 3 numbers, also for boxes"),
+    ({"cells": (2, 2), "grading": 2.0}, "grading = 2.0 came, expected a tuple of 1 or more numbers"),
+    ({"cells": (2, 2), "skew": (0.3,)}, "tuple of 2 numbers"), ({"cells": (2, 2), "skew": 0.3}, "tuple of 2 numbers"),
     ({"cells": (2, 2), "grading": (-1, 1)}, "positive ratios"), ({"cells": (2, 2), "perturb": 0.7}, "below 0.5"),
 ])
 def test_bad_boxes(arguments, words):

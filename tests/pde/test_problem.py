@@ -136,9 +136,42 @@ def test_bad_conditions():
             fvm.Poisson(mesh, conditions)
     for arguments, message in [
             (dict(source=np.ones(3)), r"source has shape \(3,\)"), (dict(corrections=-1), "corrections=-1"),
-            (dict(source=float("inf")), "source is not finite"), (dict(diffusivity=0.0), "diffusivity")]:
+            (dict(source=float("inf")), "source is not finite"), (dict(diffusivity=0.0), "diffusivity"),
+            (dict(source="much"), "source is 'much': expected numbers")]:
         with pytest.raises(InputError, match=message):
             fvm.Poisson(mesh, walls, **arguments).solve()
+    for arguments, message in [
+            (dict(dtype="complex128"), "dtype='complex128': expected one of float32, float64"),
+            (dict(dtype="float63"), "dtype='float63'"), (dict(mean=float("nan")), "mean=nan: expected a finite")]:
+        with pytest.raises(InputError, match=message):
+            fvm.Poisson(mesh, walls).solve(**arguments)
+    for given, message in [((None, walls), "mesh is of type NoneType"), (("case", walls), "mesh is of type str: .*read_mesh"),
+                           ((mesh, None), "conditions are of type NoneType: expected a dictionary"),
+                           ((mesh, {**walls, "xmin": fvm.Dirichlet("hot")}), "patch 'xmin': .*'hot', expected numbers")]:
+        with pytest.raises(InputError, match=message):
+            fvm.Poisson(*given)
+
+
+def test_bad_transport():
+    mesh = fvm.box((4, 4))
+    walls = everywhere(mesh, fvm.Dirichlet(0.0))
+    for velocity in [(float("nan"), 0.0, 0.0), (0.0, float("inf"), 0.0)]:
+        with pytest.raises(InputError, match="velocity is not finite everywhere"):
+            fvm.ScalarTransport(mesh, walls, velocity=velocity).solve()
+    with pytest.raises(InputError, match="velocity is 'fast': expected numbers"):
+        fvm.ScalarTransport(mesh, walls, velocity="fast").solve()
+    with pytest.raises(InputError, match="dt='a': expected a positive time step"):
+        fvm.ScalarTransport(mesh, walls).advance(0.0, "a", 2)
+    assert fvm.ScalarTransport(mesh, walls).advance(1.0, 0.1, np.int64(2)).converged
+
+
+def test_the_source_that_an_error_names_is_accepted():
+    mesh = fvm.box((6, 6), upper=(3.7, 1.3, 1.0))
+    conditions = {**everywhere(mesh, fvm.Neumann()), "xmin": fvm.Neumann(1.0)}
+    with pytest.raises(InputError) as caught:
+        fvm.Poisson(mesh, conditions).solve()
+    named = float(str(caught.value).split("subtract ")[1].split(" ")[0])
+    assert fvm.Poisson(mesh, conditions, source=-named).solve().converged
 
 
 def test_centres_on_the_wrong_side_are_named():

@@ -11,6 +11,7 @@ Patches of kind "empty" (the front and the back of a mesh in two dimensions) nee
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,6 +111,12 @@ def lines(mesh, conditions, components=1):
 
 
 def _check_names(mesh, conditions):
+    if not hasattr(mesh, "patches"):
+        raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh(\"case\") or "
+                         "box((32, 32))")
+    if not isinstance(conditions, Mapping):
+        raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from patch name to "
+                         "condition, such as {\"inlet\": Dirichlet(1.0)}")
     names = {patch.name: patch for patch in mesh.patches}
     for name, condition in conditions.items():
         if name not in names:
@@ -129,7 +136,11 @@ def _check_names(mesh, conditions):
 
 def _values(value, centres, components, patch):
     """One row of values a face."""
-    value = np.asarray(value(centres) if callable(value) else value, float)
+    given = value(centres) if callable(value) else value
+    try:
+        value = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise InputError(f"patch {patch!r}: the condition's value is {given!r}, expected numbers") from None
     k = len(centres)
     shapes = [(), (k,)] if components == 1 else [(), (components,), (k, components)]
     if value.shape not in shapes:

@@ -12,10 +12,9 @@ explicit, from the last solution. linear_upwind is always so.
 """
 from __future__ import annotations
 
-import numpy as np
-
 from swell.core.errors import InputError
 from swell.pde.fvm.flux import Flux
+from swell.pde.fvm.metrics import numbers
 
 SCHEMES = ("upwind", "linear", "linear_upwind")
 
@@ -36,10 +35,12 @@ def face_flux(metrics, velocity):
         u, expected = velocity(metrics.mesh.face_centres), (metrics.owner.size, 3)
     else:
         u, expected = velocity, (metrics.n, 3)
-    u = to_space(u if hasattr(u, "dtype") else np.asarray(u, float)).astype(metrics.dtype)
+    u = to_space(numbers(u, "velocity")).astype(metrics.dtype)
     if u.shape not in ((3,), expected):
         raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.n}, 3), or a "
                          "function of points (k, 3) that returns (k, 3)")
+    if not bool(metrics.space.xp.isfinite(u).all()):
+        raise InputError("velocity is not finite everywhere: look where it is computed")
     u = u.reshape(-1, 3).T
     if not callable(velocity) and u.shape[1] > 1:
         of_cells, u = u, u[:, metrics.owner]

@@ -117,13 +117,29 @@ class Metrics:
         """
         if callable(value):
             value = value(self.mesh.centres)
-        value = self.space.from_host(value if hasattr(value, "dtype") else np.asarray(value, float))
+        value = self.space.from_host(numbers(value, name))
         if value.shape not in ((), (1,), (self.n,)):
             raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.n},), or a "
                              "function of the centres (n, 3) that returns one")
         if not bool(self.space.xp.isfinite(value).all()):
             raise InputError(f"{name} is not finite everywhere: look where it is computed")
         return self.space.xp.broadcast_to(value, (self.n,)).astype(self.dtype)
+
+
+def numbers(value, name):
+    """An array as it came, or numbers as one.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if hasattr(value, "dtype"):
+        return value
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}: expected numbers, or a function of points that returns them") from None
 
 
 def _check_sides(mesh, distance):

@@ -5,6 +5,8 @@
 """
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +22,7 @@ from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
 INNER = 0.05            # what a solve within the corrections makes of the defect
+DTYPES = ("float32", "float64")
 DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
 
 
@@ -55,20 +58,28 @@ class Problem:
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
         lines(mesh, conditions)                                  # complains before anything is built
-        if not isinstance(corrections, int) or corrections < 0:
-            raise InputError(f"corrections={corrections!r}: expected a number of outer corrections, 0 for none")
+        if not isinstance(corrections, numbers.Integral) or corrections < 0:
+            raise InputError(f"corrections={corrections!r}: expected a whole number of outer corrections, 0 for none")
         self.mesh, self.conditions, self.diffusivity, self.source = mesh, dict(conditions), diffusivity, source
         self.correction = correction if corrections else "none"
         self.corrections, self.interpolation, self.gradient = corrections, interpolation, gradient
 
     def assemble(self, device="cpu", dtype="float64") -> System:
         """Build the system on a device ("cpu", "cuda"): ``.A`` is a CSRMatrix and ``.b`` a vector of its space."""
+        try:
+            found = np.dtype(dtype).name
+        except TypeError:
+            found = ""
+        if found not in DTYPES:
+            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
         space = make_space(device)
         with space.active(self.mesh.n_cells):
-            return System(self, space, np.dtype(dtype))
+            return System(self, space, np.dtype(found))
 
     def _steady(self, solvers, device, dtype, balance, mean) -> Solution:
         """Solve the steady equation by outer corrections."""
+        if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
+            raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         system = self.assemble(device, dtype)
         if self.velocity is None:
             every_part_is_fixed(self.mesh, system.space.to_host(system.boundary.slope) != 0)
@@ -211,8 +222,8 @@ class ScalarTransport(Problem):
         time : {"euler", "bdf2"}
         """
         check_step(dt, time)
-        if not isinstance(steps, int) or steps < 1:
-            raise InputError(f"steps={steps!r}: expected a positive number of time steps")
+        if not isinstance(steps, numbers.Integral) or steps < 1:
+            raise InputError(f"steps={steps!r}: expected a positive whole number of time steps")
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
         system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):

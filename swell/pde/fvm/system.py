@@ -91,7 +91,7 @@ class System:
                 f"adds up to {source:.6g}, the fluxes given at the boundary to {source - total:.6g}, which differ by "
                 f"{total:.3g}")
         if not shift:
-            raise InputError(f"{what}: subtract {total / volume:.6g} from the source (or give balance=True, "
+            raise InputError(f"{what}: subtract {total / volume:.15g} from the source (or give balance=True, "
                              "--balance on the command line, which does it and says so), correct the "
                              "gradients, or give one patch a Dirichlet or Robin condition")
         mean = total / volume

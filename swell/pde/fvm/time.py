@@ -1,6 +1,8 @@
 """∂p/∂t, implicit: Euler (first order) and BDF2 (second). V/Δt on the diagonal, the past on the right."""
 from __future__ import annotations
 
+import numbers
+
 from swell.core.errors import InputError
 
 SCHEMES = ("euler", "bdf2")
@@ -8,7 +10,7 @@ SCHEMES = ("euler", "bdf2")
 
 def check_step(dt, scheme):
     """Raise InputError for a time step that is not positive or an unknown scheme."""
-    if not dt > 0 or not dt < float("inf"):
+    if not isinstance(dt, numbers.Real) or not 0 < dt < float("inf"):
         raise InputError(f"dt={dt!r}: expected a positive time step")
     if scheme not in SCHEMES:
         raise InputError(f"time scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")
