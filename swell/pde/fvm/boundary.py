@@ -112,11 +112,11 @@ def lines(mesh, conditions, components=1):
 
 def _check_names(mesh, conditions):
     if not hasattr(mesh, "patches"):
-        raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh(\"case\") or "
+        raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
                          "box((32, 32))")
     if not isinstance(conditions, Mapping):
-        raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from patch name to "
-                         "condition, such as {\"inlet\": Dirichlet(1.0)}")
+        raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from names of "
+                         "patches to conditions, such as {'inlet': Dirichlet(1.0)}")
     names = {patch.name: patch for patch in mesh.patches}
     for name, condition in conditions.items():
         if name not in names:

@@ -45,7 +45,7 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
     Mesh(24 cells, 98 faces, 60 points; patches xmin, xmax, ymin, ymax, zmin, zmax)
     """
     shape = _shape(cells)
-    _check_tuples(lower=(lower, 3), upper=(upper, 3), grading=(grading, 1), skew=(skew, 2))
+    _check_tuples({"lower": (lower, 3), "upper": (upper, 3), "grading": (grading, 1), "skew": (skew, 2)})
     lines = [_line(axis, shape[axis], lower, upper, grading) for axis in range(3)]
     points = np.empty((shape[2] + 1, shape[1] + 1, shape[0] + 1, 3))
     for axis, line in enumerate(lines):
@@ -69,7 +69,7 @@ def _shape(cells):
     return (*(int(m) for m in shape), *(1,) * (3 - len(shape)))
 
 
-def _check_tuples(**given):
+def _check_tuples(given):
     """Raise InputError for what is no sequence of so many numbers."""
     for name, (values, count) in given.items():
         if values is not None and (np.ndim(values) != 1 or len(values) < count):
