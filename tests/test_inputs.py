@@ -269,7 +269,17 @@ BAD_SETTINGS = {
     "method of another kind": ({"method": swell.Jacobi()}, "expected one of cg"),
     "setting unknown": ({"method": "gmres(restrat=3)"}, "no setting 'restrat'; it has: restart"),
     "setting wrong": ({"method": "gmres(restart=0)"}, "at least 1"),
-    "setting text": ({"method": "gmres(restart=x)"}, "cannot read the settings"),
+    "setting text": ({"method": "gmres(restart=x)"}, "restart='x'.: expected an integer"),
+    "setting formula": ({"method": "gmres(restart=x+1)"}, "cannot read the settings"),
+    "setting without name": ({"method": "gmres(30)"}, "cannot read the settings"),
+    "setting word misspelt": ({"method": "stationary(smoother=chebishev)"}, "did you mean 'chebyshev'"),
+    "setting inside": ({"precond": "ic0(solve=sweeps(count=0))"}, r"Sweeps\(count=0\)"),
+    "smoother none": ({"method": "stationary(smoother=None)"}, "smoother=None.: expected one of jacobi"),
+    "omega": ({"precond": "jacobi_sweeps(omega=much)"}, "omega='much'.: expected a number"),
+    "fraction": ({"precond": "chebyshev(fraction=x)"}, "fraction='x'.: expected a number"),
+    "inner omega": ({"precond": "block_jacobi_smoother(omega=x)"}, "omega='x'.: expected a number"),
+    "inner tolerance": ({"precond": "block_jacobi_smoother(inner_tolerance=x)"}, "inner_tolerance='x'.: expected a number"),
+    "asynchronous": ({"precond": "block_jacobi_smoother(asynchronous=yes)"}, "asynchronous='yes'.: expected True or False"),
     "setting unfinished": ({"method": "gmres(restart=3"}, "cannot read"),
     "precond unknown": ({"precond": "jakobi"}, r"precond \(or M\) 'jakobi': did you mean 'jacobi'"),
     "M and precond": ({"M": lambda r: r, "precond": "jacobi"}, "both M and precond"),
@@ -301,6 +311,13 @@ def test_bad_settings(name):
     with pytest.raises(InputError, match=words) as raised:
         swell.solve(A, B, **given)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [
+    {"scaling": "ruiz(p=inf)", "method": "cg"}, {"method": "stationary(smoother=chebyshev, every=5)"},
+    {"precond": "ic0(solve=sweeps(count=5), ordering=rcm)", "method": "cg"}, {"precond": "ic0(ordering='rcm')", "method": "cg"}])
+def test_words_among_settings_need_no_quotes(given):
+    assert swell.solve(gallery.poisson2d(8), B, **given).converged
 
 
 @pytest.mark.parametrize("make, words", [

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import numbers
 import re
 
@@ -21,10 +22,12 @@ def describe(setting) -> str:
 def parse(text: str) -> tuple[str, dict]:
     """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``.
 
+    Words need no quotes, as in ``stationary(smoother=chebyshev)`` or ``ic0(solve=sweeps(count=5))``; inf is the number.
+
     Raises
     ------
     InputError
-        If the text is neither a name nor a name with keyword arguments that are literals.
+        If the text is neither a name nor a name with keyword arguments that are literals or words.
     """
     match = re.fullmatch(r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     if not match:
@@ -36,10 +39,19 @@ def parse(text: str) -> tuple[str, dict]:
         call = ast.parse(f"f({inside})", mode="eval").body
         if call.args:
             raise ValueError
-        return name, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+        return name, {k.arg: _value(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, TypeError):
         raise InputError(f"cannot read the settings in {text!r}: expected name(field=value, ...) with plain values, "
-                         "such as gmres(restart=50)") from None
+                         "such as gmres(restart=50) or ic0(ordering=rcm)") from None
+
+
+def _value(node):
+    """A literal, inf, or a word as text, with its own settings."""
+    if isinstance(node, ast.Name):
+        return math.inf if node.id == "inf" else node.id
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return ast.unparse(node)
+    return ast.literal_eval(node)
 
 
 def construct(cls, arguments: dict):
@@ -58,3 +70,8 @@ def positive(owner, name: str, minimum=1, most=None):
             or (most is not None and value > most)):
         raise InputError(f"{type(owner).__name__}({name}={value!r}): expected an integer of at least {minimum}"
                          + (f" and at most {most}" if most is not None else ""))
+
+
+def real(value) -> bool:
+    """True for a number, which a bool is not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

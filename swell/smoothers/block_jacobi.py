@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.formats.modified_sell import ModifiedSELL
 from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -51,9 +51,9 @@ def check_inner(settings):
     if settings.height % 32:
         raise InputError(f"{name}(height={settings.height}): expected a multiple of 32, the rows of a warp")
     positive(settings, "inner_sweeps")
-    if not 0 < settings.omega <= 2:
+    if not real(settings.omega) or not 0 < settings.omega <= 2:
         raise InputError(f"{name}(omega={settings.omega!r}): expected a number above 0 and at most 2, such as 0.7")
-    if not settings.inner_tolerance >= 0:
+    if not real(settings.inner_tolerance) or not settings.inner_tolerance >= 0:
         raise InputError(f"{name}(inner_tolerance={settings.inner_tolerance!r}): expected a number that is not "
                          "negative, such as 1e-15 (0: all sweeps are done)")
 
@@ -91,6 +91,8 @@ class BlockJacobiSmoother(Smoother):
     def __post_init__(self):
         super().__post_init__()
         check_inner(self)
+        if not isinstance(self.asynchronous, bool):
+            raise InputError(f"BlockJacobiSmoother(asynchronous={self.asynchronous!r}): expected True or False")
 
     def build(self, A):
         return BlockJacobiOperator(A, self)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.formats.modified_sell import ModifiedSELL
 from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -57,7 +57,7 @@ class Chebyshev(Smoother):
         super().__post_init__()
         positive(self, "degree")
         positive(self, "steps")
-        if not 0 < self.fraction < 1:
+        if not real(self.fraction) or not 0 < self.fraction < 1:
             raise InputError(f"Chebyshev(fraction={self.fraction!r}): expected a number between 0 and 1, such as 0.1")
 
     def build(self, A):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.formats.modified_sell import ModifiedSELL
 from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -38,7 +39,7 @@ class JacobiSmoother(Smoother):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 < self.omega <= 2:
+        if not real(self.omega) or not 0 < self.omega <= 2:
             raise InputError(f"JacobiSmoother(omega={self.omega!r}): expected a number above 0 and at most 2, such as "
                              "0.7")
 

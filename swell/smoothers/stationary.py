@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from swell.core.registry import resolve
+from swell.core.errors import InputError
+from swell.core.registry import names, resolve
 from swell.core.settings import positive
 from swell.krylov.method import Counts, Method
 from swell.preconditioners.direct import Refinement
@@ -39,7 +40,8 @@ class Stationary(Method, Preconditioner):
 
     def __post_init__(self):
         positive(self, "every")
-        resolve("smoother", self.smoother)       # a misspelt name is told here
+        if resolve("smoother", self.smoother) is None:          # a misspelt name is told here
+            raise InputError(f"Stationary(smoother={self.smoother!r}): expected one of {', '.join(names('smoother'))}")
 
     def build(self, A):
         return resolve("smoother", self.smoother).build(A)
