@@ -26,7 +26,8 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     """The parser of the whole command line; each command's module adds its own arguments."""
     top = Parser(prog="swell", description="Solve the large sparse linear systems that discretised PDEs produce.",
-                 epilog="Exit status: 0 converged, 1 not converged, 2 bad input or environment.")
+                 epilog="Exit status: 0 converged or done, 1 not converged, 2 bad input or environment, "
+                        "130 interrupted before there was a solution.")
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="command")
     for name in COMMANDS:

@@ -97,11 +97,13 @@ def _condition(text):
     makers = {"dirichlet": Dirichlet, "neumann": Neumann, "robin": Robin}
     name, _, words = text.rpartition("=")
     kind, *numbers = words.lower().split(":")
-    if kind not in makers:                      # a number alone fixes p
-        kind, numbers = "dirichlet", [kind, *numbers]
-    if not name or len(numbers) != COUNTS[kind] or not all(map(_is_number, numbers)):
-        near = difflib.get_close_matches(numbers[0], makers, n=1, cutoff=0.5) if numbers else []
-        hint = f"did you mean {near[0]!r}? " if near else ""
+    if kind not in makers and not numbers:      # a number alone fixes p
+        kind, numbers = "dirichlet", [kind]
+    if not name or len(numbers) != COUNTS.get(kind) or not all(map(_is_number, numbers)):
+        near = difflib.get_close_matches(kind, makers, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near and kind not in makers else ""
+        if name and kind in makers and words.lower().startswith(kind):
+            hint = f"{kind} takes {COUNTS[kind]} {'number' if COUNTS[kind] == 1 else 'numbers'}. "
         raise InputError(f"--patch-bc {text}: {hint}Expected NAME=CONDITION, {EXAMPLE}")
     return name, makers[kind](*map(float, numbers))
 
