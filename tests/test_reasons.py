@@ -87,6 +87,11 @@ def test_every_reason_is_produced(reason):
     assert r.as_dict()["reason"] == reason.name
 
 
+def test_an_incomplete_factorisation_that_fails_is_not_called_the_direct_solver():
+    r = swell.solve(-gallery.poisson2d(6), np.ones(36), method="cg", precond="ic0")
+    assert r.reason is Reason.NOT_FACTORED and "direct solver" not in r.message and "preconditioner" in r.message
+
+
 def test_codes_are_unique():
     assert len({r.code for r in Reason}) == len(Reason)
     assert all(Reason.of(r.code) is r for r in Reason)

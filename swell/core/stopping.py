@@ -45,7 +45,8 @@ class Reason(enum.Enum):
                                "errors of A x; accept this x, relax rtol, or use a wider dtype")
     SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, name "
                     "what A annihilates (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
-    NOT_FACTORED = (13, "the direct solver could not factor the matrix: see the note, or choose an iterative method")
+    NOT_FACTORED = (13, "the matrix could not be factored: see the note, or choose another preconditioner, or an "
+                        "iterative method in place of a direct one")
 
     def __init__(self, code, sentence):
         self.code = code
