@@ -24,6 +24,7 @@ _PLACES = {
     "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
     "IC0": "swell.preconditioners.ic0", "ICK": "swell.preconditioners.ick",
     "ILU0": "swell.preconditioners.ilu0", "ILUK": "swell.preconditioners.iluk", "ILUT": "swell.preconditioners.ilut",
+    "BlockILU0": "swell.preconditioners.block_ilu0",
     "Exact": "swell.preconditioners.triangular", "Sweeps": "swell.preconditioners.sweeps",
     "Twisted": "swell.orderings.twisted",
     "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",

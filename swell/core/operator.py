@@ -24,6 +24,8 @@ class LinearOperator(ABC):
         True if it is not a fixed linear map; Krylov methods then need their flexible form.
     capturable : bool
         True if ``apply`` launches the same device work at every call, so that a CUDA graph can hold it.
+    revision : int
+        Changes where ``update`` has changed what ``apply`` launches: captured work is made anew.
     notes : tuple of str
         What the user must know of how it was set up; the result of a solve shows it.
     """
@@ -34,6 +36,7 @@ class LinearOperator(ABC):
     self_adjoint = None
     variable = False
     capturable = True
+    revision = 0
     notes = ()
 
     def __init__(self, shape, dtype, space):

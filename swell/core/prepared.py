@@ -197,14 +197,18 @@ class Prepared:
             self.facts += transform.facts(A)
         if self.S is not None:
             self.S.update(A)
-        before = self.M
+        before = self.M, self._revision
         self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
-        if self.M is not before:                 # a factorisation failed, or works again
+        if (self.M, self._revision) != before:   # a factorisation failed, works again, or is applied in another way
             self._bind()
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
         self.timings = {"setup": time.perf_counter() - start}
+
+    @property
+    def _revision(self):
+        return 0 if self.M is None else self.M.revision
 
     def _updated_preconditioner(self, A):
         """The preconditioner for new values; what the user brought stays as it is."""

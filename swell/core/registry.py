@@ -30,6 +30,7 @@ TABLE = {
         "ilu0": "swell.preconditioners.ilu0:ILU0",
         "iluk": "swell.preconditioners.iluk:ILUK",
         "ilut": "swell.preconditioners.ilut:ILUT",
+        "block_ilu0": "swell.preconditioners.block_ilu0:BlockILU0",
         "direct": "swell.preconditioners.direct:Direct",
         "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
         "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",

@@ -135,6 +135,7 @@ class IncompleteCholeskyOperator(LinearOperator):
         solve = resolve_solve(settings.solve)
         self.L = solve.build(self.factor, lower=True, order=self.order)
         self.L.prepare_adjoint()
+        self.notes, self.variable = (*self.notes, *self.L.notes), self.L.variable
         # The sweeps of Lᴴ are the adjoint of those of L only where they are as many.
         self.spd = self.hermitian = self.self_adjoint = solve.symmetric
         self._combined = None
@@ -177,6 +178,11 @@ class IncompleteCholeskyOperator(LinearOperator):
         self._check_diagonal(A)
         self._refactor(self._ordered(A))
         self.L.update(self.factor)
+        self.notes = (*self.notes, *self.L.notes)
+
+    @property
+    def revision(self):
+        return self.L.revision
 
     def apply(self, x, out, alpha=1, beta=0):
         combine(self, self._solve, x, out, alpha, beta)

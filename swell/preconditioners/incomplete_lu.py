@@ -135,11 +135,14 @@ class LUOperator(LinearOperator):
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings, self._name = settings, type(settings).__name__
-        ordering = settings.resolved_ordering()
-        self.order = None if ordering is None else ordering.order(A)
+        self.order = self._find_order(A)
         self._combined = self.L = self.U = None
         self._analyse(A)
-        self._refactor(A)
+        self.update(A)
+
+    def _find_order(self, A):
+        ordering = self.settings.resolved_ordering()
+        return None if ordering is None else ordering.order(A)
 
     @abstractmethod
     def _analyse(self, A):
@@ -167,8 +170,7 @@ class LUOperator(LinearOperator):
         """Factor A + shift S. Returns what is wrong with the factors, or None, and how many pivots were tiny."""
         bad, count = self._factorise(shift, replacement)
         if bad is not None and not (count and self.settings.pivot == "perturb" and self._finite(self.factor.data)):
-            row = bad if self.order is None else int(self.order[bad])
-            return f"the pivot of row {row} was tiny or not finite", count
+            return f"{self._pivot(bad)} was tiny or not finite", count
         self._take_factor()
         xp = self.space.xp
         e = xp.ones(self.shape[0], self.dtype)
@@ -178,9 +180,8 @@ class LUOperator(LinearOperator):
         if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number
             return f"a solve with the factors reached {self.growth:.0e}", count
         if count:
-            row = bad if self.order is None else int(self.order[bad])
             self.replaced = count
-            self.notes = (f"{self._name}: the pivot of row {row} was tiny; {count} of {self.shape[0]} pivots were "
+            self.notes = (f"{self._name}: {self._pivot(bad)} was tiny; {count} of {self.shape[0]} pivots were "
                           f"replaced by {replacement:.1e} of the largest entry of their rows",)
         return None, count
 
@@ -210,6 +211,16 @@ class LUOperator(LinearOperator):
     def update(self, A):
         """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
         self._refactor(A)
+        self.notes = (*self.notes, *self.L.notes, *self.U.notes)
+        self.variable = self.L.variable or self.U.variable
+
+    @property
+    def revision(self):
+        return self.L.revision + self.U.revision
+
+    def _pivot(self, bad):
+        """The pivot of a row of the factors, in words."""
+        return f"the pivot of row {bad if self.order is None else int(self.order[bad])}"
 
     def apply(self, x, out, alpha=1, beta=0):
         combine(self, self._solve, x, out, alpha, beta)
@@ -229,10 +240,13 @@ class LUOperator(LinearOperator):
     def nbytes(self):
         return self.L.nbytes + self.U.nbytes + self.factor.nbytes
 
+    def _described(self):
+        return describe(self.settings)
+
     def describe(self):
         shift = f", shifted by {self.shift:g} S" if self.shift else ""
         replaced = f", {self.replaced} pivots replaced" if self.replaced else ""
-        return (f"{describe(self.settings)}, {self.factor.nnz} entries in L and U{shift}{replaced}; solved by "
+        return (f"{self._described()}, {self.factor.nnz} entries in L and U{shift}{replaced}; solved by "
                 f"{self.L.describe()} and {self.U.describe()}")
 
 

@@ -34,6 +34,8 @@ class Schedule:
     T : CSRMatrix
         On a GPU.
     lower : bool
+    narrow : int
+        Rows of a level up to which it goes together with its neighbours.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class Schedule:
         (wide, first level, last level + 1) of every launch.
     """
 
-    def __init__(self, T, lower):
+    def __init__(self, T, lower, narrow=NARROW):
         xp, n = T.space.xp, T.shape[0]
         index = T.indptr.dtype
         depth, ticket = xp.zeros(n, np.int32), xp.zeros(1, np.int32)
@@ -58,7 +60,7 @@ class Schedule:
         self.sequence = by_length(xp, order, xp.diff(T.indptr), first).astype(index)
         self.host_bounds = bounds
         self.bounds = T.space.from_host(bounds.astype(index))
-        self.groups = grouped(counts)
+        self.groups = grouped(counts, narrow)
 
     @property
     def levels(self) -> int:
@@ -94,11 +96,11 @@ def by_length(xp, order, lengths, first):
     return order[xp.argsort(window * (longest + 1) + longest - lengths[order], kind="stable")]
 
 
-def grouped(counts):
+def grouped(counts, narrow=NARROW):
     """Levels of these sizes as launches: wide ones alone, runs of narrow ones together."""
     groups = []
     for level, count in enumerate(counts):
-        wide = bool(count > NARROW)
+        wide = bool(count > narrow)
         if not wide and groups and not groups[-1][0]:
             groups[-1] = (False, groups[-1][1], level + 1)
         else:

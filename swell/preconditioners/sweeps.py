@@ -3,22 +3,32 @@
 x = D⁻¹ w, w ← b − N w with T = (I + N) D, from w = b: a sweep is a product with the strict triangle. N is nilpotent, so
 that as many sweeps as there are levels give the exact solution; few give an approximation, which is what a
 preconditioner needs. From a zero start and with two buffers, a fixed count is a fixed linear operator: the same bits
-every time, no flexible method needed (in place, asynchronously, it would be neither). Sweeps with Tᴴ are the adjoint of
+every time, no flexible method needed. Sweeps with Tᴴ are the adjoint of
 those with T, so L and Lᴴ with the same count make a Hermitian positive definite preconditioner.
 
 A sweep but the first, which is free, reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
-The growth of the remainder ‖N^count‖ is not guarded against: where off-diagonals are large, sweeps may be worse than
-none.
+Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing: what
+is measured in setup is ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖, for a fixed random v and k sweeps, which is what they leave of an error.
+Where that exceeds ``growth``, ``guard`` says what is done, and a note that it was.
+
+``in_place=True``: the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and 7, where
+a sweep reads what others are writing; faster to the solution, but neither linear nor repeatable: the method must be a
+flexible one.
 """
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import positive
+from swell.formats.bsr import BSRMatrix
 from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
-from swell.preconditioners.triangular import TriangularSolve
+from swell.preconditioners.triangular import Exact, TriangularOperator, TriangularSolve
+
+MOST = 32               # sweeps that a guard may ask for
 
 
 @dataclass(frozen=True)
@@ -33,28 +43,53 @@ class Sweeps(TriangularSolve):
         Sweeps for an upper triangle; 0: as for a lower one.
     single : bool
         Store the factor in single precision; vectors stay as they are.
+    in_place : bool
+        Sweeps from the second on update their vector in place, asynchronously; the last one of point solves does not.
+    guard : str
+        Where the remainder grows: "exact", an exact solve instead; "more", the fewest sweeps that help, up to 32, else
+        "exact"; "error"; "off", nothing is measured.
+    growth : float
+        What the remainder may be, of the vector's norm.
     """
 
     count: int = 3
     upper: int = 0
     single: bool = False
+    in_place: bool = False
+    guard: str = "exact"
+    growth: float = 1.0
 
     cost = "a product with the strict triangle for each sweep but the first"
 
     def __post_init__(self):
         positive(self, "count")
         positive(self, "upper", 0)
+        if self.guard not in ("exact", "more", "error", "off"):
+            raise InputError(f"Sweeps(guard={self.guard!r}): expected 'exact', 'more', 'error' or 'off'")
+        if not isinstance(self.growth, numbers.Real) or not self.growth > 0:
+            raise InputError(f"Sweeps(growth={self.growth!r}): expected a positive number")
 
     def build(self, T, lower, unit=False, order=None):
+        if self.guard != "off":
+            return GuardedSweeps(T, lower, unit, order, self)
+        if isinstance(T, BSRMatrix):
+            from swell.preconditioners.block_triangular import BlockSwept
+            return BlockSwept(T, lower, unit, order, self)
         return SweptTriangular(T, lower, unit, order, self)
 
     def alone(self, lower):
         return replace(self, count=self.count if lower or not self.upper else self.upper, upper=0)
 
+    def with_count(self, count, lower):
+        """The settings with another count for one triangle."""
+        if self.upper in (0, self.count):
+            return replace(self, count=count, upper=0)
+        return replace(self, count=count) if lower else replace(self, upper=count)
+
     @property
     def symmetric(self) -> bool:
-        """Both triangles have the same count."""
-        return self.upper in (0, self.count)
+        """Both triangles have the same count, of sweeps that are linear."""
+        return self.upper in (0, self.count) and not self.in_place
 
 
 class SweptTriangular(Gathering):
@@ -70,7 +105,7 @@ class SweptTriangular(Gathering):
         self.count = settings.count if lower or not settings.upper else settings.upper
         self._w = self.space.empty((2, n), T.dtype)
         self._vector = self.space.kernels("swell.core", "vector", T.dtype)
-
+        self.variable = settings.in_place and self.count > 2
         self._diagonal = xp.empty(n if self.count == 1 else 0, T.dtype)
         self._set_diagonal()
 
@@ -88,15 +123,104 @@ class SweptTriangular(Gathering):
             self._vector.multiply_add(self._diagonal, x, out, kind(1), kind(0))
             return
         w, other = self._w
-        if x is out and self.count == 2:         # the only product would overwrite what it gathers
+        old, in_place = x, self.settings.in_place
+        if in_place or (x is out and self.count == 2):                         # what is gathered from is not written
             self.space.copy(x, w)
-            x = w
-        old = x
+            old = w
         for k in range(2, self.count):
-            new = other if old is w else w
+            new = w if in_place or old is not w else other
             self._kernels.sweep(*self.sliced.arrays, x, old, new, False)       # w = b − N w
             old = new
         self._kernels.sweep(*self.sliced.arrays, x, old, out, True)            # x = D⁻¹ (b − N w)
 
+    def remainders(self, count):
+        """‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``; for setup."""
+        xp, v = self.space.xp, random_vector(self.shape[0], self.dtype, self.space)
+        old, zero, out = xp.empty_like(v), xp.zeros_like(v), xp.empty_like(v)
+        old[self.sliced.rows] = v[self.sliced.rows] / self.sliced.inverse
+        norm, norms = float(xp.linalg.norm(v)), []
+        for _ in range(count):
+            self._kernels.sweep(*self.sliced.arrays, zero, old, out, True)
+            norms.append(float(xp.linalg.norm(out)) / norm)  # sync
+            fresh = xp.empty_like(v)
+            self._kernels.sweep(*self.sliced.arrays, zero, old, fresh, False)
+            old = fresh
+        return norms
+
     def describe(self):
-        return f"Sweeps(count={self.count})"
+        return f"Sweeps(count={self.count}{', in_place=True' if self.settings.in_place else ''})"
+
+
+def random_vector(n, dtype, space):
+    """The same random vector every time."""
+    values = np.random.default_rng(1).standard_normal((n, 2)) @ [1, 1j]
+    return space.from_host((values if np.dtype(dtype).kind == "c" else values.real).astype(dtype))
+
+
+class GuardedSweeps(TriangularOperator):
+    """Sweeps where their remainder does not grow, and what ``guard`` says where it does."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        self._asked, self._adjoint_wanted = replace(settings, guard="off"), False
+        self._sweeps = self._active = self._build(self._asked, T)
+        self.shape, self.variable = self._sweeps.shape, self._sweeps.variable
+        self._choose(T)
+
+    def _build(self, settings, T):
+        return settings.build(T, self.lower, self.unit, self.order)
+
+    def _choose(self, T):
+        """Measure, and decide who solves."""
+        asked, self.notes, first = self._asked, (), self._sweeps.count
+        found = self._sweeps.remainders(first)[-1]
+        if found <= asked.growth:
+            self._use(asked, T)
+            return
+        said = (f"{first} sweeps with the {'lower' if self.lower else 'upper'} triangle leave {found:.1e} of a random "
+                f"error, more than {asked.growth:g}")
+        if self.settings.guard == "error":
+            raise FactorisationError(f"Sweeps: {said}: use more sweeps, guard='more', or solve='exact'")
+        count = 0
+        if self.settings.guard == "more":
+            enough = np.array(self._sweeps.remainders(MOST)) <= asked.growth
+            enough[:first] = False
+            count = int(enough.argmax()) + 1 if enough.any() else 0
+        self._use(asked.with_count(count, self.lower) if count else Exact(single=asked.single), T)
+        self.notes = (f"Sweeps: {said}: {f'{count} are done' if count else 'it is solved with exactly'} instead",)
+
+    def _use(self, settings, T):
+        """Let these solve from now on."""
+        if self._active.settings == settings:
+            if self._active is not self._sweeps:
+                self._active.update(T)
+            return
+        self._active = self._sweeps if settings == self._asked else self._build(settings, T)
+        if self._adjoint_wanted:
+            self._active.prepare_adjoint()
+        self.revision += 1
+
+    def update(self, T):
+        self._sweeps.update(T)
+        self._choose(T)
+
+    def solve(self, x, out):
+        self._active.solve(x, out)
+
+    def solve_adjoint(self, x, out):
+        self._active.solve_adjoint(x, out)
+
+    def adjoint_dots(self, x, out, w, dots):
+        self._active.adjoint_dots(x, out, w, dots)
+
+    def prepare_adjoint(self):
+        self._adjoint_wanted = True
+        self._active.prepare_adjoint()
+
+    @property
+    def nbytes(self):
+        return self._sweeps.nbytes + (0 if self._active is self._sweeps else self._active.nbytes)
+
+    def describe(self):
+        instead = f" in place of {self._sweeps.describe()}" if self._active is not self._sweeps else ""
+        return self._active.describe() + instead

@@ -29,6 +29,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
 from swell.core.space import SERIAL, accumulator
+from swell.formats.bsr import BSRMatrix
 from swell.formats.matrix import index_type
 
 WIDEST = 16             # entries of the rectangle's rows at most
@@ -53,14 +54,14 @@ class TriangularSolve(ABC):
 
         Parameters
         ----------
-        T : CSRMatrix
-            Of which one triangle is taken, whatever is in the other.
+        T : CSRMatrix or BSRMatrix
+            Of which one triangle is taken, whatever is in the other; a BSRMatrix is solved with blockwise.
         lower : bool
             Which triangle.
         unit : bool
             The diagonal is one, whatever is stored.
         order : int array of the space, shape (n,), or None
-            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i.
+            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. Of a BSRMatrix: block rows, blocks.
 
         Returns
         -------
@@ -96,6 +97,10 @@ class Exact(TriangularSolve):
             raise InputError(f"Exact(schedule={self.schedule!r}): expected 'auto', 'levels' or 'sync_free'")
 
     def build(self, T, lower, unit=False, order=None):
+        if isinstance(T, BSRMatrix):
+            from swell.preconditioners import block_triangular as blockwise
+            kind = blockwise.BlockSequential if T.space.name == "cpu" else blockwise.BlockScheduled
+            return kind(T, lower, unit, order, self)
         if T.space.name == "cpu":
             return SequentialTriangular(T, lower, unit, order, self)
         from swell.preconditioners.level_schedule import ScheduledTriangular

@@ -1,0 +1,130 @@
+// Block incomplete LU on a GPU: a warp a block row, in the order of levels. The form of the factors is that of block_ilu.py:
+// one BSR pattern, row-major blocks, `diagonal` tells where the diagonal blocks are. Lane (g, c) has column c of a block, and
+// of a product of two the rows g, g + TAKEN, ...; BLOCK is a constant.
+#include "context.cuh"
+#include "waiting.cuh"
+
+template <class R> DEVICE R modulus(R a) { return fabs(a); }
+template <class R> DEVICE R modulus(complex<R> a) { return hypot(a.re, a.im); }
+
+// Row g of A times column c of B, the row being spread over the lanes of g; B is read past the caches. By all lanes.
+template <int BLOCK, class T> DEVICE T row_times(T a, const T* B, int g, int c, bool active) {
+  T sum = T(0);
+#pragma unroll
+  for (int t = 0; t < BLOCK; ++t) {
+    const T at = shuffle(a, (g * BLOCK + t) % 32);
+    if (active) sum = fused(at, peek(B + t * BLOCK + c), sum);
+  }
+  return sum;
+}
+
+// W = D⁻¹ by Gauss–Jordan, a lane a column, pivots from the largest of a column over the scales of their rows. A tiny
+// pivot is replaced, in D too. Returns how many there were.
+template <int BLOCK, class T> DEVICE int invert(T* D, T* W, const real_t<T>* scale, double tiny, double replacement) {
+  using R = real_t<T>;
+  const int lane = threadIdx.x % 32;
+  const bool column = lane < BLOCK;
+  for (int r = 0; r < BLOCK; ++r)
+    if (column) W[r * BLOCK + lane] = peek(D + r * BLOCK + lane);
+  int order = lane, count = 0, swapped = lane;               // of the row that lies at `lane` now
+  __syncwarp();
+  for (int k = 0; k < BLOCK; ++k) {
+    R size = column && lane >= k ? modulus(peek(W + lane * BLOCK + k)) / scale[order] : R(-1);
+    if (!(size >= R(0))) size = R(-1);                       // a NaN is no pivot
+    int best = lane;
+#pragma unroll
+    for (int o = 16; o; o >>= 1) {
+      const R other = __shfl_xor_sync(~0u, size, o);
+      const int where = __shfl_xor_sync(~0u, best, o);
+      if (other > size || (other == size && where < best)) size = other, best = where;
+    }
+    if (best < k || best >= BLOCK || size < R(0)) best = k;
+    if (column && best != k) {
+      const T a = peek(W + k * BLOCK + lane), b = peek(W + best * BLOCK + lane);
+      post(W + k * BLOCK + lane, b), post(W + best * BLOCK + lane, a);
+    }
+    const int from = lane == k ? best : lane == best ? k : lane;
+    order = __shfl_sync(~0u, order, from);
+    if (lane == k) swapped = best;
+    const int row = __shfl_sync(~0u, order, k);
+    T pivot = shuffle(column ? peek(W + k * BLOCK + lane) : T(0), k);
+    const R modulo = modulus(pivot), least = R(tiny) * scale[row];
+    if (!(modulo > least && isfinite(modulo))) {
+      const R wanted = scale[row] * R(replacement);
+      const T better = modulo > R(0) && isfinite(modulo) ? wanted * ((R(1) / modulo) * pivot) : T(wanted);
+      if (lane == k) post(D + row * BLOCK + k, peek(D + row * BLOCK + k) + (better - pivot));
+      pivot = better;
+      ++count;
+    }
+    const T factor = T(1) / pivot;
+    const T own = lane == k ? factor : column ? peek(W + k * BLOCK + lane) * factor : T(0);
+    if (column) post(W + k * BLOCK + lane, own);
+    for (int r = 0; r < BLOCK; ++r) {
+      if (r == k) continue;
+      const T v = column ? peek(W + r * BLOCK + lane) : T(0), l = shuffle(v, k);
+      if (column) post(W + r * BLOCK + lane, fused(-l, own, lane == k ? T(0) : v));
+    }
+    __syncwarp();
+  }
+  for (int r = 0; r < BLOCK; ++r) {                          // columns back to where the rows came from
+    T v = column ? peek(W + r * BLOCK + lane) : T(0);
+    for (int k = BLOCK - 1; k >= 0; --k) {
+      const int other = __shfl_sync(~0u, swapped, k);
+      v = shuffle(v, lane == k ? other : lane == other ? k : lane);
+    }
+    if (column) post(W + r * BLOCK + lane, v);
+  }
+  return count;
+}
+
+// Block rows in the order of their levels, each in place in `blocks`, which hold A, as soon as those that it needs are done.
+// launch: elements of sequence, 256 threads, a warp each, at most 2 blocks per multiprocessor
+template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
+    const I* indices, const I* diagonal, const real_t<T>* scale, T* blocks, T* inverse, int block, int* done,
+    const I* sequence, int* drawn, double tiny, double replacement, long long* bad, long long n) {
+  if (stopped(ctx)) return;
+  constexpr int TAKEN = 32 / BLOCK, AREA = BLOCK * BLOCK;
+  const int lane = threadIdx.x % 32, g = lane / BLOCK, c = lane % BLOCK;
+  for (;;) {
+    const long long task = draw(drawn) / 32;
+    if (task >= n) break;
+    const I i = sequence[task], middle = diagonal[i], end = indptr[i + 1];
+    for (I k = indptr[i]; k < middle; ++k) {
+      const I j = indices[k];
+      while (__any_sync(~0u, !peek(done + j))) {}
+      __threadfence();
+      T* own = blocks + (long long)k * AREA;
+      for (int r = 0; r < BLOCK; r += TAKEN) {               // L = A D⁻¹: a row of L needs that row of A only
+        const bool active = g < TAKEN && r + g < BLOCK;
+        const T a = active ? peek(own + (r + g) * BLOCK + c) : T(0);
+        const T l = row_times<BLOCK>(a, inverse + (long long)j * AREA, g, c, active);
+        if (active) post(own + (r + g) * BLOCK + c, l);
+      }
+      I p = k + 1;
+      for (I m = diagonal[j] + 1; m < indptr[j + 1]; ++m) {
+        const I wanted = indices[m];
+        while (p < end && indices[p] < wanted) ++p;
+        if (p == end) break;
+        if (indices[p] != wanted) continue;
+        T* target = blocks + (long long)p * AREA;
+        for (int r = 0; r < BLOCK; r += TAKEN) {
+          const bool active = g < TAKEN && r + g < BLOCK;
+          const T l = active ? peek(own + (r + g) * BLOCK + c) : T(0);
+          const T product = row_times<BLOCK>(l, blocks + (long long)m * AREA, g, c, active);
+          if (active) post(target + (r + g) * BLOCK + c, peek(target + (r + g) * BLOCK + c) - product);
+        }
+      }
+    }
+    __threadfence();
+    __syncwarp();
+    const int count = invert<BLOCK>(blocks + (long long)middle * AREA, inverse + (long long)i * AREA,
+                                    scale + (long long)i * BLOCK, tiny, replacement);
+    if (count && lane == 0) {
+      atomicMin(bad, (long long)i);
+      atomicAdd((unsigned long long*)(bad + 1), (unsigned long long)count);
+    }
+    __threadfence();
+    __syncwarp();
+    if (lane == 0) post(done + i, 1);
+  }
+}

@@ -1,0 +1,101 @@
+"""Block incomplete LU on the CPU, one block row after the other, in place. ``values`` hold A's blocks, row-major, and then
+L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose inverses go to
+``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see block_triangular.py.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from swell.preconditioners.kernels.block_triangular import size_of
+from swell.preconditioners.kernels.ilu import is_good, replaced
+from swell.preconditioners.kernels.triangular import CONTRACT
+
+GPU_ONLY = ("factor_rows",)                      # block rows that wait for one another
+
+
+@njit(cache=True, inline="always", fastmath=CONTRACT)
+def add_product(a, p, b, q, c, r, size, sign):
+    """Block r of c += sign · block p of a · block q of b."""
+    one, area = np.uint64(1), size * size
+    for i in range(size):
+        left, to = p * area + i * size, r * area + i * size
+        for k in range(size):
+            l = sign * a[left + k]
+            right = q * area + k * size
+            for j in range(size):
+                c[to + j] += l * b[right + j]
+
+
+@njit(cache=True, fastmath=CONTRACT)
+def invert(values, middle, inverse, i, scale, order, work, size, tiny, replacement):
+    """inverse[i] = block ``middle`` of values, inverted: Gauss–Jordan, pivots from the largest of a column over the
+    scales of their rows. A tiny one is replaced, in values too. Returns how many there were."""
+    at, origin, count = i * size * size, middle * size * size, 0
+    kind = inverse.dtype.type
+    for e in range(size * size):
+        inverse[at + e] = values[origin + e]
+    for r in range(size):
+        order[r] = r
+    for k in range(size):
+        best, most = k, -1.0
+        for r in range(k, size):
+            modulus = abs(inverse[at + r * size + k]) / scale[i * size + np.uint64(order[r])]
+            if modulus > most:
+                best, most = r, modulus
+        if best != k:
+            order[k], order[best] = order[best], order[k]
+            for c in range(size):
+                a, b = at + k * size + c, at + best * size + c
+                inverse[a], inverse[b] = inverse[b], inverse[a]
+        pivot, row = inverse[at + k * size + k], np.uint64(order[k])
+        if not is_good(pivot, scale[i * size + row], tiny):
+            count += 1
+            better = kind(replaced(pivot, scale[i * size + row], replacement, kind(1)))
+            values[origin + row * size + k] += better - pivot
+            pivot = better
+        factor = 1 / pivot
+        inverse[at + k * size + k] = 1
+        for c in range(size):
+            inverse[at + k * size + c] *= factor
+        for r in range(size):
+            if r != k:
+                l = inverse[at + r * size + k]
+                inverse[at + r * size + k] = 0
+                for c in range(size):
+                    inverse[at + r * size + c] -= l * inverse[at + k * size + c]
+    for r in range(size):                        # columns back to where the rows came from
+        for k in range(size):
+            work[np.uint64(order[k])] = inverse[at + r * size + k]
+        for k in range(size):
+            inverse[at + r * size + k] = work[k]
+    return count
+
+
+@njit(cache=True)
+def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, tiny, replacement, bad):
+    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, Saad's IKJ order with blocks for entries. ``place``: zeros, one a block row; bad[0] is
+    the first block row with a tiny pivot, bad[1] how many pivots."""
+    size = size_of(block, blocks.shape)
+    values, inverses = blocks.reshape(-1), inverse.reshape(-1)
+    kind, one = values.dtype.type, np.uint64(1)
+    work, order = np.empty(blocks.shape[2]**2, values.dtype), np.empty(blocks.shape[2], np.int64)
+    for i in range(np.uint64(diagonal.size)):
+        begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
+        for k in range(begin, end):
+            place[np.uint64(indices[k])] = k + one
+        for k in range(begin, middle):
+            j = np.uint64(indices[k])
+            work[:] = 0
+            add_product(values, k, inverses, j, work, np.uint64(0), size, kind(1))
+            for e in range(size * size):
+                values[k * size * size + e] = work[e]
+            for m in range(np.uint64(diagonal[j]) + one, np.uint64(indptr[j + one])):
+                to = np.uint64(place[np.uint64(indices[m])])
+                if to > 0:
+                    add_product(work, np.uint64(0), values, m, values, to - one, size, kind(-1))
+        for k in range(begin, end):
+            place[np.uint64(indices[k])] = 0
+        count = invert(values, middle, inverses, i, scale, order, work, size, tiny, replacement)
+        if count:
+            bad[0], bad[1] = min(bad[0], i), bad[1] + count
