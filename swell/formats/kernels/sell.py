@@ -12,6 +12,17 @@ ROWS = 8                # rows side by side, as in ``eight_rows``; every slice h
 PAD = 0xFFFF
 
 
+@njit(parallel=True, cache=True)
+def find_where(indptr, place, ptr, height, where):
+    """Where each entry of a CSR matrix lies in the slices; an empty ``place`` is the identity."""
+    for row in prange(indptr.size - 1):
+        i = np.int64(row)                        # Numba counts without sign, and would mix the two to a double
+        p = place[i] if place.size else i
+        first = ptr[p // height] + p % height
+        for k in range(indptr[i], indptr[i + 1]):
+            where[k] = first + (k - indptr[i]) * height
+
+
 @njit(cache=True)
 def add(total, offset, value, x, column):
     """total + a x of one entry; padding adds nothing, whatever its value."""
