@@ -11,21 +11,23 @@ from swell.cli.output import check_paths
 from swell.core.errors import InputError
 
 HELP = "measure products and solves beside their peers"
-BENCHMARKS = ("spmv", "krylov", "smoothers", "fvm")
+BENCHMARKS = ("spmv", "krylov", "smoothers", "fvm", "block-gmres")
 DEFINITE = ("thermal2~", "ecology2~", "parabolic_fem~")
 MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
-            "smoothers": DEFINITE, "fvm": DEFINITE}
+            "smoothers": DEFINITE, "fvm": DEFINITE,
+            "block-gmres": ("multiconductor2", "coupled_transport3", "multiconductor4", "coupled_transport5")}
 
 
 def add_arguments(parser):
     """The arguments of ``swell bench``."""
     parser.add_argument("benchmark", choices=BENCHMARKS, help="spmv: products; krylov: iterations and "
                         "solves; smoothers: outer iterations and their residuals; fvm: the tables of the "
-                        "finite-volume paper")
+                        "finite-volume paper; block-gmres: exact and inexact block triangular solves")
     parser.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
     parser.add_argument("--matrices", metavar="LIST",
                         help="names of the gallery, apart by commas; default " + ",".join(MATRICES["spmv"])
-                        + "; smoothers and fvm: the definite ones, " + ",".join(DEFINITE))
+                        + "; smoothers and fvm: the definite ones, " + ",".join(DEFINITE) + "; block-gmres: "
+                        + ",".join(MATRICES["block-gmres"]))
     parser.add_argument("--formats", metavar="LIST", default="csr,sell", help="spmv: formats; default csr,sell")
     parser.add_argument("--scale", type=float, default=1.0, metavar="S",
                         help="share of each matrix's standard size, for a quick look; default 1")
@@ -37,8 +39,8 @@ def add_arguments(parser):
                         help="smoothers: outer iterations, a multiple of 10; default 1000")
     parser.add_argument("--cpu-iterations", type=int, metavar="N",
                         help="smoothers: at most so many of them on a CPU, where they take long; default all")
-    parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm: matrix files and OpenFOAM cases "
-                        "besides the gallery's")
+    parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm, block-gmres: matrix files and "
+                        "OpenFOAM cases besides the gallery's")
     parser.add_argument("--no-smoothers", action="store_true", help="fvm: leave out the smoothers' table")
     parser.add_argument("--no-solves", action="store_true", help="krylov: leave out the whole solves to 1e-8")
     parser.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
@@ -57,4 +59,4 @@ def run(arguments) -> int:
         arguments.matrices = ",".join(MATRICES[arguments.benchmark])
     from swell.core.space import make_space
     make_space(arguments.device)
-    return importlib.import_module(f"swell.bench.{arguments.benchmark}").run(arguments)
+    return importlib.import_module("swell.bench." + arguments.benchmark.replace("-", "_")).run(arguments)

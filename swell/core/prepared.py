@@ -134,8 +134,8 @@ class Prepared:
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
-            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} is "
-                             "not: choose its symmetric form, or method='gmres'")
+            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} "
+                             "is not: choose its symmetric form, or method='gmres'")
         return M
 
     def _become_flexible(self):
@@ -154,8 +154,9 @@ class Prepared:
         if c.smoother is None:
             return None
         if not c.method.smooths:
-            raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: leave smoother "
-                             "out, use it as precond=..., or use method='cg'")
+            instead = "name it within: stationary(smoother=...)" if hasattr(c.method, "smoother") else \
+                "leave smoother out, use it as precond=..., or use method='cg'"
+            raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: {instead}")
         if not hasattr(system, "indptr"):
             raise InputError(f"smoother={c.name('smoother')!r} needs a matrix with entries, and A is matrix-free")
         return c.smoother.build(system)

@@ -33,8 +33,8 @@ def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, 
 
 
 def size_of_terms(A, x) -> float:
-    """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about eps of
-    it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
+    """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about eps
+    of it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
     """
     if not hasattr(A, "indptr"):
         return float("nan")                      # which no comparison holds for

@@ -26,8 +26,8 @@ from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 
 __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
-           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson", "poisson1d",
-           "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size"]
+           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
+           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size"]
 
 
 def _side(n, axes, least=1):

@@ -78,3 +78,20 @@ def test_fvm(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "Table 3.1" in shown and "Table 5.1" in shown and "Jacobi / CG" in shown
     assert "data:image/png" in report.read_text("utf-8")
+
+
+def test_block_gmres(tmp_path, capsys):
+    """More sweeps never need more iterations by much, and enough of them are the exact solve."""
+    from swell.bench import block_gmres
+    out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
+    assert main(["bench", "block-gmres", "--scale", "0.02", "--matrices", "coupled_transport3", "--out", str(out), "--report",
+                 str(report)]) == 0
+    found = records(out)
+    labels = list(block_gmres.preconditioners(3))
+    assert [r["preconditioner"] for r in found] == [label for label in labels for _ in block_gmres.TOLERANCES]
+    assert all(r["block"] == 3 and r["fill"] == 1 and r["reason"] == "CONVERGED" for r in found)
+    assert all(bool(r["restart_seconds"]) == (r["preconditioner"] != "none") for r in found)
+    tight = {r["preconditioner"]: r["iterations"] for r in found if r["rtol"] == 1e-5}
+    assert tight["block ILU(0), 8 sweeps"] <= tight["block ILU(0), 2 sweeps"] <= tight["block ILU(0), 1 sweeps"] <= tight["none"]
+    assert abs(tight["block ILU(0), 8 sweeps"] - tight["block ILU(0), exact"]) <= 1
+    assert "Tables 2 to 4" in capsys.readouterr().out and report.read_text("utf-8").count("data:image/png") == 2
