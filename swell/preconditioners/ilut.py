@@ -66,7 +66,7 @@ class ThresholdLUOperator(LUOperator):
     def _analyse(self, A):
         from swell.preconditioners.kernels import ilut
         self._kernels, self._host = ilut, make_space("cpu")
-        self.capturable = A.space.name == "cpu"  # an update moves the factors, and a captured graph would not see it
+        self._builds = 0
 
     def _load(self, A):
         space = self.space
@@ -109,7 +109,12 @@ class ThresholdLUOperator(LUOperator):
 
     def _take_factor(self):
         self.L = self.U = None                   # their pattern is another
+        self._builds += 1
         super()._take_factor()
+
+    @property
+    def revision(self):
+        return self._builds
 
     @property
     def nbytes(self):

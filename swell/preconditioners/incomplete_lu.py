@@ -173,10 +173,10 @@ class LUOperator(LinearOperator):
             return f"{self._pivot(bad)} was tiny or not finite", count
         self._take_factor()
         xp = self.space.xp
-        e = xp.ones(self.shape[0], self.dtype)
-        self._solve(e, e)
-        self.growth = float(abs(e).max()) if e.size else 0.0  # sync
-        largest = float(self._scale.max()) if e.size else 0.0  # sync
+        e, z = xp.ones(self.shape[0], self.dtype), xp.zeros(self.shape[0], self.dtype)
+        self.apply(e, z, 1, 1)                   # adding, so that its buffer is there before a loop is captured
+        self.growth = float(abs(z).max()) if z.size else 0.0  # sync
+        largest = float(self._scale.max()) if z.size else 0.0  # sync
         if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number
             return f"a solve with the factors reached {self.growth:.0e}", count
         if count:
