@@ -34,7 +34,7 @@ _PLACES = {
     "BlockSELL": "swell.formats.block_sell",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
     "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
-    "Partition": "swell.orderings.partition",
+    "Partition": "swell.orderings.partition", "transversal": "swell.orderings.transversal",
     "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
     "Result": "swell.core.result", "Results": "swell.core.result",
     "LinearOperator": "swell.core.operator", "names": "swell.core.registry",

@@ -307,8 +307,8 @@ def diagonal_places(A, order, name):
         first = int(there.argmin())  # sync
         row = first if order is None else int(order[first])
         raise InputError(f"{name}: {n - found.size} of {n} rows have no diagonal entry (the first is row {row}), and "
-                         "incomplete LU divides by them: permute rows so that they have one, for example by "
-                         "scipy.sparse.csgraph.min_weight_full_bipartite_matching, or use method='direct'")
+                         "incomplete LU divides by them: with order = swell.transversal(A), a maximum matching, solve "
+                         "A[order] x = b[order], whose x is the same; or use method='direct'")
     return found.astype(A.indptr.dtype)
 
 
