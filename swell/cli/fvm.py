@@ -177,12 +177,12 @@ def _write(arguments, problem, solution, facts):
     if arguments.report:
         from swell.report import html
         angles = facts["non_orthogonality"]
-        result = dataclasses.replace(solution.result, notes=[
+        result = dataclasses.replace(solution.longest, notes=[
             (f"mesh: {facts['cells']} cells, {facts['faces']} faces; non-orthogonality at most {angles['max']:.1f}°, "
              f"mean {angles['mean']:.1f}°"), f"patches: {', '.join(patch['name'] for patch in facts['patches'])}",
             (f"the equation with its {solution.corrections} non-orthogonal corrections: residual "
-             f"{solution.residual:.2e}; this report is of the last linear solve"),
-            *solution.notes, *solution.result.notes])
+             f"{solution.residual:.2e}; this report is of the longest linear solve"),
+            *solution.notes, *solution.longest.notes])
         matrix = problem.assemble().A.to_scipy()
         html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix)
 

@@ -46,6 +46,11 @@ class Solution:
         return self.results[-1]
 
     @property
+    def longest(self):
+        """The linear solve of most iterations: with deferred corrections the later ones are short."""
+        return max(self.results, key=lambda result: result.iterations)
+
+    @property
     def converged(self) -> bool:
         """True if the equation with its explicit terms is solved to the tolerance."""
         return self.results[-1].converged and self.residual <= self.rtol
@@ -80,4 +85,6 @@ class Solution:
         lines += [f"  {name}: {flow:+.6g} out" for name, flow in balance["patches"].items()]
         lines.append(f"  source {balance['source']:.6g}, imbalance {balance['imbalance']:.1e}")
         lines += [f"  note: {note}" for note in self.notes]
-        return "\n".join([*lines, *("  " + line for line in str(self.result).splitlines())])
+        if len(self.results) > 1:
+            lines.append(f"  the longest of {len(self.results)} linear solves:")
+        return "\n".join([*lines, *("  " + line for line in str(self.longest).splitlines())])
