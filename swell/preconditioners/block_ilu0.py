@@ -1,18 +1,19 @@
 """Block ILU(0): incomplete LU with dense blocks for entries, on the block pattern of A. Chow and Heroux 1998; the
 factor of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", section 3.3, as PETSc makes it.
 
-For systems with several unknowns a vertex: (L U)ᵢⱼ = Aᵢⱼ in whole blocks, fill inside a block included, with a block unit
-lower L; a block is divided by with partial pivoting inside it, so that a zero on the diagonal is no breakdown, a singular
-diagonal block is. Diagonal blocks of U are kept inverted. With blocks of 1 this is ILU(0).
+For systems with several unknowns a vertex: (L U)ᵢⱼ = Aᵢⱼ in whole blocks, fill inside a block included, with a block
+unit lower L; a block is divided by with partial pivoting inside it, so that a zero on the diagonal is no breakdown, a
+singular diagonal block is. Diagonal blocks of U are kept inverted. With blocks of 1 this is ILU(0).
 
-Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU; on a GPU a warp a block row,
-as soon as those that it needs are done. An application: two blockwise solves (block_triangular.py), exact or by sweeps.
+Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU; on a GPU a warp a block
+row, as soon as those that it needs are done. An application: two blockwise solves (block_triangular.py), exact or by
+sweeps.
 
 Storage: A's blocks twice (the factor, and L and U as they are solved with), 2 s words a row for the inverses.
 
 A pivot inside a block below 100 ε of the largest entry of its row of A is a breakdown; shifted or perturbed as in
-incomplete_lu.py, and said. Differs from the textbook: pivots are compared after division by their rows' largest entries,
-so that equations of different scales in a block (flow in a well, and in a cell) do not count as singular.
+incomplete_lu.py, and said. Differs from the textbook: pivots are compared after division by their rows' largest
+entries, so that equations of different scales in a block (flow in a well, and in a cell) do not count as singular.
 """
 from __future__ import annotations
 
@@ -129,9 +130,10 @@ class BlockILU0Operator(LUOperator):
             there = xp.zeros(count, bool)
             there[pattern.indices[found]] = True
             first = self._named(int(there.argmin()))  # sync
-            raise InputError(f"{self._name}: {count - found.size} of {count} diagonal blocks have no entry (the first is "
-                             f"{first}), and block ILU divides by them: permute rows so that they have one, for example "
-                             "by scipy.sparse.csgraph.min_weight_full_bipartite_matching, or use method='direct'")
+            raise InputError(f"{self._name}: {count - found.size} of {count} diagonal blocks have no entry (the first "
+                             f"is {first}), and block ILU divides by them: permute rows so that they have one, for "
+                             "example by scipy.sparse.csgraph.min_weight_full_bipartite_matching, or use "
+                             "method='direct'")
         return found.astype(pattern.indptr.dtype)
 
     def _named(self, row):

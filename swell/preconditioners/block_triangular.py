@@ -2,7 +2,8 @@
 Preconditioned GMRES for Block-Sparse Matrices on GPUs".
 
 T = (I + N) D, D the diagonal blocks and N = (T − D) D⁻¹, as in triangular.py: w = b − N w, x = D⁻¹ w, so that no
-diagonal block stands in the chain from block row to block row. Diagonal blocks are stored inverted; none for a unit one.
+diagonal block stands in the chain from block row to block row. Diagonal blocks are stored
+inverted; none for a unit one.
 
 - ``rows[p]``: the place in the vectors of the block row visited as the p-th; for an upper triangle the last is first;
 - ``ptr``, ``columns``, ``blocks``: N, block rows as they are visited, columns as places in the vectors, blocks
@@ -65,8 +66,8 @@ class BlockFactor(BSRMatrix):
         diagonal = T.data[:0] if unit else T.data[T.indices == rows_of(T.indptr, T.indices.size, xp)]
         singular = xp.linalg.slogdet(diagonal)[0] == 0
         if bool(singular.any()):  # sync
-            raise FactorisationError(f"the diagonal block {int(xp.argmax(singular))} of the triangular factor is singular: "
-                                     "the factorisation broke down; choose another preconditioner")
+            raise FactorisationError(f"the diagonal block {int(xp.argmax(singular))} of the triangular factor is "
+                                     "singular: the factorisation broke down; choose another preconditioner")
         return cls(T.space, T.indptr, T.indices, T.data, xp.linalg.inv(diagonal), T.shape[0])
 
     def adjoint(self):
@@ -229,8 +230,8 @@ class BlockSwept(BlockTriangular):
         (w, other), single = self.w, self.count == 1
         ptr = self._no_blocks if single else self.ptr
         old, in_place = x, self.settings.in_place
-        if not single and (in_place or x.size < w.size or (x is out and self.count == 2)):   # what is gathered from is w
-            self.space.copy(x, w[:x.size])
+        if not single and (in_place or x.size < w.size or (x is out and self.count == 2)):
+            self.space.copy(x, w[:x.size])       # what is gathered from has all blocks, and is not overwritten by x
             old = w
         for k in range(1 if single else 2, self.count + 1):
             fresh = w if in_place or old is not w else other
@@ -258,4 +259,5 @@ class BlockSwept(BlockTriangular):
         return norms
 
     def describe(self):
-        return f"Sweeps(count={self.count}{', in_place=True' if self.settings.in_place else ''}), blocks of {self.block}"
+        how = ", in_place=True" if self.settings.in_place else ""
+        return f"Sweeps(count={self.count}{how}), blocks of {self.block}"

@@ -7,13 +7,13 @@ every time, no flexible method needed. Sweeps with Tᴴ are the adjoint of
 those with T, so L and Lᴴ with the same count make a Hermitian positive definite preconditioner.
 
 A sweep but the first, which is free, reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
-Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing: what
-is measured in setup is ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖, for a fixed random v and k sweeps, which is what they leave of an error.
-Where that exceeds ``growth``, ``guard`` says what is done, and a note that it was.
+Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing:
+what is measured in setup is ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖, for a fixed random v and k sweeps, which is what they leave of
+an error. Where that exceeds ``growth``, ``guard`` says what is done, and a note that it was.
 
-``in_place=True``: the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and 7, where
-a sweep reads what others are writing; faster to the solution, but neither linear nor repeatable: the method must be a
-flexible one.
+``in_place=True``: the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and 7,
+where a sweep reads what others are writing; sooner at the solution, but neither linear nor repeatable: the method must
+be a flexible one.
 """
 from __future__ import annotations
 

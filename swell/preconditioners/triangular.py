@@ -61,7 +61,8 @@ class TriangularSolve(ABC):
         unit : bool
             The diagonal is one, whatever is stored.
         order : int array of the space, shape (n,), or None
-            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. Of a BSRMatrix: block rows, blocks.
+            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. Of a BSRMatrix: block
+            rows, and blocks.
 
         Returns
         -------

@@ -1,6 +1,6 @@
-"""Block incomplete LU on the CPU, one block row after the other, in place. ``values`` hold A's blocks, row-major, and then
-L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose inverses go to
-``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see block_triangular.py.
+"""Block incomplete LU on the CPU, one block row after the other, in place. ``blocks`` are those of A, row-major, and
+then L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose inverses go
+to ``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see block_triangular.py.
 """
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
 
 @njit(cache=True)
 def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, tiny, replacement, bad):
-    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, Saad's IKJ order with blocks for entries. ``place``: zeros, one a block row; bad[0] is
-    the first block row with a tiny pivot, bad[1] how many pivots."""
+    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, Saad's IKJ order with blocks for entries. ``place``: zeros, one a block row;
+    bad[0] is the first block row with a tiny pivot, bad[1] how many pivots."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     kind, one = values.dtype.type, np.uint64(1)

@@ -1,7 +1,7 @@
 """Block triangular solves on the CPU; the layout is described in ``swell/preconditioners/block_triangular.py``.
 
-``block`` is a tuple of as many numbers as a block has rows, so that the compiler knows how many, and unrolls; an empty one
-says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, and their sums stay in registers.
+``block`` is a tuple of as many numbers as a block has rows, so that the compiler knows how many, and unrolls; an empty
+one says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, their sums in registers.
 Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
