@@ -64,10 +64,10 @@ if comm.rank == 0:
 """
 
 
-def ours(A, b, method, precond):
+def ours(A, b, method, precond, layout):
     """One setup and one solve."""
     import swell
-    solver = swell.prepare(A, method=method, precond=precond, rtol=RTOL, device="cpu")
+    solver = swell.prepare(A, method=method, precond=precond, format=layout, rtol=RTOL, device="cpu")
     result = solver.solve(b)
     return {"setup": result.timings["setup"], "solve": result.timings["solve"], "iterations": result.iterations,
             "residual": float(np.linalg.norm(b - A @ result.x) / np.linalg.norm(b))}
@@ -89,6 +89,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--precond", nargs="*", default=PRECONDITIONERS)
     parser.add_argument("--method", nargs="*", default=list(METHODS))
+    parser.add_argument("--format", help="swell's format; by default its own choice")
     parser.add_argument("--peer-python", default=sys.executable)
     parser.add_argument("--mpiexec", help="the command that starts two ranks; without it there is one rank alone")
     arguments = parser.parse_args()
@@ -103,11 +104,11 @@ def main():
             np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), data=A.data, b=b)
             for method in arguments.method:
                 for precond in arguments.precond:
-                    ours(A, b, method, precond)                # compile
+                    ours(A, b, method, precond, arguments.format)              # compiles
                 runs = {p: [] for p in (*arguments.precond, *peers)}
                 for _ in range(arguments.repeat):
                     for precond in arguments.precond:
-                        runs[precond].append(ours(A, b, method, precond))
+                        runs[precond].append(ours(A, b, method, precond, arguments.format))
                     for label, command in peers.items():
                         runs[label].append(peer(command, path, method))
                 print(f"{name}, {method}: {A.shape[0]} rows, {A.nnz} entries; medians of {arguments.repeat}")
