@@ -1,5 +1,5 @@
-// Incomplete LU on a GPU: in the order of levels, a thread a row, and by fixed-point sweeps, a thread an entry. The form
-// of the factors is that of ilu.py: one CSR pattern, `diagonal` tells where the diagonal entries are.
+// Incomplete LU on a GPU: in the order of levels, a thread a row, and by fixed-point sweeps, a thread an entry. The
+// factors' form is that of ilu.py: one CSR pattern, `diagonal` tells where the diagonal entries are.
 #include "context.cuh"
 #include "waiting.cuh"
 
