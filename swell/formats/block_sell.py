@@ -3,9 +3,9 @@
 A BSR product on a GPU shares each block row among lanes, whose sums it must add in the end; where a block row has few
 blocks, as on meshes in two dimensions, that is most of its work. Here, as in SELL, a thread has a row of its own.
 
-Why a row and not a block row a thread: rows of a slice are then neighbours in memory whatever s is, every load of values
-is whole, there are s times as many threads, and each keeps one sum. The s threads of a block row read one block column
-together, and the s columns of a block one x each together: one access a warp.
+Why a row and not a block row a thread: rows of a slice are then neighbours in memory whatever s is, every load of
+values is whole, there are s times as many threads, and each keeps one sum. The s threads of a block row read one
+block column together, and the s columns of a block one x each together: one access a warp.
 
 Layout, with H block rows of s rows in a slice:
 
@@ -88,7 +88,7 @@ class BlockSELLMatrix(Matrix):
         self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
         s = self.block
-        self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s    # see kernels/block_sell.py
+        self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s   # see kernels/block_sell.py
         self._kernels = csr.space.kernels("swell.formats", "block_sell", csr.dtype)
 
     def _layout(self, csr):
@@ -162,7 +162,7 @@ class BlockSELLMatrix(Matrix):
         return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in ``values``, read as one array; made once and kept."""
+        """Where each entry of a CSR matrix of this pattern lies in ``values``, read as one array; made once, kept."""
         if self._positions is None:
             self._positions = self._entries()[0].astype(self.ptr.dtype)
         return self._positions

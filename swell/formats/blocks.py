@@ -1,7 +1,7 @@
 """Block structure: how much a block format would have to fill in for each size of dense block, and where entries go.
 
-Systems of PDEs have one row for each of s unknowns of a vertex, so the entries of A come in dense blocks of s × s. Blocks
-that are not quite full are filled with zeros; the fill is what is stored over the entries of the matrix.
+Systems of PDEs have one row for each of s unknowns of a vertex, so the entries of A come in dense blocks of s × s.
+Blocks that are not quite full are filled with zeros; the fill is what is stored over the entries of the matrix.
 """
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class BSRMatrix(Matrix):
         stored = self._inside(space, indptr, indices, data, shape) if stored is None else stored
         nnz = int(data.size if stored is None else stored.sum())
         super().__init__(shape, data.dtype, space, nnz)
-        index = index_type(*(count + s for count in shape), data.size)          # the last block may reach past the matrix
+        index = index_type(*(count + s for count in shape), data.size)   # the last blocks may reach past the matrix
         self.indptr, self.indices = indptr.astype(index, copy=False), indices.astype(index, copy=False)
         self.data, self.block = data, s
         self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))
@@ -211,7 +211,7 @@ class BSRMatrix(Matrix):
         return self._adjoint
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in the blocks, read as one array; made once and kept."""
+        """Where each entry of a CSR matrix of this pattern lies in the blocks, read as one array; made once, kept."""
         if self._positions is None:
             self._positions = self._by_rows()[0].astype(self.indptr.dtype)
         return self._positions

@@ -86,6 +86,8 @@ def test_the_default_format():
     def chosen(A):
         return type(default_format(CSRMatrix.from_scipy(sp.csr_array(A), space))).__name__
     assert chosen(gallery.poisson2d(30)) == "SELL" and chosen(gallery.poisson2d(5)) == "CSR"
+    assert chosen(sp.kron(gallery.poisson2d(20), np.ones((3, 3)))) == "BSR"
+    assert chosen(sp.kron(gallery.poisson2d(20), np.ones((2, 2)))) == "SELL"    # no faster in blocks
     arrow = sp.lil_array(sp.eye_array(1000))
     arrow[0, :] = np.arange(1.0, 1001)
     assert chosen(arrow) == "CSR"

@@ -1,8 +1,8 @@
 """Block SELL products on the CPU: slices in parallel, their sums in the first cache; a column of a block is one vector.
 
-The layout is described in ``swell/formats/block_sell.py``. ``block`` is a tuple of as many numbers as a block has rows: so
-the compiler knows how many, and unrolls; an empty one says "look at ``values``". Unsigned indices spare Numba's test for
-negative ones.
+The layout is described in ``swell/formats/block_sell.py``. ``block`` is a tuple of as many numbers as a block has
+rows: so the compiler knows how many, and unrolls; an empty one says "look at ``values``". Unsigned indices spare
+Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNKS = 64             # more than cores, so that they end together; few enough
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def add_block(values, x, sums, e, t, j, size, width):
-    """sums += A x of one block, whose first row is row t of its slice and whose first column is j, in slice column e."""
+    """sums += A x of one block, in slice column e, whose first row is t of its slice and whose first column is j."""
     for c in range(width):
         xc = x[j + c]
         for r in range(size):
