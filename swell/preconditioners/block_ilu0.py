@@ -164,7 +164,8 @@ class BlockILU0Operator(LUOperator):
         arrays = T.indptr, T.indices, self.diagonal, self._scale, T.data, T.inverse, self._size
         tiny, count = TINY * float(np.finfo(self.dtype).eps), self.diagonal.size
         if self.space.name == "cpu":
-            self._kernels.factor(*arrays, np.zeros(count, np.int64), tiny, replacement, self._bad)
+            work, order = np.empty(self.block**2, self.dtype), np.empty(self.block, np.int64)
+            self._kernels.factor(*arrays, np.zeros(count, np.int64), work, order, tiny, replacement, self._bad)
         else:
             done, drawn = xp.zeros(count, np.int32), xp.zeros(1, np.int32)
             self._kernels.factor_rows(*arrays, done, self._sequence, drawn, tiny, replacement, self._bad)

@@ -1,6 +1,7 @@
 """Block incomplete LU on the CPU, one block row after the other, in place. ``blocks`` are those of A, row-major, and
-then L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose inverses go
-to ``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see block_triangular.py.
+then L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose
+inverses go to ``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see
+block_triangular.py.
 """
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def add_product(a, p, b, q, c, r, size, sign):
                 c[to + j] += l * b[right + j]
 
 
-@njit(cache=True, fastmath=CONTRACT)
+@njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def invert(values, middle, inverse, i, scale, order, work, size, tiny, replacement):
     """inverse[i] = block ``middle`` of values, inverted: Gauss–Jordan, pivots from the largest of a column over the
     scales of their rows. A tiny one is replaced, in values too. Returns how many there were."""
@@ -72,21 +73,22 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
     return count
 
 
-@njit(cache=True)
-def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, tiny, replacement, bad):
+@njit(cache=True, fastmath=CONTRACT, _nrt=False)
+def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, tiny, replacement, bad):
     """(L U)ᵢⱼ = Aᵢⱼ on the pattern, Saad's IKJ order with blocks for entries. ``place``: zeros, one a block row;
-    bad[0] is the first block row with a tiny pivot, bad[1] how many pivots."""
+    ``work``, ``order``: as large as a block, and a row of it; bad[0] is the first block row with a tiny pivot,
+    bad[1] how many pivots."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     kind, one = values.dtype.type, np.uint64(1)
-    work, order = np.empty(blocks.shape[2]**2, values.dtype), np.empty(blocks.shape[2], np.int64)
     for i in range(np.uint64(diagonal.size)):
         begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
         for k in range(begin, end):
             place[np.uint64(indices[k])] = k + one
         for k in range(begin, middle):
             j = np.uint64(indices[k])
-            work[:] = 0
+            for e in range(size * size):
+                work[e] = 0
             add_product(values, k, inverses, j, work, np.uint64(0), size, kind(1))
             for e in range(size * size):
                 values[k * size * size + e] = work[e]

@@ -2,7 +2,8 @@
 
 ``block`` is a tuple of as many numbers as a block has rows, so that the compiler knows how many, and unrolls; an empty
 one says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, their sums in registers.
-Unsigned indices spare Numba's test for negative ones.
+Unsigned indices spare Numba's test for negative ones. ``_nrt=False``: without Numba's counting of references to arrays,
+atomic and in the loops where functions are inlined, which took longer than the solve; nothing may be allocated.
 """
 from __future__ import annotations
 
@@ -16,95 +17,60 @@ GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and n
 
 
 @njit(cache=True, inline="always", fastmath=CONTRACT)
-def four_rows(columns, values, x, zero, begin, end, size, row):
-    """Rows ``row`` to row + 3 of the product of blocks begin to end with x."""
-    s0 = s1 = s2 = s3 = zero
-    for k in range(begin, end):
-        j, at = np.uint64(columns[k]) * size, k * size * size + row
-        for c in range(size):
-            xc = x[j + c]
-            s0 += values[at] * xc
-            s1 += values[at + np.uint64(1)] * xc
-            s2 += values[at + np.uint64(2)] * xc
-            s3 += values[at + np.uint64(3)] * xc
-            at += size
-    return s0, s1, s2, s3
-
-
-@njit(cache=True, inline="always", fastmath=CONTRACT)
-def three_rows(columns, values, x, zero, begin, end, size, row):
-    """The same of three."""
-    s0 = s1 = s2 = zero
-    for k in range(begin, end):
-        j, at = np.uint64(columns[k]) * size, k * size * size + row
-        for c in range(size):
-            xc = x[j + c]
-            s0 += values[at] * xc
-            s1 += values[at + np.uint64(1)] * xc
-            s2 += values[at + np.uint64(2)] * xc
-            at += size
-    return s0, s1, s2
-
-
-@njit(cache=True, inline="always", fastmath=CONTRACT)
-def two_rows(columns, values, x, zero, begin, end, size, row):
-    """The same of two."""
-    s0 = s1 = zero
-    for k in range(begin, end):
-        j, at = np.uint64(columns[k]) * size, k * size * size + row
-        for c in range(size):
-            xc = x[j + c]
-            s0 += values[at] * xc
-            s1 += values[at + np.uint64(1)] * xc
-            at += size
-    return s0, s1
-
-
-@njit(cache=True, inline="always", fastmath=CONTRACT)
-def one_row(columns, values, x, zero, begin, end, size, row):
-    """The same of one."""
-    s0 = zero
-    for k in range(begin, end):
-        j, at = np.uint64(columns[k]) * size, k * size * size + row
-        for c in range(size):
-            s0 += values[at] * x[j + c]
-            at += size
-    return s0
-
-
-@njit(cache=True)
-def put(b, y, row, total):
-    """y[row] = b[row] − total, or total where there is no b; beyond the ends of the vectors nothing."""
-    if row < np.uint64(y.size):
-        if b.size == 0:
-            y[row] = total
-        else:
-            y[row] = (b[row] if row < np.uint64(b.size) else y.dtype.type(0)) - total
+def four_rows(values, x, zero, at, j, size, count):
+    """The products of up to four rows of a block: the first begins at ``at``, its columns at j; there are count."""
+    p0 = p1 = p2 = p3 = zero
+    for c in range(size):
+        xc = x[j + c]
+        p0 += values[at] * xc
+        if count > 1:
+            p1 += values[at + np.uint64(1)] * xc
+        if count > 2:
+            p2 += values[at + np.uint64(2)] * xc
+        if count > 3:
+            p3 += values[at + np.uint64(3)] * xc
+        at += size
+    return p0, p1, p2, p3
 
 
 @njit(cache=True, inline="always")
-def block_row(columns, values, x, begin, end, size, at, b, y):
-    """y = b − (blocks begin to end) x in the rows from ``at`` on, or the product alone where there is no b."""
-    zero, row = y.dtype.type(0), np.uint64(0)
-    for _ in range(size // np.uint64(4)):
-        s0, s1, s2, s3 = four_rows(columns, values, x, zero, begin, end, size, row)
-        put(b, y, at + row, s0)
-        put(b, y, at + row + np.uint64(1), s1)
-        put(b, y, at + row + np.uint64(2), s2)
-        put(b, y, at + row + np.uint64(3), s3)
-        row += np.uint64(4)
-    rest = size % np.uint64(4)
-    if rest == 3:
-        s0, s1, s2 = three_rows(columns, values, x, zero, begin, end, size, row)
-        put(b, y, at + row, s0)
-        put(b, y, at + row + np.uint64(1), s1)
-        put(b, y, at + row + np.uint64(2), s2)
-    elif rest == 2:
-        s0, s1 = two_rows(columns, values, x, zero, begin, end, size, row)
-        put(b, y, at + row, s0)
-        put(b, y, at + row + np.uint64(1), s1)
-    elif rest == 1:
-        put(b, y, at + row, one_row(columns, values, x, zero, begin, end, size, row))
+def put(b, y, row, product, sign):
+    """y[row] = b[row] + sign product, b being zero beyond its end; where y has no such row nothing."""
+    if row < np.uint64(y.size):
+        y[row] = (b[row] if row < np.uint64(b.size) else y.dtype.type(0)) + sign * product
+
+
+@njit(cache=True, inline="always")
+def put_four(b, y, row, count, p0, p1, p2, p3, sign):
+    """The same for up to four rows."""
+    put(b, y, row, p0, sign)
+    if count > 1:
+        put(b, y, row + np.uint64(1), p1, sign)
+    if count > 2:
+        put(b, y, row + np.uint64(2), p2, sign)
+    if count > 3:
+        put(b, y, row + np.uint64(3), p3, sign)
+
+
+@njit(cache=True, inline="always", fastmath=CONTRACT)
+def block_row(columns, values, x, begin, end, size, row, b, y, sign):
+    """y = b + sign (blocks begin to end) x in the rows from ``row`` on. Blocks are summed before they are added, so
+    they need not wait for one another; up to 4 × 4 the sums stay in registers, of larger blocks they are in y."""
+    zero, area = y.dtype.type(0), size * size
+    if size <= 4:
+        s0 = s1 = s2 = s3 = zero
+        for k in range(begin, end):
+            p0, p1, p2, p3 = four_rows(values, x, zero, k * area, np.uint64(columns[k]) * size, size, size)
+            s0, s1, s2, s3 = s0 + p0, s1 + p1, s2 + p2, s3 + p3
+        put_four(b, y, row, size, s0, s1, s2, s3, sign)
+    else:
+        for r in range(row, row + size):
+            put(b, y, r, zero, sign)
+        for k in range(begin, end):
+            for first in range(np.uint64(0), size, np.uint64(4)):
+                count = min(size - first, np.uint64(4))
+                p0, p1, p2, p3 = four_rows(values, x, zero, k * area + first, np.uint64(columns[k]) * size, size, count)
+                put_four(y, y, row + first, count, p0, p1, p2, p3, sign)
 
 
 @njit(cache=True, inline="always")
@@ -113,23 +79,23 @@ def size_of(block, shape):
     return np.uint64(len(block)) if len(block) > 0 else np.uint64(shape[2])
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def solve(rows, ptr, columns, blocks, inverse, b, w, out, nothing, block):
     """w = (I + N)⁻¹ b, out = D⁻¹ w, one block row after the other. ``nothing``: an empty vector."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
-    unit = inverse.size == 0
+    unit, plus, minus = inverse.size == 0, w.dtype.type(1), w.dtype.type(-1)
     for p in range(np.uint64(rows.size)):
         at = np.uint64(rows[p]) * size
-        block_row(columns, values, w, np.uint64(ptr[p]), np.uint64(ptr[p + np.uint64(1)]), size, at, b, w)
+        block_row(columns, values, w, np.uint64(ptr[p]), np.uint64(ptr[p + np.uint64(1)]), size, at, b, w, minus)
         if not unit:
-            block_row(rows, inverses, w, p, p + np.uint64(1), size, at, nothing, out)
+            block_row(rows, inverses, w, p, p + np.uint64(1), size, at, nothing, out, plus)
         else:
             for r in range(at, min(at + size, np.uint64(out.size))):
                 out[r] = w[r]
 
 
-@njit(cache=True, fastmath=CONTRACT)
+@njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
     """out = (I + N)⁻ᴴ D⁻ᴴ b: a block row that is known is taken from those that it is in."""
     size = size_of(block, blocks.shape)
@@ -159,20 +125,21 @@ def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
             out[r] = w[r]
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=CONTRACT)
 def sweep(rows, ptr, columns, blocks, inverse, b, old, fresh, out, nothing, block, last):
     """fresh = b − N old; the last sweep adds out = D⁻¹ fresh. ``old`` may be ``fresh``: in place."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
-    count = rows.size
+    count, plus, minus = rows.size, out.dtype.type(1), out.dtype.type(-1)
     for chunk in prange(CHUNKS):
         for p in range(np.uint64(chunk * count // CHUNKS), np.uint64((chunk + 1) * count // CHUNKS)):
             at = np.uint64(rows[p]) * size
-            block_row(columns, values, old, np.uint64(ptr[p]), np.uint64(ptr[p + np.uint64(1)]), size, at, b, fresh)
+            begin, end = np.uint64(ptr[p]), np.uint64(ptr[p + np.uint64(1)])
+            block_row(columns, values, old, begin, end, size, at, b, fresh, minus)
             if not last:
                 continue
             if inverse.size > 0:
-                block_row(rows, inverses, fresh, p, p + np.uint64(1), size, at, nothing, out)
+                block_row(rows, inverses, fresh, p, p + np.uint64(1), size, at, nothing, out, plus)
             else:
                 for r in range(at, min(at + size, np.uint64(out.size))):
                     out[r] = fresh[r]
