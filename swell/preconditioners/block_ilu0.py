@@ -132,7 +132,8 @@ class BlockILU0Operator(LUOperator):
             first = self._named(int(there.argmin()))  # sync
             raise InputError(f"{self._name}: {count - found.size} of {count} diagonal blocks have no entry (the first "
                              f"is {first}), and block ILU divides by them: with order = swell.transversal(A), a "
-                             "maximum matching, solve A[order] x = b[order], whose x is the same; or use method='direct'")
+                             "maximum matching, solve A[order] x = b[order], whose x is the same; or use "
+                             "method='direct'")
         return found.astype(pattern.indptr.dtype)
 
     def _named(self, row):
