@@ -1,7 +1,7 @@
 """The tables of the finite-volume paper on stand-ins: products (3.1), smoothers (4.1), preconditioners of CG (5.1).
 
-Every matrix is ordered by Cuthill–McKee first, as in the paper. Smoothers are those of ``swell bench smoothers``. In the
-last table the right-hand side is random (of some of these matrices the ones are an eigenvector), the original
+Every matrix is ordered by Cuthill–McKee first, as in the paper. Smoothers are those of ``swell bench smoothers``. In
+the last table the right-hand side is random (of some of these matrices the ones are an eigenvector), the original
 residual is looked at in every tenth iteration, and a solve ends at a true relative residual of 1e-8.
 """
 from __future__ import annotations
