@@ -16,6 +16,24 @@ def grown(array, size):
 
 
 @njit(cache=True)
+def merge(columns, levels, after, depth, member, i, m, level):
+    """Bring what row m has to the right of its diagonal into the linked list of row i, as far as its level allows."""
+    at = m                                       # where in the list to go on: both ascend
+    for k in range(columns.size):
+        j, deeper = columns[k], depth[m] + levels[k] + 1
+        if deeper > level:
+            continue
+        if member[j] == i:
+            depth[j] = min(depth[j], deeper)
+            continue
+        while after[at] < j:
+            at = after[at]
+        after[j] = after[at]
+        after[at] = j
+        depth[j], member[j] = deeper, i
+
+
+@njit(cache=True)
 def fill(indptr, indices, level):
     """(indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
 
@@ -40,19 +58,7 @@ def fill(indptr, indices, level):
         after[last] = n
         m = first
         while m < i:
-            at = m                               # where in the list to go on: both lists ascend
-            for k in range(ptr[m] + 1, ptr[m + 1]):
-                j, deeper = columns[k], depth[m] + levels[k] + 1
-                if deeper > level:
-                    continue
-                if member[j] == i:
-                    depth[j] = min(depth[j], deeper)
-                    continue
-                while after[at] < j:
-                    at = after[at]
-                after[j] = after[at]
-                after[at] = j
-                depth[j], member[j] = deeper, i
+            merge(columns[ptr[m] + 1:ptr[m + 1]], levels[ptr[m] + 1:ptr[m + 1]], after, depth, member, i, m, level)
             m = after[m]
         count = ptr[i]
         while m < n:                             # from the diagonal on

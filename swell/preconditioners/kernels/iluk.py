@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from swell.preconditioners.kernels.ick import grown, turned
+from swell.preconditioners.kernels.ick import grown, merge, turned
 
 
 @njit(cache=True)
@@ -30,19 +30,7 @@ def fill(indptr, indices, level):
         after[at] = n
         m = after[n]
         while m < i:
-            at = m                               # where in the list to go on: both lists ascend
-            for k in range(beyond[m], ptr[m + 1]):
-                j, deeper = columns[k], depth[m] + levels[k] + 1
-                if deeper > level:
-                    continue
-                if member[j] == i:
-                    depth[j] = min(depth[j], deeper)
-                    continue
-                while after[at] < j:
-                    at = after[at]
-                after[j] = after[at]
-                after[at] = j
-                depth[j], member[j] = deeper, i
+            merge(columns[beyond[m]:ptr[m + 1]], levels[beyond[m]:ptr[m + 1]], after, depth, member, i, m, level)
             m = after[m]
         count, m = ptr[i], after[n]
         beyond[i] = -1
