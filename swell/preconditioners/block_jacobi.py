@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from swell.core.errors import FactorisationError, InputError
+from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.core.settings import positive
 from swell.preconditioners.preconditioner import Preconditioner

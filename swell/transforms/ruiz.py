@@ -99,8 +99,7 @@ class RuizTransform(Scaling):
         """Equilibrate another matrix, in place."""
         moduli = A.absolute().astype(np.float64)
         sides = [moduli] if self.symmetric else [moduli, moduli.transpose()]
-        scales = self._first(sides)
-        scales = self._iterate(moduli, scales)
+        scales = self._iterate(moduli, self._first(sides))
         left, right = scales[0], scales[-1]
         shift = self._shift(left)
         self.left[...] = left * shift
@@ -126,6 +125,7 @@ class RuizTransform(Scaling):
         """Steps in the p-norm until every norm is near enough to 1."""
         xp, p = self.space.xp, self.settings.p
         start, finite = scales, math.isfinite(p)
+        root = 1 / p if finite else 1.0
         powers = moduli.scaled(start[0], start[-1])              # entries at most about 1
         if finite:
             powers = CSRMatrix(powers.space, powers.indptr, powers.indices, powers.data**p, powers.shape)
@@ -138,13 +138,11 @@ class RuizTransform(Scaling):
                 norms.append(factors[k] * (side.times(other) if finite else side.row_maxima(other)))
             self.steps = step
             if step % CHECK == 0 or step == self.settings.maxiter:
-                root = 1 / p if finite else 1.0
                 self.deviation = max(float(abs(1 - norm**root).max()) for norm in norms) if norms[0].size else 0.0
                 if self.deviation <= self.settings.tolerance:
                     break
             if step < self.settings.maxiter:
                 factors = [factor / xp.sqrt(norm) for factor, norm in zip(factors, norms)]
-        root = 1 / p if finite else 1.0
         return [first * factor**root for first, factor in zip(start, factors)]
 
     @staticmethod

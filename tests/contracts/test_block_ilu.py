@@ -4,7 +4,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 from cases import real_matrix, rng
 
 import swell

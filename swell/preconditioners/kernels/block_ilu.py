@@ -18,7 +18,7 @@ GPU_ONLY = ("factor_rows",)                      # block rows that wait for one 
 @njit(cache=True, inline="always", fastmath=CONTRACT)
 def add_product(a, p, b, q, c, r, size, sign):
     """Block r of c += sign · block p of a · block q of b."""
-    one, area = np.uint64(1), size * size
+    area = size * size
     for i in range(size):
         left, to = p * area + i * size, r * area + i * size
         for k in range(size):
