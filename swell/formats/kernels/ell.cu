@@ -2,14 +2,7 @@
 //
 // As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the first is used,
 // and matrix entries that pass by the cache. Padding has column -1 and ends a row: what comes after is not read.
-#include "context.cuh"
-
-// The entries of one row that a thread has in flight. column -1: padding, or past the end.
-template <class T, class I> struct Batch {
-  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
-  I column[SIZE];
-  T value[SIZE];
-};
+#include "sliced.cuh"
 
 template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, const T* values, I at, int left, I pitch) {
   Batch<T, I> batch;
@@ -29,13 +22,7 @@ template <class T, class I>
 DEVICE T row_product(const I* columns, const T* values, const T* x, I at, int left, I pitch, Batch<T, I> batch) {
   T sum(0);
   for (;;) {
-    T gathered[batch.SIZE];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    sum = accumulate(batch, x, sum);
     if ((left -= batch.SIZE) <= 0 || batch.column[batch.SIZE - 1] < 0) return sum;
     batch = load_batch(columns, values, at += batch.SIZE * pitch, left, pitch);
   }

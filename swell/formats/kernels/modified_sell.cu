@@ -57,22 +57,31 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int 
   }
 }
 
+// The product of the thread's own row with x, whose part of the slice the block brings to `own`; false once stopped.
+template <int HEIGHT, class T, class I>
+DEVICE bool own_product(Context* ctx, const Matrix<T, I>& A, const T* x, T* own, I row, I x_size, I y_size, T& sum) {
+  let_next_start();
+  const I begin = __ldg(A.slice_ptr + blockIdx.x);
+  const int length = int((__ldg(A.slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
+  const T d = row < y_size ? load_stream(A.diag + row) : T(0);
+  if (stopped(ctx)) return false;
+  const T mine = row < x_size ? x[row] : T(0);
+  own[threadIdx.x] = mine;
+  sum = row_product<HEIGHT>(A, x, own, begin + I(threadIdx.x), length, batch, d * mine);
+  return true;
+}
+
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: a block of height threads for each slice of slice_ptr
 template <typename T, typename I, int HEIGHT>
 __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product(Context* ctx, const I* slice_ptr, const T* diag,
     const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta, long long x_size, long long y_size) {
   __shared__ T own[HEIGHT];
-  let_next_start();
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
-  const I begin = __ldg(slice_ptr + blockIdx.x), row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
-  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
-  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
-  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
-  if (stopped(ctx)) return;
-  const T mine = row < I(x_size) ? x[row] : T(0);
-  own[threadIdx.x] = mine;
-  const T sum = row_product<HEIGHT>(A, x, own, begin + I(threadIdx.x), length, batch, d * mine);
+  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
+  T sum;
+  if (!own_product<HEIGHT>(ctx, A, x, own, row, I(x_size), I(y_size), sum)) return;
   if (row < I(y_size)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
@@ -83,16 +92,10 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(C
     const T* diag, const T* entries, const I* col_idx, const T* x, T* y, const T* w, acc_t<T>* dots, int height,
     long long x_size, long long y_size) {
   __shared__ T own[HEIGHT];
-  let_next_start();
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
-  const I begin = __ldg(slice_ptr + blockIdx.x), row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
-  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
-  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
-  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
-  if (stopped(ctx)) return;
-  const T mine = row < I(x_size) ? x[row] : T(0);
-  own[threadIdx.x] = mine;
-  const T sum = row_product<HEIGHT>(A, x, own, begin + I(threadIdx.x), length, batch, d * mine);
+  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
+  T sum;
+  if (!own_product<HEIGHT>(ctx, A, x, own, row, I(x_size), I(y_size), sum)) return;
   const T weight = row < I(y_size) ? w[row] : T(0);
   if (row < I(y_size)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));

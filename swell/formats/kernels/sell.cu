@@ -3,7 +3,7 @@
 // Occupancy decides: 32 registers, so that 2048 threads share a multiprocessor, and all loads of a batch issued before the
 // first is used. Matrix entries are read once and pass by the cache (load_stream), which leaves it to x. Padding is known by
 // its offset: neither its value nor any x is used. HEIGHT is a constant, since a division by it costs registers.
-#include "context.cuh"
+#include "sliced.cuh"
 
 constexpr unsigned PAD = 0xFFFF;
 
@@ -13,13 +13,6 @@ template <class T, class I> struct Matrix {
   const T* values;
   const I* high_ptr;
   const unsigned short* high;
-};
-
-// The entries of one row that a thread has in flight. column -1: padding, or past the end.
-template <class T, class I> struct Batch {
-  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
-  I column[SIZE];
-  T value[SIZE];
 };
 
 // A row's place: slice columns before its slice, here and among the wide ones (-1: 16 bits do), and how many it has.
@@ -66,22 +59,10 @@ template <int HEIGHT, bool HIGH, class T, class I>
 DEVICE T row_product(const Matrix<T, I>& A, const T* x, const Row<I>& row, Batch<T, I> batch) {
   T sum(0);
   for (int k = 0;;) {
-    T gathered[batch.SIZE];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    sum = accumulate(batch, x, sum);
     if ((k += batch.SIZE) >= row.width) return sum;
     batch = load_batch<HEIGHT, HIGH>(A, row, k);
   }
-}
-
-// The row at a place of the sorted order; n past the last slice.
-template <class W, class I> DEVICE I row_at(const W* rows, I slot, I slots, int window, I n) {
-  if (slot >= slots) return n;
-  return rows ? (slot & -I(window)) + __ldg(rows + slot) : slot;
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.

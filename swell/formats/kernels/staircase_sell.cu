@@ -3,7 +3,7 @@
 // How long a column of the slice is, the warp counts by a vote of the lanes whose rows reach it; where all do, by one vote
 // for the batch. As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the
 // first is used, and matrix entries that pass by the cache.
-#include "context.cuh"
+#include "sliced.cuh"
 
 template <class T, class I, class W> struct Matrix {
   const I *ptr, *base_ptr;
@@ -13,13 +13,6 @@ template <class T, class I, class W> struct Matrix {
   const T* values;
   const I* high_ptr;
   const unsigned short* high;
-};
-
-// The entries of one row that a thread has in flight. column -1: past its end.
-template <class T, class I> struct Batch {
-  static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
-  I column[SIZE];
-  T value[SIZE];
 };
 
 // What a lane has still to do: where its next entry lies, its base, and its upper half (-1: 16 bits do); how many entries are
@@ -77,22 +70,10 @@ template <bool HIGH, class T, class I, class W>
 DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T, I> batch) {
   T sum(0);
   for (;;) {
-    T gathered[batch.SIZE];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) gathered[i] = x[batch.column[i]];
-#pragma unroll
-    for (int i = 0; i < batch.SIZE; ++i)
-      if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
+    sum = accumulate(batch, x, sum);
     if (!__any_sync(~0u, row.left > 0)) return sum;              // the whole warp together, for its votes
     batch = load_batch<HIGH>(A, row);
   }
-}
-
-// The row at a place of the sorted order; n past the last slice.
-template <class W, class I> DEVICE I row_at(const W* rows, I slot, I slots, int window, I n) {
-  if (slot >= slots) return n;
-  return rows ? (slot & -I(window)) + I(__ldg(rows + slot)) : slot;
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.
