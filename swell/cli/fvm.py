@@ -2,7 +2,8 @@
 
 Every patch of the boundary needs a condition: --patch-bc inlet=1 (or inlet=dirichlet:1) fixes p, 'walls=neumann:0' its
 outward normal derivative, 'top=robin:A:B:C' A p + B dp/dn = C. A name may be a pattern, as in 'wall*=neumann:0' or
-'*=neumann:0', for the patches that no other condition names. Without conditions, the mesh is described.
+'*=neumann:0', for the patches that no other condition names. Without conditions the mesh is described, its patches are
+listed, and nothing is solved (exit code 2).
 """
 from __future__ import annotations
 
@@ -61,6 +62,10 @@ def run(arguments) -> int:
     for option in ("source", "diffusivity"):
         if not math.isfinite(getattr(arguments, option)):
             raise InputError(f"--{option} {getattr(arguments, option)}: expected a finite number")
+    if arguments.diffusivity <= 0:
+        raise InputError(f"--diffusivity {arguments.diffusivity:g}: expected a positive number")
+    if arguments.corrections < 0:
+        raise InputError(f"--corrections {arguments.corrections}: expected a number of corrections, 0 for none")
     from swell.core.space import make_space
     from swell.core.stopping import Stopping
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
@@ -83,9 +88,9 @@ def run(arguments) -> int:
     from swell.pde.fvm import Poisson
     problem = Poisson(mesh, conditions, arguments.diffusivity, arguments.source, corrections=arguments.corrections)
     with Progress(shown=not arguments.quiet) as progress:
-        progress.phase = f"solving for {mesh.n_cells} cells"
+        progress.phase, progress.tolerance = f"solving for {mesh.n_cells} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
-                                 balance=arguments.balance)
+                                 balance=arguments.balance, monitor=progress.monitor)
     _write(arguments, problem, solution, facts)
     _print(arguments, solution, facts)
     return 0 if solution.converged else 1
@@ -189,7 +194,7 @@ def _write(arguments, problem, solution, facts):
 
 def _print(arguments, solution, facts):
     """The result on stdout, and a word on an interruption on stderr."""
-    if solution.result.reason.name == "INTERRUPTED":
+    if solution.interrupted:
         print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
     p = solution.p
     span = {"min": float(p.min()), "max": float(p.max()),

@@ -116,7 +116,7 @@ def test_quiet(cli):
     (["CUBE", "--patch-bc", "*=0", "--diffusivity", "0"], ["diffusivity"]),
     (["CUBE", "--patch-bc", "*=0", "--diffusivity", "nan"], ["--diffusivity"]),
     (["CUBE", "--patch-bc", "*=0", "--source", "inf"], ["--source"]),
-    (["CUBE", "--patch-bc", "*=0", "--corrections", "-1"], ["corrections=-1"]),
+    (["CUBE", "--patch-bc", "*=0", "--corrections", "-1"], ["--corrections -1"]),
     (["CUBE", "--patch-bc", "*=0", "--rtol", "2"], ["rtol"]),
     (["CUBE", "--patch-bc", "*=0", "--method", "cgg"], ["did you mean 'cg'"]),
     (["CUBE", "--patch-bc", "*=0", "--device", "gpu"], ["gpu"]),

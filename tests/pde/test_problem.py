@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 
 import numpy as np
 import pytest
@@ -181,6 +182,34 @@ def test_centres_on_the_wrong_side_are_named():
     folded.__dict__["geometry"] = dataclasses.replace(mesh.geometry, centres=mesh.centres[::-1].copy())
     with pytest.raises(InputError, match=r"face 0 of cells 0 and 1 at \(1, 0.5, 0.5\)"):
         metrics_of(folded)
+
+
+def skewed():
+    """A Poisson problem that needs corrections."""
+    mesh = fvm.box((12, 12), skew=(0.5, 0.0))
+    return fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), source=1.0)
+
+
+def test_a_monitor_sees_every_linear_solve():
+    seen = []
+    solution = skewed().solve(monitor=lambda k, norm: seen.append((k, norm)))
+    assert solution.converged and len(solution.results) > 1
+    assert [k for k, _ in seen].count(0) == len(solution.results)
+
+
+def test_ctrl_c_between_corrections_keeps_the_iterate(monkeypatch):
+    from swell.core.prepared import Prepared
+    run = Prepared.run
+
+    def then_interrupt(*arguments, **named):
+        result = run(*arguments, **named)
+        signal.raise_signal(signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(Prepared, "run", then_interrupt)
+    solution = skewed().solve()
+    assert solution.interrupted and not solution.converged and len(solution.results) == 1
+    assert solution.result.converged and np.isfinite(solution.p).all()
 
 
 def test_what_is_printed():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.loop import interruptible
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import lines
@@ -76,7 +77,7 @@ class Problem:
         with space.active(self.mesh.n_cells):
             return System(self, space, np.dtype(found))
 
-    def _steady(self, solvers, device, dtype, balance, mean) -> Solution:
+    def _steady(self, solvers, device, dtype, balance, mean, monitor=None) -> Solution:
         """Solve the steady equation by outer corrections."""
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
@@ -88,33 +89,36 @@ class Problem:
             shift = b - system.b
             stopping = solvers.within_corrections(float(system.space.xp.linalg.norm(b))) if system.deferred else None
             solver = solvers.prepare(system.A, system.floating, stopping)
-            return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [])
+            return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [], monitor)
 
 
-def _correct(problem, system, solver, shift, p, rtol, mean, notes, diagonal=None, past=0.0):
+def _correct(problem, system, solver, shift, p, rtol, mean, notes, monitor=None, diagonal=None, past=0.0):
     """Solve with the explicit terms of the last solution until they belong to the solution itself."""
     metrics, norm = system.metrics, system.space.xp.linalg.norm
     flux = system.flux if p is None else system.whole(p)
-    results, residual, first = [], 0.0, None
-    for count in range(problem.corrections + 1):
-        b = system.rhs(flux) + shift + past
-        results.append(solver.solve(b, x0=p))
-        p = results[-1].x
-        flux = system.whole(p)
-        defect = system.rhs(flux) + shift + past - metrics.divergence(flux.of(metrics, p) - flux.c)
-        if diagonal is not None:
-            defect -= diagonal * p
-        residual = float(norm(defect) / (norm(b) or 1.0))        # of the equation with its explicit terms
-        first = residual if first is None else first
-        if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
-            break
-        if not results[-1].converged:            # more corrections would not help it
-            break
+    results, residual, first, interrupts = [], 0.0, None, []
+    with interruptible(lambda: interrupts.append(True)):         # within a solve, Ctrl-C is the solver's
+        for count in range(problem.corrections + 1):
+            b = system.rhs(flux) + shift + past
+            results.append(solver.solve(b, x0=p, monitor=monitor))
+            p = results[-1].x
+            flux = system.whole(p)
+            defect = system.rhs(flux) + shift + past - metrics.divergence(flux.of(metrics, p) - flux.c)
+            if diagonal is not None:
+                defect -= diagonal * p
+            residual = float(norm(defect) / (norm(b) or 1.0))    # of the equation with its explicit terms
+            first = residual if first is None else first
+            if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
+                break
+            if not results[-1].converged:        # more corrections would not help it
+                break
+            if interrupts:
+                break
     if system.floating and diagonal is None:
         p = p + (mean - (metrics.volumes * p).sum() / metrics.volumes.sum())
     host = system.space.to_host
     return Solution(host(p), problem.mesh, results, host(flux.of(metrics, p)), host(system.source + shift), residual,
-                    rtol, count if system.deferred else 0, notes)
+                    rtol, count if system.deferred else 0, notes, bool(interrupts))
 
 
 class Poisson(Problem):
@@ -159,7 +163,7 @@ class Poisson(Problem):
         super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
 
     def solve(self, *, method="cg", precond=None, scaling="jacobi", ordering=None, format=None, rtol=1e-8, maxiter=None,
-              device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
+              device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None) -> Solution:
         """Assemble and solve.
 
         Parameters
@@ -171,6 +175,8 @@ class Poisson(Problem):
             refusing it.
         mean : float
             Without Dirichlet data: the mean of p over the volume.
+        monitor : callable, optional
+            ``monitor(iteration, residual_norm)``, as of ``swell.solve``, in every linear solve.
 
         Returns
         -------
@@ -182,7 +188,7 @@ class Poisson(Problem):
             Without Dirichlet data, for a source that does not fit; the message says by how much.
         """
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean)
+        return self._steady(solvers, device, dtype, balance, mean, monitor)
 
 
 class ScalarTransport(Problem):
@@ -204,10 +210,10 @@ class ScalarTransport(Problem):
         self.velocity, self.scheme = velocity, scheme
 
     def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
-              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0) -> Solution:
+              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None) -> Solution:
         """The steady solution; the parameters are those of ``Poisson.solve``."""
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean)
+        return self._steady(solvers, device, dtype, balance, mean, monitor)
 
     def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
                 ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
@@ -235,7 +241,7 @@ class ScalarTransport(Problem):
                 if step == 0 or (step == 1 and time == "bdf2"):
                     A = metrics.pattern.matrix(system.flux, diagonal)
                     solver = solvers.prepare(A, stopping=stopping) if solver is None else solver.update(A)
-                solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal, past)
+                solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal=diagonal, past=past)
                 before, p = p, system.space.from_host(solution.p)
                 if not solution.converged:
                     solution.notes.append(f"time step {step + 1} of {steps} did not converge: the run ended there")

@@ -28,6 +28,8 @@ class Solution:
     corrections : int
         Outer corrections that were made.
     notes : list of str
+    between : bool
+        Ctrl-C came between two linear solves, and ended the corrections.
     """
 
     p: np.ndarray
@@ -39,6 +41,12 @@ class Solution:
     rtol: float
     corrections: int = 0
     notes: list[str] = field(default_factory=list)
+    between: bool = False
+
+    @property
+    def interrupted(self) -> bool:
+        """True if Ctrl-C ended it, in a solve or between two."""
+        return self.between or self.result.reason.name == "INTERRUPTED"
 
     @property
     def result(self):
