@@ -32,6 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.compilation import counted
 from swell.core.errors import InputError
 from swell.core.launch import launch_dependent
 
@@ -178,8 +179,9 @@ class Kernel:
                 types[name] = str(value) if kind == "int" else "true" if value.size else "false"
         key = tuple(sorted(types.items()))
         if key not in self._functions:
-            module = compiled(self.path, key, self.space.device)
-            self._functions[key] = module.get_function(name_expression(self.signature, types))
+            with counted():
+                module = compiled(self.path, key, self.space.device)
+                self._functions[key] = module.get_function(name_expression(self.signature, types))
         return self._functions[key]
 
     def _count(self, named):

@@ -1,12 +1,12 @@
 """Prepared: one configuration bound to one matrix. Everything that can be done once is done here, once."""
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 
+from swell.core.compilation import Stopwatch
 from swell.core.errors import FactorisationError, InputError
 from swell.core.result import Result
 from swell.core.settings import describe
@@ -35,7 +35,7 @@ class Prepared:
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.stopping = A, configuration, stopping
         self.space = A.space
-        self.timings = {}
+        watch, self.timings = Stopwatch(), {}
         self.notes = []
         self.workspace = Workspace(self.space)
         n = A.shape[0]
@@ -54,16 +54,16 @@ class Prepared:
             self._bind()
             self.norm_A = self._norm_inf(A)
         self.space.synchronize()
-        self.timings["setup"] = sum(self.timings.values())
+        self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
 
     # -- setup ---------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _timed(self, part):
-        start = time.perf_counter()
+        watch = Stopwatch()
         yield
         self.space.synchronize()
-        self.timings[part] = time.perf_counter() - start
+        self.timings[part] = watch.seconds
 
     def _transform(self, A):
         """Apply the null space, ordering, then scaling; each is left out with a note where it would change nothing."""
@@ -188,7 +188,7 @@ class Prepared:
 
         The result is that of a fresh setup.
         """
-        start = time.perf_counter()
+        watch = Stopwatch()
         self.A = A
         self.configuration.method.check(A)
         self.facts = []
@@ -205,7 +205,7 @@ class Prepared:
             self._bind()
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
-        self.timings = {"setup": time.perf_counter() - start}
+        self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 
     @property
     def _revision(self):
@@ -224,7 +224,7 @@ class Prepared:
 
     def run(self, b, x0=None, monitor=None) -> Result:
         """Solve for one right-hand side (an array of shape (n,), of the host or of this space)."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         space, stopping = self.space, self.stopping
         space.from_host(b, out=self.b0)
         norm_b, self.largest_b = space.norms(self.b0)
@@ -232,7 +232,7 @@ class Prepared:
         norm_b = self._compatible(norm_b)
         if self.largest_b == 0:
             self.x0.fill(0)
-            return self._result(start, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, counts)
+            return self._result(watch, Reason.CONVERGED, np.zeros(1), 0.0, 0, 0.0, counts)
         if not SAFE[0] < norm_b < SAFE[1]:
             raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
                              "precision: solve for b divided by that, and multiply x by it")
@@ -243,7 +243,7 @@ class Prepared:
         threshold = stopping.threshold(first if stopping.relative_to == "r0" else norm_b)
         if self.failure is not None:
             residual, error = self._true_residual()
-            return self._result(start, Reason.SINGULAR if self.failure.singular else Reason.NOT_FACTORED,
+            return self._result(watch, Reason.SINGULAR if self.failure.singular else Reason.NOT_FACTORED,
                                 np.array([residual]) / norm_b, residual / norm_b, 0, error, counts, threshold / norm_b)
         history, iterations, last = [], 0, np.inf
         for attempt in range(RETRIES):
@@ -266,7 +266,7 @@ class Prepared:
                 break
             last = residual
         reason = last_word(reason, residual, threshold, norm_b, self.A, self.x0)
-        return self._result(start, reason, np.array(history) / norm_b, residual / norm_b, iterations, error, counts,
+        return self._result(watch, reason, np.array(history) / norm_b, residual / norm_b, iterations, error, counts,
                             threshold / norm_b)
 
     def _compatible(self, norm_b):
@@ -317,7 +317,7 @@ class Prepared:
         norm, largest_r, _, largest_x = space.norms(self.r0, self.x0)
         return norm, largest_r / (self.norm_A * largest_x + self.largest_b)
 
-    def _result(self, start, reason, history, residual, iterations, error, counts, tolerance=0.0):
+    def _result(self, watch, reason, history, residual, iterations, error, counts, tolerance=0.0):
         self.space.synchronize()
         c = self.configuration
         preconditioner = 0 if self.M is None else self.M.nbytes
@@ -330,7 +330,7 @@ class Prepared:
             dtype=self.A.dtype.name, configuration=self.describe(),
             tolerance=tolerance, products=counts.products, reductions=counts.reductions,
             preconditioner_applications=counts.preconditioner,
-            timings={**self.timings, "solve": time.perf_counter() - start},
+            timings={**self.timings, "solve": watch.seconds, "compile": self.timings["compile"] + watch.compiled},
             memory={"matrix": self.matrix.nbytes + stored, "preconditioner": preconditioner,
                     "workspace": self.workspace.nbytes},
             host_reads=self.loop.host_reads,

@@ -33,7 +33,8 @@ class Result:
         The relative residual that was asked for: max(rtol, atol / ‖b‖₂).
     products, reductions, preconditioner_applications : int
     timings : dict
-        Seconds: "setup" and "solve", and the parts of the setup.
+        Seconds: "setup" and "solve", and the parts of the setup; apart from them "compile", what kernels took that were
+        used for the first time.
     memory : dict
         Bytes: "matrix", "preconditioner" and "workspace".
     host_reads : int
@@ -104,10 +105,12 @@ class Result:
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]
+        compiled = self.timings.get("compile", 0)
         lines.append(f"  cost: {self.products} products, {self.reductions} reductions"
                      + (f", {self.preconditioner_applications} preconditioner applications"
                         if self.preconditioner_applications else "")
                      + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
+                     + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
                      + f"; {sum(self.memory.values()) / 2**20:.1f} MiB")
         if self.spectrum is not None and self.iterations > 1:
             least, largest = self.spectrum.extremes

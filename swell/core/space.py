@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from swell.core.compilation import count_numba
 from swell.core.errors import InputError, OutOfMemory
 
 SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
@@ -111,6 +112,40 @@ class Space(ABC):
         """``out = x``."""
         out[...] = x
 
+    def assign(self, alpha, out):
+        """``out = alpha``, a scalar. Vectors of these operations have one length and one type, and begin at multiples of
+        16 bytes on a GPU, as all that a space makes do."""
+        self.kernels("swell.core", "vector", out.dtype).assign(out.dtype.type(alpha), out)
+
+    def scale(self, alpha, x):
+        """``x = alpha x``."""
+        self.kernels("swell.core", "vector", x.dtype).scale(x.dtype.type(alpha), x)
+
+    def axpy(self, alpha, x, y):
+        """``y = alpha x + y``."""
+        self.kernels("swell.core", "vector", x.dtype).axpy(x.dtype.type(alpha), x, y)
+
+    def axpby(self, alpha, x, beta, y):
+        """``y = alpha x + beta y``; ``beta == 0`` never reads the old ``y``."""
+        kind = x.dtype.type
+        self.kernels("swell.core", "vector", x.dtype).axpby(kind(alpha), x, kind(beta), y)
+
+    def multiply(self, x, y):
+        """``y = x y``, element by element."""
+        self.kernels("swell.core", "vector", x.dtype).multiply(x, y)
+
+    def dot(self, x, y, out):
+        """``out[0] = (x, y)``, the first argument conjugated; ``out`` is of the type ``accumulator(x.dtype)``."""
+        self.kernels("swell.core", "vector", x.dtype).dot(x, y, out)
+
+    def norm(self, x, out):
+        """``out[0] = ‖x‖₂``."""
+        self.kernels("swell.core", "vector", x.dtype).norm(x, out)
+
+    def axpy_dots(self, alpha, x, y, w, out):
+        """``y = alpha x + y`` in one pass with ``out[0] = (w, y)`` and ``out[1] = (y, y)`` of the new ``y``."""
+        self.kernels("swell.core", "vector", x.dtype).axpy_dots(x.dtype.type(alpha), x, y, w, out)
+
     def dots(self, x, y, out):
         """``out[0] = (x, y)`` (the first argument conjugated) and ``out[1] = (y, y)``."""
         self.kernels("swell.core", "vector", x.dtype).dots(x, y, out)
@@ -165,6 +200,7 @@ class CpuSpace(Space):
         return array
 
     def kernels(self, package, stem, dtype, state=None):
+        count_numba()
         module = importlib.import_module(f"{package}.kernels.{stem}")
         if state is None:
             return module

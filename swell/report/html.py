@@ -12,7 +12,8 @@ from swell.report.pattern import figure as pattern_figure
 
 # The parts of a setup as a reader knows them.
 _PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner or factorisation",
-          "format": "matrix format", "workspace": "buffers", "setup": "setup, all together", "solve": "solve"}
+          "format": "matrix format", "workspace": "buffers", "setup": "setup, all together", "solve": "solve",
+          "compile": "compiling kernels, where they are first used"}
 
 
 def html(result, path, title="swell: report of a solve", pictures=None, matrix=None):
