@@ -73,6 +73,42 @@ class SELLMatrix(Matrix):
 
     def _layout(self, csr):
         """Place the rows, then the columns."""
+        if self.space.name == "cpu":
+            self._layout_by_rows(csr)
+        else:
+            self._layout_by_arrays(csr)
+        if not self.high.size:
+            self.high_ptr = self.space.xp.empty(0, self.ptr.dtype)
+
+    def _layout_by_rows(self, csr):
+        """On a CPU: four passes over rows or slices, where whole arrays take thirty, most of them into new memory."""
+        from swell.formats.kernels import sell as kernels
+        n, H, window = self.shape[0], self.height, self.settings.window
+        slices = -(-n // H)
+        widths = np.empty((2, slices), np.int32)
+        kernels.measure_windows(csr.indptr, H, max(window, H), *widths)
+        self.sorted = self._pays(*widths.sum(axis=1, dtype=np.int64))
+        order = np.empty(slices * H if self.sorted else 0, csr.indptr.dtype)
+        kernels.sort_windows(csr.indptr, window, order)
+        ptr = np.zeros(slices + 1, np.int64)
+        np.cumsum(widths[int(self.sorted)] * np.int64(H), out=ptr[1:])
+        stored = int(ptr[-1])
+        self.ptr = ptr.astype(index_type(*self.shape, stored))
+        self.base = np.empty(stored // H, self.ptr.dtype)
+        wide = np.empty(slices, bool)
+        kernels.find_bases(csr.indptr, csr.indices, order, self.ptr, H, self.base, wide)
+        sizes = np.where(wide, np.diff(self.ptr), 0)
+        self.high_ptr = np.where(wide, np.cumsum(sizes) - sizes, -1).astype(self.ptr.dtype)
+        self.values, self.offsets = np.empty(stored, self.dtype), np.empty(stored, np.uint16)
+        self.high, self.rows = np.empty(int(sizes.sum()), np.uint16), np.empty(order.size, self._row_type)
+        kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
+                              self.values, self.offsets, self.high, self.rows)
+        self.place = None                        # the identity needs no storage
+        if self.sorted:
+            self.place = np.empty(order.size, np.int64)
+            self.place[order] = np.arange(order.size)
+
+    def _layout_by_arrays(self, csr):
         xp, n, H = self.space.xp, self.shape[0], self.height
         slices = -(-n // H)
         lengths = xp.zeros(slices * H, np.int64)
@@ -91,9 +127,16 @@ class SELLMatrix(Matrix):
         self.values[where] = csr.data
         self._columns(csr, where, stored, index)
         first = (xp.arange(slices * H) // self.settings.window) * self.settings.window
-        narrow = np.uint8 if self.settings.window <= 256 else np.uint16
-        self.rows = (order - first).astype(narrow) if self.sorted else xp.empty(0, narrow)
-        self.place = self.place if self.sorted else None         # the identity needs no storage
+        self.rows = (order - first).astype(self._row_type) if self.sorted else xp.empty(0, self._row_type)
+        self.place = self.place if self.sorted else None
+
+    @property
+    def _row_type(self):
+        return np.uint8 if self.settings.window <= 256 else np.uint16
+
+    def _pays(self, plain, ordered):
+        """Is so much saved by sorting that the rows' places are worth storing?"""
+        return bool(self.settings.window > 1 and ordered < 0.99 * plain)
 
     def _order(self, lengths, slices):
         """The row at each place: descending length inside windows, where that saves padding."""
@@ -105,7 +148,7 @@ class SELLMatrix(Matrix):
         longest = int(lengths.max())
         order = xp.argsort((places // self.settings.window) * (longest + 1) + (longest - lengths), kind="stable")
         size = [int(l.reshape(slices, H).max(axis=1).sum()) for l in (lengths, lengths[order])]
-        self.sorted = size[1] < 0.99 * size[0]
+        self.sorted = self._pays(*size)
         return order if self.sorted else places
 
     def _where(self, csr):
@@ -143,8 +186,6 @@ class SELLMatrix(Matrix):
         self.high = xp.where(padding, PAD, offset >> 16)[wide].astype(np.uint16).reshape(-1)
         sizes = xp.where(wide_slices, xp.diff(self.ptr), 0)
         self.high_ptr = xp.where(wide_slices, xp.cumsum(sizes) - sizes, -1).astype(index)
-        if not self.high.size:
-            self.high_ptr = xp.empty(0, index)
 
     def _arrays(self):
         return self.ptr, self.base, self.offsets, self.values, self.rows, self.high_ptr, self.high

@@ -20,7 +20,7 @@ import swell.formats.sell
 import swell.formats.staircase_sell
 from swell import gallery
 from swell.core.registry import names
-from swell.core.space import accumulator
+from swell.core.space import CpuSpace, accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import PAD, SELL
 
@@ -230,6 +230,22 @@ def test_heights_and_windows(height, window, space):
     assert (M.to_csr().to_scipy() != A).nnz == 0
     if window > 1:
         assert M.padding <= build(A, f"sell(height={height}, window=1)", space).padding
+
+
+@pytest.mark.parametrize("settings_", ["sell", "sell(window=1)", "sell(height=8, window=8)", "sell(window=65536)"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_rows_one_by_one_are_laid_out_as_whole_arrays_are(settings_, wide):
+    A = random_matrix(333, 0.02, "float64")
+    if wide:
+        A = sp.block_diag([A, sp.csr_array((70_000, 70_000)), sp.eye_array(30)], format="lil")
+        A[0, A.shape[1] - 1] = 2
+    by_rows, by_arrays = (build(sp.csr_array(A), settings_, CpuSpace()) for _ in range(2))
+    by_arrays._layout_by_arrays(by_arrays.to_csr())
+    assert by_rows.sorted == by_arrays.sorted and bool(by_rows.high.size) == wide
+    for found, expected in zip(by_rows._arrays(), by_arrays._arrays()):
+        if wide or found is not by_rows.high_ptr:
+            assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert by_rows.place is None if by_arrays.place is None else np.array_equal(by_rows.place, by_arrays.place)
 
 
 @pytest.mark.parametrize("n", [2000, 20_000])
