@@ -136,14 +136,23 @@ class Space(ABC):
 
     def dot(self, x, y, out):
         """``out[0] = (x, y)``, the first argument conjugated; ``out`` is of the type ``accumulator(x.dtype)``."""
+        if not x.size:                           # nothing is launched for no entries
+            out[:1] = 0
+            return
         self.kernels("swell.core", "vector", x.dtype).dot(x, y, out)
 
     def norm(self, x, out):
         """``out[0] = ‖x‖₂``."""
+        if not x.size:                           # nothing is launched for no entries
+            out[:1] = 0
+            return
         self.kernels("swell.core", "vector", x.dtype).norm(x, out)
 
     def axpy_dots(self, alpha, x, y, w, out):
         """``y = alpha x + y`` in one pass with ``out[0] = (w, y)`` and ``out[1] = (y, y)`` of the new ``y``."""
+        if not x.size:                           # nothing is launched for no entries
+            out[:2] = 0
+            return
         self.kernels("swell.core", "vector", x.dtype).axpy_dots(x.dtype.type(alpha), x, y, w, out)
 
     def dots(self, x, y, out):

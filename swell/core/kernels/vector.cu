@@ -1,5 +1,117 @@
 // Vector operations shared by all methods, on a GPU; vector.py is the same on a CPU.
+//
+// Those that go by packs take vectors that begin at multiples of 16 bytes, as all of a space's own do, and fill the device once:
+// each thread asks for the stop flag once and then strides over the vector.
 #include "context.cuh"
+
+// launch: elements of out, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) assign(Context* ctx, T alpha, T* out, long long n) {
+  if (stopped(ctx)) return;
+  Pack<T> value;
+#pragma unroll
+  for (int e = 0; e < value.size; ++e) value.at[e] = alpha;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) store(out, i, n, value);
+}
+
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) scale(Context* ctx, T alpha, T* x, long long n) {
+  if (stopped(ctx)) return;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    Pack<T> a = load(x, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) a.at[e] = alpha * a.at[e];
+    store(x, i, n, a);
+  }
+}
+
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) axpy(Context* ctx, T alpha, const T* x, T* y, long long n) {
+  if (stopped(ctx)) return;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n);
+    Pack<T> b = load(y, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) b.at[e] = fused(alpha, a.at[e], b.at[e]);
+    store(y, i, n, b);
+  }
+}
+
+// y = alpha x + beta y; beta = 0 never reads y.
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) axpby(Context* ctx, T alpha, const T* x, T beta, T* y, long long n) {
+  if (stopped(ctx)) return;
+  const bool reads = beta != T(0);
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n);
+    Pack<T> b;
+    if (reads) b = load(y, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) b.at[e] = reads ? fused(alpha, a.at[e], beta * b.at[e]) : alpha * a.at[e];
+    store(y, i, n, b);
+  }
+}
+
+// y = x y, element by element.
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) multiply(Context* ctx, const T* x, T* y, long long n) {
+  if (stopped(ctx)) return;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n);
+    Pack<T> b = load(y, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) b.at[e] = a.at[e] * b.at[e];
+    store(y, i, n, b);
+  }
+}
+
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) dot(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  acc_t<T> xy(0);
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n), b = load(y, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) xy = conj_fused(a.at[e], b.at[e], xy);
+  }
+  double v[scalar<T>::parts];
+  split(v, xy);
+  if (grid_sum(ctx, v)) join(out[0], v);
+}
+
+// out[0] = the 2-norm.
+// launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 4) norm(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  double v[1] = {0};
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) v[0] += abs2(acc_t<T>(a.at[e]));
+  }
+  if (grid_sum(ctx, v)) out[0] = acc_t<T>(sqrt(v[0]));
+}
+
+// y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y).
+// launch: elements of x, 512 threads, a pack each, at most 3 blocks per multiprocessor
+template <typename T> __global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w,
+                                                                         acc_t<T>* sums, long long n) {
+  if (stopped(ctx)) return;
+  acc_t<T> wy(0);
+  double yy = 0;
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
+    const Pack<T> a = load(x, i, n), c = load(w, i, n);
+    Pack<T> b = load(y, i, n);
+#pragma unroll
+    for (int e = 0; e < a.size; ++e) {
+      b.at[e] = fused(alpha, a.at[e], b.at[e]);
+      wy = conj_fused(c.at[e], b.at[e], wy);
+      yy += abs2(acc_t<T>(b.at[e]));
+    }
+    store(y, i, n, b);
+  }
+  Two<T> both(wy, yy);
+  if (grid_sum(ctx, both.v)) both.write(sums);
+}
 
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {

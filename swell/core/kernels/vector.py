@@ -4,8 +4,119 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+CHUNKS = 64             # parts of a sum: the same whatever the number of threads, and so is their total
 GPU_ONLY = ("collect_dots",)                # completes what a product on a GPU leaves in parts
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
+
+
+@njit(parallel=True, cache=True)
+def assign(alpha, out):
+    """out = alpha."""
+    for i in prange(out.size):
+        out[i] = alpha
+
+
+@njit(parallel=True, cache=True)
+def scale(alpha, x):
+    """x = alpha x."""
+    for i in prange(x.size):
+        x[i] = alpha * x[i]
+
+
+@njit(parallel=True, cache=True)
+def axpy(alpha, x, y):
+    """y = alpha x + y."""
+    for i in prange(x.size):
+        y[i] += alpha * x[i]
+
+
+@njit(parallel=True, cache=True)
+def axpby(alpha, x, beta, y):
+    """y = alpha x + beta y; beta = 0 never reads y."""
+    if beta == 0:
+        for i in prange(x.size):
+            y[i] = alpha * x[i]
+    else:
+        for i in prange(x.size):
+            y[i] = alpha * x[i] + beta * y[i]
+
+
+@njit(parallel=True, cache=True)
+def multiply(x, y):
+    """y = x y, element by element."""
+    for i in prange(x.size):
+        y[i] *= x[i]
+
+
+@njit(cache=True)
+def part(x, c):
+    """Chunk c of a vector: the loops over it know where it begins and become vector instructions."""
+    return x[c * x.size // CHUNKS:(c + 1) * x.size // CHUNKS]
+
+
+@njit(cache=True)
+def total(parts):
+    """The sum of the parts in their order: within a parallel function ``sum`` would be shared among the threads."""
+    return parts.sum()
+
+
+@njit(cache=True, fastmath=FAST)
+def part_dot(x, y, zero):
+    """(x, y), the products in the type of ``zero``."""
+    xy = zero
+    for i in range(x.size):
+        xy += np.conj(x[i] + zero) * y[i]
+    return xy
+
+
+@njit(cache=True, fastmath=FAST)
+def part_norm2(x):
+    """(x, x)."""
+    xx = 0.0
+    for i in range(x.size):
+        xx += np.float64(x[i].real) * x[i].real + np.float64(x[i].imag) * x[i].imag
+    return xx
+
+
+@njit(parallel=True, cache=True)
+def dot(x, y, out):
+    """out[0] = (x, y), accumulated in double."""
+    parts = np.empty(CHUNKS, out.dtype)
+    for c in prange(CHUNKS):
+        parts[c] = part_dot(part(x, c), part(y, c), out.dtype.type(0))
+    out[0] = total(parts)
+
+
+@njit(parallel=True, cache=True)
+def norm(x, out):
+    """out[0] = ‖x‖₂, accumulated in double."""
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        parts[c] = part_norm2(part(x, c))
+    out[0] = np.sqrt(total(parts))
+
+
+@njit(cache=True, fastmath=FAST)
+def part_axpy_dots(alpha, x, y, w, zero):
+    """y = alpha x + y; returns (w, y) and (y, y)."""
+    wy, yy = zero, 0.0
+    for i in range(x.size):
+        value = alpha * x[i] + y[i]
+        y[i] = value
+        wy += np.conj(w[i] + zero) * value
+        yy += np.float64(value.real) * value.real + np.float64(value.imag) * value.imag
+    return wy, yy
+
+
+@njit(parallel=True, cache=True)
+def axpy_dots(alpha, x, y, w, sums):
+    """y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y)."""
+    wy = np.empty(CHUNKS, sums.dtype)
+    yy = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        wy[c], yy[c] = part_axpy_dots(alpha, part(x, c), part(y, c), part(w, c), sums.dtype.type(0))
+    sums[0] = total(wy)
+    sums[1] = total(yy)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
