@@ -48,10 +48,12 @@ class CudaSpace(Space):
     stream : cupy.cuda.Stream
         Everything of this space runs on it, in order.
     multiprocessors : int
-    shared_memory : int
-        Bytes that one block may have.
+    shared_memory, cache : int
+        Bytes that one block may have, and of the second-level cache.
     dependent_launch : bool
         Kernels may begin while the one before them drains (``launch.py``).
+    bulk_copies : bool
+        An engine copies to shared memory by itself, as a kernel that never ends needs it (``krylov/resident_cg.py``).
     """
 
     name = "cuda"
@@ -68,7 +70,8 @@ class CudaSpace(Space):
             properties = cupy.cuda.runtime.getDeviceProperties(device)
             self.multiprocessors = properties["multiProcessorCount"]
             self.shared_memory = properties["sharedMemPerBlockOptin"]
-            self.dependent_launch = properties["major"] >= 9
+            self.cache = properties["l2CacheSize"]
+            self.dependent_launch = self.bulk_copies = properties["major"] >= 9
             self._name = properties["name"].decode()
             self._kernels = {}
             with self.stream:

@@ -3,6 +3,8 @@
 A kernel's launch is declared in the comment above it, beside the code that relies on it:
 
     // launch: elements of r, 256 threads                          one thread for each element
+    // launch: elements of r, task threads                         the same, in blocks of as many threads as the argument
+                                                                   ``task`` says
     // launch: columns of V, 256 threads                           one for each column of a basis
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
                                                                    16 bytes at a time (``Pack``), in a grid-stride loop
@@ -12,6 +14,8 @@ A kernel's launch is declared in the comment above it, beside the code that reli
                                                                    as many threads as the argument ``height`` says
     // launch: a block of height threads for each slice of ptr, shared bytes shared
                                                                    with so many bytes of dynamic shared memory
+    // launch: ..., shared bytes shared, all at once                   and no block waits for another to end: blocks
+                                                                   may wait for one another (a cooperative launch)
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
                                                                    and one apart, for work of its own
@@ -34,7 +38,7 @@ import numpy as np
 
 from swell.core.compilation import counted
 from swell.core.errors import InputError
-from swell.core.launch import launch_dependent
+from swell.core.launch import COOPERATIVE, DEPENDENT, launch_with
 
 CORE = pathlib.Path(__file__).parent / "kernels"
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
@@ -42,11 +46,11 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
-LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\d+) threads"
+LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
-                    r"(?:, (?P<shared>\w+) bytes shared)?"
+                    r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?)$")
 STATIC_SHARED = 48 << 10    # bytes of shared memory that a block has without asking
@@ -145,8 +149,9 @@ class Kernel:
         function = self._function(named)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
-        if self.space.dependent_launch:
-            launch_dependent(function.kernel.ptr, grid, block, packed, self.space.current_stream(), shared)
+        if signature.launch["together"] or self.space.dependent_launch:
+            attribute = COOPERATIVE if signature.launch["together"] else DEPENDENT
+            launch_with(attribute, function.kernel.ptr, grid, block, packed, self.space.current_stream(), shared)
         else:
             function((grid,), (block,), tuple(a[()] for a in packed), shared_mem=shared)
 
@@ -201,7 +206,7 @@ class Kernel:
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
-        threads = int(launch["threads"])
+        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(named[launch["threads"]])
         each = 16 // self.scalars["T"].itemsize if launch["pack"] else 1
         blocks = -(-count * (32 if launch["warp"] else 1) // (threads * each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads

@@ -1,15 +1,20 @@
-"""Launching with programmatic dependent launch, which CuPy's own launch has no argument for.
+"""Launching with an attribute, which CuPy's own launch has no argument for.
 
-A kernel launched so may begin while the one before it drains: its launch latency, and whatever it can do before
-``wait_for_previous`` (context.cuh), is hidden. Every kernel of swell waits before it touches what another wrote, so the
-order of work is that of the stream. Needs compute capability 9.0.
+Programmatic dependent launch: a kernel may begin while the one before it drains, so that its launch latency, and
+whatever it can do before ``wait_for_previous`` (context.cuh), is hidden. Every kernel of swell waits before it touches
+what another wrote, so the order of work is that of the stream. Needs compute capability 9.0.
+
+Cooperative launch: all blocks run at once, or the launch fails; so blocks may wait for one another.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
 
-PROGRAMMATIC_STREAM_SERIALIZATION = 6        # CUlaunchAttributeID
+from swell.core.errors import InputError
+
+COOPERATIVE, DEPENDENT = 2, 6                # CUlaunchAttributeID; the second: PROGRAMMATIC_STREAM_SERIALIZATION
+TOO_LARGE = 720                              # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 
 
 class _Attribute(ctypes.Structure):
@@ -27,18 +32,23 @@ def _driver():
     return ctypes.CDLL("libcuda.so.1")
 
 
-def launch_dependent(function: int, grid: int, block: int, arguments, stream: int, shared: int = 0):
+def launch_with(attribute: int, function: int, grid: int, block: int, arguments, stream: int, shared: int = 0):
     """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars, ``shared`` is the
-    dynamic shared memory of a block in bytes.
+    dynamic shared memory of a block in bytes, ``attribute`` is COOPERATIVE or DEPENDENT.
 
     Raises
     ------
+    InputError
+        If not all blocks of a cooperative launch can run at once.
     RuntimeError
         With the driver's error number.
     """
     pointers = (ctypes.c_void_p * len(arguments))(*[a.__array_interface__["data"][0] for a in arguments])
-    attribute = _Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
-    config = _Config((grid, 1, 1), (block, 1, 1), shared, stream, ctypes.pointer(attribute), 1)
+    chosen = _Attribute(id=attribute, value=1)
+    config = _Config((grid, 1, 1), (block, 1, 1), shared, stream, ctypes.pointer(chosen), 1)
     status = _driver().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), pointers, None)
+    if status == TOO_LARGE:
+        raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at once on this "
+                         "GPU, as they must: another process limits it, or a part of it only is visible; use method='cg'")
     if status:
         raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")
