@@ -41,7 +41,7 @@ def run(arguments) -> int:
         engine.append(arguments.out, records)
     if arguments.report:
         engine.report(arguments.report, f"swell bench block_gmres on {space.describe()}", tables, space,
-                      *(_figure(records, tolerance) for tolerance in TOLERANCES))
+                      *((f"Figures 12 to 15, to {tolerance:g}", _figure(records, tolerance)) for tolerance in TOLERANCES))
     return 0
 
 

@@ -25,6 +25,55 @@ WARM_UP = 3
 BATCH = 20              # calls between two waits for the GPU
 HEAD_START = 4          # copies that keep the GPU busy while the host issues a batch
 COPY_BYTES = {"cpu": 128 << 20, "cuda": 512 << 20}
+BEGAN = time.perf_counter()
+
+
+def tell(text: str):
+    """A line of progress on stderr, after the seconds since the benchmarks were loaded."""
+    print(f"{time.perf_counter() - BEGAN:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+class Findings:
+    """What a run finds: a record goes to the file when it is made, a table is shown when it is complete, and all of it
+    is in the report at the end.
+
+    Parameters
+    ----------
+    title : str
+        Of the report; the device is added.
+    space : Space
+    arguments : argparse.Namespace
+        Its ``out`` and ``report`` name the files, or are None.
+
+    Attributes
+    ----------
+    records, tables : list
+        Dictionaries; (caption, header, rows).
+    """
+
+    def __init__(self, title, space, arguments):
+        self.title, self.space, self.arguments = f"{title} on {space.describe()}", space, arguments
+        self.records, self.tables = [], []
+
+    def take(self, records, unwritten=()) -> list[dict]:
+        """Keep the records of an iterator, and return them; fields in ``unwritten`` do not go to the file."""
+        taken = []
+        for record in records:
+            taken.append(record)
+            if self.arguments.out:
+                append(self.arguments.out, [{k: v for k, v in record.items() if k not in unwritten}])
+        self.records += taken
+        return taken
+
+    def table(self, caption, header, rows):
+        """Show a table, and keep it."""
+        self.tables.append((caption, header, rows))
+        show(f"{caption}, {self.space.describe()}", header, rows)
+
+    def report(self, *figures):
+        """Write the report, if there is to be one, with (caption, figure) at its top."""
+        if self.arguments.report:
+            report(self.arguments.report, self.title, self.tables, self.space, *figures)
 
 
 class Meter:
@@ -99,9 +148,14 @@ def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, ob
         On the device.
     """
     solvers = [prepare(_fixed(k)) for k in (count // 2, count)]
-    result = [[s.solve(b) for _ in range(repeat + 1)][-1] for s in solvers][1]
+    result = [s.solve(b) for s in solvers][1]
     pairs = [[_timed(s.solve(b)) for s in solvers] for _ in range(repeat)]
     return statistics.median(difference(*pair) for pair in pairs), result
+
+
+def a_few(iteration, residual):
+    """The monitor of a warm-up: enough iterations to compile, to capture and to touch all memory."""
+    return iteration >= 2
 
 
 def _fixed(count):
@@ -231,10 +285,11 @@ def show(title, header, rows):
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     Console(highlight=False, width=max(Console().width, 16 * len(header))).print(table)
+    sys.stdout.flush()
 
 
 def report(path, title, tables, space, *figures):
-    """Write the HTML report: figures, tables of (caption, header, rows), and the circumstances.
+    """Write the HTML report: (caption, figure), tables of (caption, header, rows), and the circumstances.
 
     Raises
     ------
@@ -245,7 +300,7 @@ def report(path, title, tables, space, *figures):
     from swell.report.figure import png
     facts = circumstances(space)
     body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
-    body += [page.image(png(figure), title) for figure in figures]
+    body += [page.image(png(figure), caption) for caption, figure in figures]
     for caption, header, rows in tables:
         body += [page.heading(caption), page.table(rows, header)]
     body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),

@@ -2,7 +2,8 @@
 
 Every matrix is ordered by Cuthill–McKee first, as in the paper. Smoothers are those of ``swell bench smoothers``. In
 the last table the right-hand side is random (of some of these matrices the ones are an eigenvector), the original
-residual is looked at in every tenth iteration, and a solve ends at a true relative residual of 1e-8.
+residual is looked at in every tenth iteration, and a solve ends at a true relative residual of 1e-8. Where the device
+is a GPU, its host is measured beside it: the products, and ``--cpu-iterations`` of three of the solves.
 """
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
+from swell.gallery import poisson2d
 
 EVERY = 10              # iterations from one look at the original residual to the next
 RTOL = 1e-8
 SEED = 11
+REPEAT = {"cpu": 20, "cuda": 50}            # products
 FORMATS = ("sell", "modified_sell(height=512)", "modified_sell(height=1024)")
 # name: (scaling, precond)
 VARIANTS = {
@@ -42,33 +45,47 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Measure, print each table when it is complete, write."""
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" else [device, cpu]
     systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]
-    records = [record for space in spaces for record in products(space, systems, arguments)]
-    records += [record for space in spaces for record in solves(space, systems, arguments, space is device)]
-    tables = [("Table 3.1: products", PRODUCTS, _products(records)),
-              ("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(records)),
-              (f"An iteration, the original residual looked at every {EVERY}th", ITERATIONS, _iterations(records))]
-    figures = [_figure(records)]
+    found = engine.Findings("swell bench fvm", device, arguments)
+    for space in spaces:
+        compile_kernels(space, space is device)
+    found.take(record for space in spaces for record in products(space, systems, arguments))
+    found.table("Table 3.1: products", PRODUCTS, _products(found.records))
+    figures = []
     if not arguments.no_smoothers:
-        smoothing = smoothers.measure(systems, arguments)
-        records += smoothing
-        tables.insert(1, smoothers.table(smoothing))
-        figures += smoothers.figures(smoothing)
-    for caption, header, rows in tables:
-        engine.show(f"{caption}, {device.describe()}", header, rows)
-    if arguments.out:
-        engine.append(arguments.out, [{k: v for k, v in r.items() if k != "history"} for r in records])
-    if arguments.report:
-        engine.report(arguments.report, f"swell bench fvm on {device.describe()}", tables, device, *figures)
+        smoothing = found.take(smoothers.measure(systems, arguments))
+        found.table(*smoothers.table(smoothing))
+        figures = smoothers.figures(smoothing)
+    found.take((record for space in spaces for record in solves(space, systems, arguments, space is device)),
+               unwritten=("history",))
+    found.table("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(found.records))
+    found.table(f"An iteration, the original residual looked at every {EVERY}th", ITERATIONS,
+                _iterations(found.records))
+    found.report(("Figure 5.1: the residual of the original system against time", _figure(found.records)), *figures)
     return 0
 
 
 def _systems(arguments):
+    engine.tell("reading and generating matrices")
     yield from engine.matrices(arguments.matrices, arguments.scale)
     yield from engine.files(arguments.files)
+
+
+def compile_kernels(space, everything):
+    """Each product and each preconditioner once on a small matrix: what is compiled then counts for no setup."""
+    engine.tell(f"compiling what is not in the cache, {space.name}")
+    A = poisson2d(20)
+    b = np.ones(A.shape[0])
+    with space.active():
+        csr = CSRMatrix.from_scipy(A, space)
+        x, y = space.from_host(b), space.empty(b.size, b.dtype)
+        for text in FORMATS:
+            resolve("format", text).build(csr).apply(x, y)
+    for variant in VARIANTS if everything else ON_CPU:
+        _prepare(A, b, space, variant, Stopping(maxiter=EVERY)).solve(b)
 
 
 def products(space, systems, arguments):
@@ -76,11 +93,12 @@ def products(space, systems, arguments):
     with space.active():
         meter = engine.Meter(space)
         for name, A in systems:
+            engine.tell(f"products: {name}, {space.name}")
             csr = CSRMatrix.from_scipy(A, space)
             x, y = space.empty(A.shape[0], csr.dtype), space.empty(A.shape[0], csr.dtype)
             space.random(7, x)
             formats = {text: resolve("format", text).build(csr) for text in FORMATS}
-            times = {text: meter.seconds(partial(matrix.apply, x, y), arguments.repeat or 50)
+            times = {text: meter.seconds(partial(matrix.apply, x, y), arguments.repeat or REPEAT[space.name])
                      for text, matrix in formats.items()}
             lengths = np.diff(A.indptr)
             yield {"benchmark": "fvm products", "matrix": name, "n": A.shape[0], "nnz": A.nnz,
@@ -90,16 +108,22 @@ def products(space, systems, arguments):
 
 
 def solves(space, systems, arguments, everything):
-    """Records of table 5.1, and of the iterations of the scaled forms."""
+    """Records of table 5.1, and of the iterations of the scaled forms.
+
+    On a CPU beside a GPU a solve does ``--cpu-iterations`` at most: enough for the time of an iteration.
+    """
+    limit = arguments.cpu_iterations if space.name == "cpu" else None
+    count, repeat = (arguments.iterations, 3) if everything else (min(arguments.iterations, limit), 1)
     for name, A in systems:
         with space.active():
             b = space.empty(A.shape[0], A.dtype)
             space.random(SEED, b)
             rhs = space.to_host(b)
         for variant in VARIANTS if everything else ON_CPU:
+            engine.tell(f"solves: {name}, {space.name}, {variant}")
             prepare = partial(_prepare, A, b, space, variant)
-            solver = prepare(Stopping(rtol=RTOL, every=EVERY))
-            solver.solve(b)
+            solver = prepare(Stopping(rtol=RTOL, maxiter=limit))
+            solver.solve(b, monitor=engine.a_few)
             result = solver.solve(b)
             x = space.to_host(result.x)
             record = {"benchmark": "fvm solve", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "variant": variant,
@@ -109,7 +133,7 @@ def solves(space, systems, arguments, everything):
                       "condition": result.as_dict()["condition"], "facts": _bounds(result),
                       "history": result.history, **engine.circumstances(space)}
             if variant in SCALED:
-                record["iteration_seconds"], _ = engine.seconds_an_iteration(prepare, b, arguments.iterations, 3)
+                record["iteration_seconds"], _ = engine.seconds_an_iteration(prepare, b, count, repeat)
             yield record
 
 

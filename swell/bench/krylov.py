@@ -34,25 +34,26 @@ SOLVE = ("matrix", "case", "reason", "iterations", "s", "true residual", "peer",
 def run(arguments) -> int:
     """Measure, print, write."""
     space = make_space(arguments.device)
+    found = engine.Findings("swell bench krylov", space, arguments)
+    found.take(_measure(space, arguments))
+    found.table("Time of an iteration", ITERATION, _iterations(found.records))
+    if not arguments.no_solves:
+        found.table(f"Whole solves to {RTOL:g}", SOLVE, _solves(found.records))
+    found.report(("An iteration beside the peer's", _figure(found.records)))
+    return 0
+
+
+def _measure(space, arguments):
+    """Records of every case, for each of its matrices."""
     known = list(dict.fromkeys(name for _, _, names in CASES.values() for name in names))
-    records = []
     for name, A in engine.matrices(arguments.matrices, arguments.scale, known):
         for case, (method, scaling, names) in CASES.items():
             if name in names:
+                engine.tell(f"{case}: {name}")
                 system = _System(space, name, A, case, method, scaling, arguments)
-                records.append(system.iteration())
+                yield system.iteration()
                 if not arguments.no_solves:
-                    records.append(system.solve())
-    tables = [("Time of an iteration", ITERATION, _iterations(records))]
-    if not arguments.no_solves:
-        tables.append((f"Whole solves to {RTOL:g}", SOLVE, _solves(records)))
-    for caption, header, rows in tables:
-        engine.show(f"{caption} on {space.describe()}", header, rows)
-    if arguments.out:
-        engine.append(arguments.out, records)
-    if arguments.report:
-        engine.report(arguments.report, f"swell bench krylov on {space.describe()}", tables, space, _figure(records))
-    return 0
+                    yield system.solve()
 
 
 class _System:

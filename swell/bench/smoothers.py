@@ -4,7 +4,7 @@ Every matrix is ordered by Cuthill–McKee, b is random in [−1, 1), the start 
 iterations, and in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or
 as many as bring the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a
 solve, residuals included. What they take, and an iteration without them, follows from a second run with fewer
-residuals. What diverges to the end of the numbers is stopped there. A symmetric sweep of Gauss–Seidel counts as two
+residuals, and of fewer iterations where it would take long. What diverges to the end of the numbers is stopped there. A symmetric sweep of Gauss–Seidel counts as two
 iterations, and a polynomial of degree 10 as ten. Where the device is a GPU, Gauss–Seidel in natural order on one core
 of its host is timed in the same run: ``--cpu-iterations`` shortens that, and ratios are those of an iteration without
 residuals.
@@ -27,6 +27,7 @@ from swell.smoothers.stationary import Stationary
 
 EVERY = 10              # outer iterations from one residual to the next
 RARELY = 100            # the same in the second run
+PATIENCE = 1.0          # seconds after which the second run may end
 BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
           "µs an iteration", "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
@@ -61,17 +62,13 @@ ADDED = 8               # rows from here on are not the paper's
 
 def run(arguments) -> int:
     """Measure, print, write."""
-    device = make_space(arguments.device)
+    engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
                                                   *engine.files(arguments.files))]
-    records = measure(systems, arguments)
-    caption, header, rows = table(records)
-    engine.show(f"{caption}, {device.describe()}", header, rows)
-    if arguments.out:
-        engine.append(arguments.out, records)
-    if arguments.report:
-        engine.report(arguments.report, f"swell bench smoothers on {device.describe()}", [(caption, header, rows)],
-                      device, *figures(records))
+    found = engine.Findings("swell bench smoothers", make_space(arguments.device), arguments)
+    found.take(measure(systems, arguments))
+    found.table(*table(found.records))
+    found.report(*figures(found.records))
     return 0
 
 
@@ -83,8 +80,8 @@ def ordered(A):
         return resolve("ordering", "cuthill_mckee").build(csr).matrix(csr).to_scipy()
 
 
-def measure(systems, arguments) -> list[dict]:
-    """A record for each of (name, SciPy CSR matrix) and each algorithm.
+def measure(systems, arguments):
+    """Iterate over a record for each of (name, SciPy CSR matrix) and each algorithm.
 
     Raises
     ------
@@ -96,29 +93,29 @@ def measure(systems, arguments) -> list[dict]:
         if value is not None and (value <= 0 or value % EVERY):
             raise InputError(f"--{option.replace('_', '-')} {value}: expected a positive multiple of {EVERY}")
     device, host = make_space(arguments.device), make_space("cpu")
-    records = []
     for name, A in systems:
         for label, algorithm in ALGORITHMS.items():
             space = host if algorithm.host else device
+            engine.tell(f"smoothers: {name}, {space.name}, {label}")
             count = arguments.outer_iterations
             if space.name == "cpu" and arguments.cpu_iterations:
                 count = min(count, arguments.cpu_iterations)
-            rarely = RARELY if count % RARELY == 0 else count
             seconds, norms2 = smoothing(space, A, algorithm, count, EVERY)
-            fewer, _ = smoothing(space, A, algorithm, count, rarely)
             done = EVERY * (len(seconds) - 1)
-            if done == count and rarely * (len(fewer) - 1) == count:
-                # T = N t + (N/10) r and T' = N t + (N/100) r, where N iterations take t each, and residuals r.
-                residual = max(seconds[-1] - fewer[-1], 0) / max(count // EVERY - count // rarely, 1)
-                iteration = fewer[-1] / count - residual / rarely
-            else:                                # it diverged to the end of the numbers: residuals stay in
-                residual, iteration = None, seconds[-1] / done
-            records.append({
+            residual, iteration = None, seconds[-1] / done
+            if done == count:                    # else it diverged to the end of the numbers: residuals stay in
+                # T/N = t + r/10 and T'/N' = t + r/100, where an iteration takes t, and a residual r.
+                rarely = RARELY if count % RARELY == 0 else count
+                again = max(2, int(PATIENCE / iteration / rarely)) * rarely
+                fewer, _ = smoothing(space, A, algorithm, min(count, again), rarely)
+                apart = fewer[-1] / (rarely * (len(fewer) - 1))
+                residual = max(iteration - apart, 0) / (1 / EVERY - 1 / rarely) if rarely > EVERY else 0.0
+                iteration = apart - residual / rarely
+            yield {
                 "benchmark": "smoothers", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "algorithm": label,
                 "smoother": algorithm.smoother, "iterations": done, "seconds": seconds[-1],
                 "residual_seconds": residual, "iteration_seconds": iteration,
-                "times": seconds, "squared_residuals": norms2, **engine.circumstances(space)})
-    return records
+                "times": seconds, "squared_residuals": norms2, **engine.circumstances(space)}
 
 
 def smoothing(space, A, algorithm, count, every):
@@ -130,7 +127,7 @@ def smoothing(space, A, algorithm, count, every):
     # No tolerance and no judgement of progress: so many iterations, whatever happens.
     stopping = Stopping(rtol=1e-30, maxiter=count // every, window=0, growth=np.inf)
     solver = api.prepare(A, method=method, device=space.device_name, stopping=stopping, b_like=b)
-    solver.solve(b, monitor=lambda k, norm: k >= 2)          # compiles and captures
+    solver.solve(b, monitor=engine.a_few)
     times, start = [], time.perf_counter()
 
     def look(k, norm):
@@ -161,16 +158,16 @@ def table(records):
 
 
 def figures(records) -> list:
-    """Figures 4.2, all algorithms of the paper, and 4.3, those of the device alone, for each matrix."""
+    """(caption, figure) of 4.2, all algorithms of the paper, and of 4.3, the device's alone, for each matrix."""
     names = list(dict.fromkeys(r["matrix"] for r in records))
     paper = list(ALGORITHMS)[:ADDED]
-    return [_figure([r for r in records if r["matrix"] == name and r["algorithm"] in shown], f"{name}: {caption}")
+    return [(f"{name}: {caption}", _figure([r for r in records if r["matrix"] == name and r["algorithm"] in shown]))
             for name in names
             for caption, shown in (("figure 4.2", paper), ("figure 4.3, and others",
                                                            [k for k, a in ALGORITHMS.items() if not a.host]))]
 
 
-def _figure(records, title):
+def _figure(records):
     """log10 ‖r‖² over time."""
     from swell.report.figure import COLOURS, GRID, INK, new_figure
     figure, axes = new_figure(7.5, 4.6)
@@ -179,7 +176,6 @@ def _figure(records, title):
         shown = norms2 > 0
         axes.plot(times[shown], np.log10(norms2[shown]), color=COLOURS[k // 2 % len(COLOURS)], lw=1.5,
                   ls="--" if k % 2 else "-", label=f"{r['algorithm']}, {r['device'].split(',')[0].split(':')[0]}")
-    axes.set_title(title, color=INK, fontsize=10)
     axes.set_xlabel("s", color=INK)
     axes.set_ylabel("log10 ‖b − A x‖²", color=INK)
     axes.grid(True, color=GRID, lw=0.6)

@@ -18,27 +18,21 @@ def run(arguments) -> int:
     formats = {name: resolve("format", name) for name in arguments.formats.split(",")}
     systems = engine.matrices(arguments.matrices, arguments.scale)
     space = make_space(arguments.device)
-    records = []
     with space.active():
         meter = engine.Meter(space)
-        for name, A in systems:
-            records += _measure(meter, name, A, formats, arguments)
-    rows, stored = _rows(records), _stored(records)
-    title = f"products on {space.describe()}; copy {meter.copy_speed / 1e9:.1f} GB/s"
-    engine.show(title, HEADER, rows)
+        found = engine.Findings(f"swell bench spmv: products, copy {meter.copy_speed / 1e9:.1f} GB/s", space, arguments)
+        found.take(record for name, A in systems for record in _measure(meter, name, A, formats, arguments))
+    found.table(f"Products; copy {meter.copy_speed / 1e9:.1f} GB/s", HEADER, _rows(found.records))
+    stored = _stored(found.records)
     if stored:
-        engine.show("stored figures of others, µs", ("matrix", "figures"), stored)
-    if arguments.out:
-        engine.append(arguments.out, records)
-    if arguments.report:
-        engine.report(arguments.report, "swell bench spmv: " + title,
-                      [("Products", HEADER, rows), ("Stored figures of others, µs", ("matrix", "figures"), stored)],
-                      space, _figure(records))
+        found.table("Stored figures of others, µs", ("matrix", "figures"), stored)
+    found.report(("Entries a second, each format beside the peer", _figure(found.records)))
     return 0
 
 
 def _measure(meter, name, A, formats, arguments):
     """A record for each format."""
+    engine.tell(f"products: {name}")
     space, repeat = meter.space, arguments.repeat or 50
     csr = CSRMatrix.from_scipy(A, space)         # the gallery's matrices are sorted and free of duplicates
     x, y = space.empty(A.shape[0], csr.dtype), space.empty(A.shape[0], csr.dtype)

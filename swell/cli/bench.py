@@ -16,6 +16,7 @@ DEFINITE = ("thermal2~", "ecology2~", "parabolic_fem~")
 MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
             "smoothers": DEFINITE, "fvm": DEFINITE,
             "block-gmres": ("multiconductor2", "coupled_transport3", "multiconductor4", "coupled_transport5")}
+BESIDE_A_GPU = 100      # iterations on the host of a GPU, for the time of one
 
 
 def add_arguments(parser):
@@ -38,7 +39,8 @@ def add_arguments(parser):
     parser.add_argument("--outer-iterations", type=int, default=1000, metavar="N",
                         help="smoothers: outer iterations, a multiple of 10; default 1000")
     parser.add_argument("--cpu-iterations", type=int, metavar="N",
-                        help="smoothers: at most so many of them on a CPU, where they take long; default all")
+                        help="smoothers, fvm: at most so many of them, and of a solve's iterations, on a CPU, where "
+                        f"they take long; default all, and {BESIDE_A_GPU} on the host of a GPU")
     parser.add_argument("--files", nargs="*", metavar="PATH", help="smoothers, fvm, block-gmres: matrix files and "
                         "OpenFOAM cases besides the gallery's")
     parser.add_argument("--no-smoothers", action="store_true", help="fvm: leave out the smoothers' table")
@@ -57,6 +59,8 @@ def run(arguments) -> int:
             raise InputError(f"--{option} {value}: expected a positive number")
     if arguments.matrices is None:
         arguments.matrices = ",".join(MATRICES[arguments.benchmark])
+    if arguments.cpu_iterations is None and arguments.device != "cpu":
+        arguments.cpu_iterations = BESIDE_A_GPU
     from swell.core.space import make_space
     make_space(arguments.device)
     return importlib.import_module("swell.bench." + arguments.benchmark.replace("-", "_")).run(arguments)
