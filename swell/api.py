@@ -136,7 +136,7 @@ class Solver:
     def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping):
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
         self.stopping = stopping
-        self._prepared = {}
+        self._prepared, self._stale = {}, set()
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
@@ -155,6 +155,9 @@ class Solver:
     def _prepare(self, k) -> Prepared:
         if k not in self._prepared:
             self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
+        elif k in self._stale:
+            self._stale.discard(k)
+            self._prepared[k].update(self.A)
         return self._prepared[k]
 
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
@@ -206,8 +209,16 @@ class Solver:
         final.notes = self.notes + final.notes
         return final
 
-    def update(self, A) -> "Solver":
+    def update(self, A, *, keep_preconditioner=False) -> "Solver":
         """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.
+
+        Parameters
+        ----------
+        A : matrix
+            Of the same pattern and type.
+        keep_preconditioner : bool
+            Go on with the preconditioner of the values before, for matrices that change little from one to the next: it
+            is then an approximation, and iterations may be more. A direct method is always factored anew.
 
         Raises
         ------
@@ -219,10 +230,10 @@ class Solver:
         if not hasattr(old, "indptr") or not hasattr(new, "indptr"):
             raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
         with self.space.active(self.A.shape[0]):
-            self._take_values(new, old)
+            self._take_values(new, old, keep_preconditioner)
         return self
 
-    def _take_values(self, new, old):
+    def _take_values(self, new, old, keep_preconditioner):
         xp = self.space.xp
         shared = new.indptr is old.indptr and new.indices is old.indices           # as of one mesh: nothing to compare
         if new.shape != old.shape or new.nnz != old.nnz or not (shared or (
@@ -231,8 +242,8 @@ class Solver:
                              f"one ({old.shape}, {old.nnz} entries): prepare again")
         old.data[...] = new.data
         old.discard_adjoint()
-        for prepared in self._prepared.values():
-            prepared.update(old)
+        self._prepared[0].update(old, keep_preconditioner)
+        self._stale = set(self._prepared) - {0}                  # what is tried after it, when it is tried
 
 
 def _rank(residual):

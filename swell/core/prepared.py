@@ -183,10 +183,10 @@ class Prepared:
             return 0.0
         return float(A.modulus_sums().max())
 
-    def update(self, A):
+    def update(self, A, keep_preconditioner=False):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
 
-        The result is that of a fresh setup.
+        The result is that of a fresh setup, but where the preconditioner shall stay that of earlier values.
         """
         watch = Stopwatch()
         self.A = A
@@ -199,7 +199,8 @@ class Prepared:
         if self.S is not None:
             self.S.update(A)
         before = self.M, self._revision
-        self._factor(lambda: self._updated_preconditioner(A))
+        if self.M is None or not keep_preconditioner or self._setup is self.configuration.method:
+            self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
         if (self.M, self._revision) != before:   # a factorisation failed, works again, or is applied in another way
             self._bind()

@@ -1,0 +1,119 @@
+"""What the walls do: rigid, pressure, velocity (a vibrating panel), impedance, absorbing.
+
+A wall that is not named is rigid. With n the outward normal and v the velocity of the panel *into* the fluid, the weak
+form of −∇·(1/ρ ∇p) − ω²/(ρc²) p = 0 has at the boundary  (1/ρ) ∂p/∂n = iω (v − p/Z).
+"""
+from __future__ import annotations
+
+import cmath
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+PANEL = 1e-3            # m/s, of a wall that is named as the source and has no velocity of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Rigid:
+    """A wall that does not move: ∂p/∂n = 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pressure:
+    """p = value, Pa: a complex number, or a function of points (k, dim)."""
+
+    value: object = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Velocity:
+    """A panel that vibrates with this normal velocity, m/s, positive into the fluid.
+
+    A complex number, or a function of points (k, dim).
+    """
+
+    value: object = PANEL
+
+
+@dataclass(frozen=True, eq=False)
+class Impedance:
+    """A locally reacting wall: p = Z v with v the velocity into the wall; Z in Pa s/m, Re Z ≥ 0, the same at all
+    frequencies."""
+
+    value: complex
+
+    def __post_init__(self):
+        try:
+            value = complex(self.value)
+        except (TypeError, ValueError):
+            raise InputError(f"Impedance({self.value!r}): expected a complex number, in Pa s/m") from None
+        if value == 0:
+            raise InputError("Impedance(0): a wall of impedance 0 holds the pressure at 0: use Pressure(0)")
+        if cmath.isnan(value) or value.real < 0:
+            raise InputError(f"Impedance({self.value!r}): expected Re Z ≥ 0; a wall of negative resistance would feed "
+                             "energy into the sound")
+
+
+@dataclass(frozen=True, eq=False)
+class Absorbing:
+    """The first-order absorbing condition: Z = ρ c of the medium at the wall, which takes plane waves of normal
+    incidence without reflection."""
+
+
+KINDS = (Rigid, Pressure, Velocity, Impedance, Absorbing)
+
+
+def checked(mesh, conditions) -> dict:
+    """The conditions by name of boundary; complains about names, kinds and faces with two conditions."""
+    if conditions is None:
+        return {}
+    if not isinstance(conditions, Mapping):
+        raise InputError(f"boundary is of type {type(conditions).__name__}: expected a dictionary from names of "
+                         "boundaries to conditions, such as {'roof': Impedance(2000)}")
+    owner = {}
+    for name, condition in conditions.items():
+        facets = boundary(mesh, name)
+        if not isinstance(condition, KINDS):
+            raise InputError(f"the condition of boundary {name!r} is {condition!r}: expected Rigid(), Pressure(p), "
+                             "Velocity(v), Impedance(Z) or Absorbing()")
+        for other, theirs in owner.items():
+            both = np.intersect1d(facets, theirs)
+            if both.size and conditions[other] is not condition:
+                x = mesh.facet_centres[both[0]]
+                raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near "
+                                 f"({', '.join(f'{v:.4g}' for v in x)})) and have different conditions: give a face one")
+        owner[name] = facets
+    return dict(conditions)
+
+
+def boundary(mesh, name):
+    """The facets of a boundary by its name; an unknown name is an error that suggests the nearest."""
+    if name not in mesh.boundaries:
+        near = difflib.get_close_matches(str(name), mesh.boundaries, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"there is no boundary {name!r}: {hint}The mesh has: {', '.join(mesh.boundaries)}")
+    facets = mesh.boundaries[name]
+    inside = ~mesh.exterior[facets]
+    if inside.any():
+        raise InputError(f"boundary {name!r} has {np.count_nonzero(inside)} faces inside the mesh, with cells on both "
+                         "sides: conditions hold at the outside only; cut the mesh open there, or name other faces")
+    return facets
+
+
+def values(given, points, what) -> np.ndarray:
+    """A condition's complex values at points (k, dim)."""
+    found = given(points) if callable(given) else given
+    try:
+        found = np.asarray(found, complex)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: its value is {found!r}, expected complex numbers") from None
+    if found.shape not in ((), (len(points),)):
+        raise InputError(f"{what}: its function returned shape {found.shape} for {len(points)} points, expected "
+                         f"({len(points)},): one value a point")
+    if not np.isfinite(found).all():
+        raise InputError(f"{what}: its values are not finite everywhere")
+    return np.broadcast_to(found, len(points))

@@ -1,0 +1,124 @@
+"""Finite elements of degree 1 and 2 by scikit-fem: dofs, the integrals of cells and faces, values at points.
+
+Simplices are integrated exactly, quadrilaterals and hexahedra with degree + 1 Gauss points an axis. Cells are taken in
+chunks, so that the tables at the quadrature points stay small.
+"""
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.helmholtz.meshes import require_skfem
+
+ELEMENTS = {("triangle", 1): "ElementTriP1", ("triangle", 2): "ElementTriP2", ("quad", 1): "ElementQuad1",
+            ("quad", 2): "ElementQuad2", ("tetra", 1): "ElementTetP1", ("tetra", 2): "ElementTetP2",
+            ("hexahedron", 1): "ElementHex1", ("hexahedron", 2): "ElementHex2"}
+CHUNK = 16_384          # cells integrated at once
+ABSENT = 1e-9           # a function below it on a whole face is one of the cell, not of the face
+
+
+class Discretisation:
+    """The finite element space of a mesh.
+
+    Attributes
+    ----------
+    n : int
+        Dofs. The first are the corners, as the mesh numbers them.
+    cell_dofs : array, shape (cells, functions)
+    points : array, shape (n, dim)
+        Where each dof is.
+    """
+
+    def __init__(self, mesh, degree):
+        skfem = require_skfem()
+        if (mesh.shape, degree) not in ELEMENTS:
+            raise InputError(f"degree={degree!r}: expected 1 or 2")
+        self.mesh, self.degree = mesh, degree
+        self.element = getattr(skfem, ELEMENTS[mesh.shape, degree])()
+        self.mapping = mesh.fem.mapping()
+        self.order = 2 * degree if mesh.shape in ("triangle", "tetra") else 2 * degree + 1
+        from skfem.assembly.dofs import Dofs
+        self._dofs = Dofs(mesh.fem, self.element)
+        self.n = self._dofs.N
+        self.cell_dofs = self._dofs.element_dofs.T
+
+    @cached_property
+    def points(self):
+        found = np.empty((self.n, self.mesh.dim))
+        local = self.element.doflocs.T
+        step = CHUNK
+        for first in range(0, len(self.cell_dofs), step):
+            cells = np.arange(first, min(first + step, len(self.cell_dofs)))
+            found[self.cell_dofs[cells]] = np.moveaxis(self.mapping.F(local, tind=cells), 0, -1)
+        return found
+
+    def volume(self, stiffness, mass):
+        """K and M as SciPy CSR matrices of one pattern, symmetric to the bit.
+
+        Parameters
+        ----------
+        stiffness, mass : arrays, shape (cells,)
+            Coefficients of ∫ ∇u·∇v (real) and ∫ u v (real or complex).
+        """
+        import skfem
+        nodes = self.cell_dofs.shape[1]
+        K = np.empty((len(self.cell_dofs), nodes, nodes))
+        M = np.empty(K.shape, np.result_type(mass.dtype, float))
+        for first in range(0, len(K), CHUNK):
+            cells = np.arange(first, min(first + CHUNK, len(K)))
+            basis = skfem.CellBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order,
+                                    elements=cells, dofs=self._dofs)
+            value = np.stack([np.broadcast_to(f[0].value, basis.dx.shape) for f in basis.basis], axis=1)
+            grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)     # (cells, functions, dim, q)
+            weighted = (grad * basis.dx[:, None, None]).reshape(*grad.shape[:2], -1)
+            K[cells] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
+            M[cells] = mass[cells, None, None] * ((value * basis.dx[:, None]) @ value.swapaxes(1, 2))
+        return self._summed(K, self.cell_dofs), self._summed(M, self.cell_dofs)
+
+    def _summed(self, local, dofs):
+        """Local matrices as one in CSR, symmetric to the bit."""
+        import scipy.sparse as sp
+        nodes = dofs.shape[1]
+        rows, columns = np.repeat(dofs, nodes, axis=1).ravel(), np.tile(dofs, nodes).ravel()
+        A = sp.coo_matrix((local.ravel(), (rows, columns)), shape=(self.n, self.n)).tocsr()
+        A.sort_indices()
+        other = A.T.tocsr()
+        other.sort_indices()
+        A.data = 0.5 * (A.data + other.data)                     # sums of many cells, in whichever order they came
+        return A
+
+    def _on_facets(self, facets):
+        """(dofs (k, functions), values (k, functions, points), weights (k, points), places (dim, k, points))."""
+        import skfem
+        basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
+                                 dofs=self._dofs)
+        value = np.stack([np.broadcast_to(f[0].value, basis.dx.shape) for f in basis.basis], axis=1)
+        value = np.where(abs(value).max(axis=2, keepdims=True) > ABSENT, value, 0)
+        return self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, basis.global_coordinates().value
+
+    def facets(self, facets, coefficient):
+        """∫ coefficient u v over facets as a SciPy CSR matrix without zeros; coefficient of shape (k,)."""
+        dofs, value, weight, _ = self._on_facets(facets)
+        B = self._summed(coefficient[:, None, None] * ((value * weight[:, None]) @ value.swapaxes(1, 2)), dofs)
+        B.eliminate_zeros()                      # of the cell's functions that are absent on the face
+        return B
+
+    def load(self, facets, function):
+        """∫ g v over facets, shape (n,), complex; ``function`` gives g at points (k, dim)."""
+        dofs, value, weight, places = self._on_facets(facets)
+        g = function(np.moveaxis(places, 0, -1).reshape(-1, self.mesh.dim)).reshape(weight.shape)
+        local = (value * (weight * g)[:, None]).sum(axis=2).ravel()
+        found = np.zeros(self.n, complex)
+        found += np.bincount(dofs.ravel(), local.real, self.n) + 1j * np.bincount(dofs.ravel(), local.imag, self.n)
+        return found
+
+    def facet_dofs(self, facets):
+        """The dofs on facets."""
+        return np.unique(self._dofs.get_facet_dofs(facets).flatten())
+
+    def at(self, cell, local):
+        """(dofs, values of their functions) at a point of a cell, given in the reference cell's coordinates."""
+        values = [float(np.ravel(self.element.lbasis(local[:, None], k)[0])[0]) for k in range(self.cell_dofs.shape[1])]
+        return self.cell_dofs[cell], np.array(values)

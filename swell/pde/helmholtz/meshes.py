@@ -1,0 +1,197 @@
+"""Meshes for finite elements: one shape of cell, named regions, named boundaries.
+
+Corners alone describe a cell, in VTK's order; elements of degree 2 take the middles of straight edges.
+"""
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+
+INSTALL = "pip install 'swell[pde]' (or: pip install scikit-fem meshio gmsh)"
+CORNERS = {"triangle": 3, "quad": 4, "tetra": 4, "hexahedron": 8}
+DIMENSION = {"triangle": 2, "quad": 2, "tetra": 3, "hexahedron": 3}
+# scikit-fem's order of a cell's corners, by VTK's.
+ORDER = {"triangle": (0, 1, 2), "quad": (0, 1, 2, 3), "tetra": (0, 1, 2, 3), "hexahedron": (0, 4, 3, 1, 7, 5, 2, 6)}
+CLASS = {"triangle": "MeshTri1", "quad": "MeshQuad1", "tetra": "MeshTet1", "hexahedron": "MeshHex1"}
+EDGES = {"triangle": ((0, 1), (1, 2), (2, 0)), "quad": ((0, 1), (1, 2), (2, 3), (3, 0)),
+         "tetra": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)),
+         "hexahedron": ((0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7))}
+OTHERS = "boundary"     # the name of the outer faces that no group has
+FLAT = 1e-12            # of the cube (3D) of its longest edge: a cell without volume
+
+
+def require_skfem():
+    """scikit-fem, or the line that installs it."""
+    try:
+        import skfem
+    except ImportError as error:
+        raise MissingDependency(f"finite elements need scikit-fem ({error}): {INSTALL}") from None
+    return skfem
+
+
+class Mesh:
+    """Cells of one shape.
+
+    Parameters
+    ----------
+    points : array, shape (p, dim)
+        Points that no cell has are dropped. Three coordinates of a plane mesh become two.
+    shape : {"tetra", "hexahedron", "triangle", "quad"}
+    cells : array of int, shape (n, corners)
+        In VTK's order of corners.
+    regions : dict of str to array of int
+        Cells by name of region.
+    groups : dict of str to array of int, shape (k, corners of a face)
+        Faces by name of boundary, as their corners. The outer faces of no group make the boundary "boundary".
+
+    Attributes
+    ----------
+    boundaries : dict of str to array of int
+        Numbers of facets (faces in 3D, edges in 2D) by name.
+    exterior : bool array
+        Which facets have a cell on one side only.
+
+    Raises
+    ------
+    InputError
+        For cells without volume or folded, faces that are no cell's; the message says which and where.
+    """
+
+    def __init__(self, points, shape, cells, regions=None, groups=None):
+        if shape not in CORNERS:
+            raise InputError(f"cells of the shape {shape!r}: expected one of {', '.join(CORNERS)}")
+        cells = np.asarray(cells, np.int64)
+        if cells.ndim != 2 or cells.shape[1] != CORNERS[shape] or not len(cells):
+            raise InputError(f"cells have shape {cells.shape}: expected (n, {CORNERS[shape]}) for the shape {shape!r}")
+        points = np.asarray(points, float)
+        if points.ndim != 2 or not np.isfinite(points).all():
+            raise InputError("points: expected finite numbers of shape (p, 2) or (p, 3)")
+        if cells.min() < 0 or cells.max() >= len(points):
+            raise InputError(f"a cell has the point {cells.max() if cells.max() >= len(points) else cells.min()}, but "
+                             f"points are numbered 0 to {len(points) - 1}")
+        used, inverse = np.unique(cells, return_inverse=True)
+        self.shape, self.dim = shape, DIMENSION[shape]
+        self.points = np.ascontiguousarray(_in_plane(points[used]) if self.dim == 2 else points[used])
+        self.cells = inverse.reshape(cells.shape)
+        self.regions = {name: np.asarray(of, np.intp) for name, of in (regions or {}).items()}
+        self._check_cells()
+        number = np.full(len(points), -1, np.int64)
+        number[used] = np.arange(len(used))
+        self.boundaries = self._named({name: number[np.asarray(of)] for name, of in (groups or {}).items()})
+
+    @cached_property
+    def fem(self):
+        """The mesh as scikit-fem has it."""
+        skfem = require_skfem()
+        order = list(ORDER[self.shape])
+        return getattr(skfem, CLASS[self.shape])(np.ascontiguousarray(self.points.T),
+                                                 np.ascontiguousarray(self.cells[:, order].T))
+
+    @cached_property
+    def exterior(self):
+        return self.fem.f2t[1] < 0
+
+    @cached_property
+    def facet_centres(self):
+        """Shape (facets, dim)."""
+        return self.points[self.fem.facets].mean(axis=0)
+
+    @cached_property
+    def centres(self):
+        """Of the cells, shape (n, dim)."""
+        return self.points[self.cells].mean(axis=1)
+
+    @cached_property
+    def mean_edges(self):
+        """The mean length of each cell's edges, shape (n,)."""
+        return np.mean([self._length(*edge) for edge in EDGES[self.shape]], axis=0)
+
+    def _length(self, a, b):
+        return np.linalg.norm(self.points[self.cells[:, a]] - self.points[self.cells[:, b]], axis=1)
+
+    def _check_cells(self):
+        """No cell is flat or folded where it is integrated: the determinant keeps its sign at the Gauss points."""
+        x = self.points[self.cells]
+        longest = np.max([self._length(*edge) for edge in EDGES[self.shape]], axis=0)
+        dets = np.stack([np.linalg.det(np.einsum("nkd,ke->nde", x, slope)) for slope in _slopes(self.shape)])
+        tiny = FLAT * longest ** self.dim
+        flat, folded = (abs(dets) <= tiny).any(axis=0), (dets > tiny).any(axis=0) & (dets < -tiny).any(axis=0)
+        for bad, what in ((flat, "has no volume (points coincide, or lie in one plane)"),
+                          (folded, "is folded: its corners are in another order than VTK's, or it is inverted in part")):
+            if bad.any():
+                cell, count = int(np.argmax(bad)), np.count_nonzero(bad)
+                place = ", ".join(f"{v:.6g}" for v in x[cell].mean(axis=0))
+                raise InputError(f"cell {cell}{f' (the first of {count})' if count > 1 else ''} near ({place}) {what}: "
+                                 "repair the mesh")
+
+    def _named(self, groups) -> dict:
+        """Facets by name; every outer facet of no group is in `OTHERS`."""
+        facets = np.sort(self.fem.facets.T, axis=1)
+        members = [np.sort(np.asarray(of, np.int64).reshape(-1, facets.shape[1]), axis=1) for of in groups.values()]
+        every = np.concatenate([facets, *members])
+        order = np.lexsort(every.T[::-1])                        # stable: the mesh's own facet comes first
+        new = np.ones(len(every), bool)
+        new[1:] = (every[order[1:]] != every[order[:-1]]).any(axis=1)
+        number = np.empty(len(every), np.int64)
+        number[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(every)), 0))]
+        named, first = {}, len(facets)
+        for name, of in zip(groups, members):
+            found = number[first:first + len(of)]
+            if (found >= len(facets)).any():
+                k = int(np.argmax(found >= len(facets)))
+                raise InputError(f"boundary {name!r} has a face with the points {of[k].tolist()} that is the face of no "
+                                 "cell: the mesh of the boundary and that of the inside do not belong together")
+            named[name], first = np.unique(found), first + len(of)
+        free = self.exterior.copy()
+        for of in named.values():
+            free[of] = False
+        if free.any():
+            named[OTHERS] = np.union1d(named.get(OTHERS, np.zeros(0, np.int64)), np.flatnonzero(free))
+        return named
+
+    def facts(self) -> dict:
+        """What there is to say about it, in plain types."""
+        edges = self.mean_edges
+        return {"cells": len(self.cells), "shape": self.shape, "points": len(self.points),
+                "size": {"min": float(edges.min()), "mean": float(edges.mean()), "max": float(edges.max())},
+                "lower": self.points.min(axis=0).tolist(), "upper": self.points.max(axis=0).tolist(),
+                "regions": {name: len(of) for name, of in self.regions.items()},
+                "boundaries": {name: len(of) for name, of in self.boundaries.items()}}
+
+    def write(self, path):
+        """Write the mesh with its names as a Gmsh file (.msh), which `read_mesh` reads."""
+        from swell.pde.helmholtz.mesh_file import write
+        write(path, self)
+
+    def __str__(self):
+        facts = self.facts()
+        box = " × ".join(f"{high - low:.4g}" for low, high in zip(facts["lower"], facts["upper"]))
+        return (f"{facts['cells']} cells ({self.shape}), {facts['points']} points, {box} m; edges {facts['size']['min']:.3g}"
+                f" to {facts['size']['max']:.3g} m; boundaries: "
+                + ", ".join(f"{name} ({count})" for name, count in facts["boundaries"].items()))
+
+
+def _in_plane(points):
+    """Two coordinates of points that lie in a plane z = const."""
+    if points.shape[1] == 3 and np.ptp(points[:, 2]) > 1e-9 * max(np.ptp(points[:, 0]), np.ptp(points[:, 1])):
+        raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh with z constant")
+    return points[:, :2]
+
+
+def _slopes(shape):
+    """The gradients of the corners' functions, shape (corners, dim), at each Gauss point of degree 1 elements."""
+    if shape in ("triangle", "tetra"):
+        dim = DIMENSION[shape]
+        return [np.vstack([-np.ones(dim), np.eye(dim)])]
+    signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    if shape == "hexahedron":
+        signs = np.array([(*c, z) for z in (-1, 1) for c in signs])
+    found = []
+    for at in signs / np.sqrt(3):
+        parts = (1 + signs * at) / 2                             # a corner's function is their product
+        found.append(np.stack([signs[:, d] / 2 * np.delete(parts, d, axis=1).prod(axis=1)
+                               for d in range(signs.shape[1])], axis=1))
+    return found
