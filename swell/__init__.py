@@ -26,6 +26,7 @@ _PLACES = {
     "ILU0": "swell.preconditioners.ilu0", "ILUK": "swell.preconditioners.iluk", "ILUT": "swell.preconditioners.ilut",
     "BlockILU0": "swell.preconditioners.block_ilu0",
     "Exact": "swell.preconditioners.triangular", "Sweeps": "swell.preconditioners.sweeps",
+    "ISAI": "swell.preconditioners.isai",
     "Twisted": "swell.orderings.twisted",
     "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",
     "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",

@@ -59,6 +59,7 @@ TABLE = {
     "triangular": {
         "exact": "swell.preconditioners.triangular:Exact",
         "sweeps": "swell.preconditioners.sweeps:Sweeps",
+        "isai": "swell.preconditioners.isai:ISAI",
     },
     "format": {
         "csr": "swell.formats.csr:CSR",

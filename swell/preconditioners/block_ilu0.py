@@ -6,7 +6,8 @@ unit lower L; a block is divided by with partial pivoting inside it, so that a z
 singular diagonal block is. Diagonal blocks of U are kept inverted. With blocks of 1 this is ILU(0).
 
 Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU; on a GPU a warp a block
-row, as soon as those that it needs are done. An application: two blockwise solves (block_triangular.py), exact or by
+row, as soon as those that it needs are done; or by ``factor_sweeps`` fixed-point sweeps over all blocks at once, with
+two buffers (ParILU, Chow and Patel 2015, with blocks for entries), which tend to the same factors. An application: two blockwise solves (block_triangular.py), exact or by
 sweeps.
 
 Storage: A's blocks twice (the factor, and L and U as they are solved with), 2 s words a row for the inverses.
@@ -28,8 +29,8 @@ from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, largest_moduli, shifted
-from swell.preconditioners.lu_factorisation import TINY
+from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, check_factor, largest_moduli, shifted
+from swell.preconditioners.lu_factorisation import TINY, ByColumns, relative_change
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,16 @@ class BlockILU0(IncompleteLU):
         Allow a size that does not divide the rows; the last block is filled with the identity.
     ordering : str or Ordering
         In which order block rows are eliminated.
+    factor : str
+        "exact", or "sweeps": the fixed-point iteration of Chow and Patel, with blocks.
+    factor_sweeps : int
+        How many of these.
     """
 
     block: int = 0
     pad: bool = False
+    factor: str = "exact"
+    factor_sweeps: int = 5
 
     problem = "any matrix whose diagonal blocks are not singular; unknowns in groups"
     cost = "two blockwise triangular solves"
@@ -55,6 +62,7 @@ class BlockILU0(IncompleteLU):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "block", 0, LARGEST)
+        check_factor(self, ("exact", "sweeps"))
 
     def build(self, A):
         """The operator (L U)⁻¹.
@@ -117,7 +125,11 @@ class BlockILU0Operator(LUOperator):
         self._kernels = self.space.kernels("swell.preconditioners", "block_ilu", A.dtype)
         self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
         self._bad = xp.empty(2, np.int64)
-        if self.space.name != "cpu":
+        self._columns = self._sequence = None
+        if self.settings.factor == "sweeps":
+            self.diagonal = self.diagonal.astype(self.factor.indptr.dtype)
+            self._columns = ByColumns(self.factor.indptr, self.factor.indices, xp)
+        elif self.space.name != "cpu":
             from swell.preconditioners.level_schedule import Schedule
             self._sequence = Schedule(numbers, True).sequence.astype(self.factor.indptr.dtype)
             self.diagonal = self.diagonal.astype(self.factor.indptr.dtype)
@@ -158,15 +170,18 @@ class BlockILU0Operator(LUOperator):
 
     def _factorise(self, shift, replacement):
         xp, T = self.space.xp, self.factor
-        data = shifted(xp, self._values.reshape(-1), self._entries, self._scale, shift)
-        T.data.reshape(-1)[...] = data
-        self._bad[0], self._bad[1] = np.iinfo(np.int64).max, 0
-        arrays = T.indptr, T.indices, self.diagonal, self._scale, T.data, T.inverse, self._size
+        data = shifted(xp, self._values.reshape(-1), self._entries, self._scale, shift).reshape(T.data.shape)
+        self._clear()
         tiny, count = TINY * float(np.finfo(self.dtype).eps), self.diagonal.size
-        if self.space.name == "cpu":
+        arrays = T.indptr, T.indices, self.diagonal, self._scale, T.data, T.inverse, self._size
+        if self.settings.factor == "sweeps":
+            self._sweep(data, tiny, replacement)
+        elif self.space.name == "cpu":
+            T.data[...] = data
             work, order = np.empty(self.block**2, self.dtype), np.empty(self.block, np.int64)
             self._kernels.factor(*arrays, np.zeros(count, np.int64), work, order, tiny, replacement, self._bad)
         else:
+            T.data[...] = data
             done, drawn = xp.zeros(count, np.int32), xp.zeros(1, np.int32)
             self._kernels.factor_rows(*arrays, done, self._sequence, drawn, tiny, replacement, self._bad)
         first, found = (int(v) for v in self.space.to_host(self._bad))  # sync
@@ -177,9 +192,30 @@ class BlockILU0Operator(LUOperator):
             return int(rows_of(T.indptr, T.indices.size, xp)[int(finite.argmin())]), 1
         return None, 0
 
+    def _clear(self):
+        self._bad[0], self._bad[1] = np.iinfo(np.int64).max, 0
+
+    def _sweep(self, data, tiny, replacement):
+        """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal blocks."""
+        xp, T, kernels = self.space.xp, self.factor, self._kernels
+        old, fresh = data.copy(), xp.empty_like(data)
+        kernels.invert_blocks(self.diagonal, self._scale, old, T.inverse, self._size, tiny, 1.0, self._bad)
+        lower = xp.flatnonzero(T.indices < self._columns.entry_rows)
+        old[lower] = xp.matmul(old[lower], T.inverse[T.indices[lower]])
+        for _ in range(self.settings.factor_sweeps):
+            kernels.fixed_point(T.indptr, T.indices, *self._columns.arrays, data, T.inverse, old, fresh, self._size)
+            self._clear()                        # the last sweep's pivots count
+            kernels.invert_blocks(self.diagonal, self._scale, fresh, T.inverse, self._size, tiny, replacement,
+                                  self._bad)
+            old, fresh = fresh, old
+        T.data[...] = old
+        self.change = relative_change(xp, fresh, old)
+
     @property
     def nbytes(self):
-        maps = sum(a.nbytes for a in (self._entry, self._entries, self._point_rows, self.diagonal) if a is not None)
+        beside = (self._entry, self._entries, self._point_rows, self.diagonal, self._sequence,
+                  *(() if self._columns is None else self._columns.arrays))
+        maps = sum(a.nbytes for a in beside if a is not None)
         return super().nbytes + self.matrix.nbytes + self.factor.inverse.nbytes + maps
 
     def _described(self):

@@ -28,7 +28,7 @@ from swell.core.errors import FactorisationError
 from swell.formats.bsr import UNROLLED, BSRMatrix
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type, rows_of
-from swell.preconditioners.sweeps import random_vector
+from swell.preconditioners.guard import random_vector
 from swell.preconditioners.triangular import TriangularOperator
 
 NARROW = 64             # block rows of a level up to which one block of threads, 32 warps, solves it

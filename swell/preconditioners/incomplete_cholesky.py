@@ -194,12 +194,14 @@ class IncompleteCholeskyOperator(LinearOperator):
         self.apply(x, out, alpha, beta)
 
     def _solve(self, x, out):
-        self.L.solve(x, out)
-        self.L.solve_adjoint(out, out)
+        between = self.L.source(out)
+        self.L.solve(x, between)
+        self.L.solve_adjoint(between, out)
 
     def apply_dots(self, x, out, w, dots):
-        self.L.solve(x, out)
-        self.L.adjoint_dots(out, out, w, dots)
+        between = self.L.source(out)
+        self.L.solve(x, between)
+        self.L.adjoint_dots(between, out, w, dots)
 
     @property
     def nbytes(self):

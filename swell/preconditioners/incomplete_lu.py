@@ -2,8 +2,9 @@
 
 Setup on a given pattern: (L U)ᵢⱼ = aᵢⱼ on it, exactly (row by row on a CPU, or threaded by levels; in the order of
 levels on a GPU), or by ``factor_sweeps`` fixed-point sweeps over all entries at once (ParILU, Chow and Patel 2015),
-here with two buffers, so that they give the same bits every time. L and U lie in one CSR matrix; the map from A's
-entries to its is made once, so that new values cost a gather and the factorisation.
+here with two buffers, so that they give the same bits every time; the description says by how much the last one
+changed L and U, and where that is more than all of them, it is a breakdown. L and U lie in one CSR matrix; the map from
+A's entries to its is made once, so that new values cost a gather and the factorisation.
 
 A pivot below 100 ε of the largest entry of its row is a breakdown, said in result and description. ``pivot="shift"``:
 A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until there is none (Manteuffel 1980, for
@@ -74,6 +75,14 @@ class IncompleteLU(Preconditioner):
         return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
 
 
+def check_factor(settings, ways):
+    """Raise InputError if ``factor`` is none of these ways, or ``factor_sweeps`` no count."""
+    if settings.factor not in ways:
+        raise InputError(f"{type(settings).__name__}(factor={settings.factor!r}): expected "
+                         f"{', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}")
+    positive(settings, "factor_sweeps")
+
+
 @dataclass(frozen=True)
 class PatternLU(IncompleteLU):
     """Settings of a factorisation on a pattern that is known before.
@@ -92,9 +101,11 @@ class PatternLU(IncompleteLU):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.factor not in ("exact", "levels", "sweeps"):
-            raise InputError(f"{type(self).__name__}(factor={self.factor!r}): expected 'exact', 'levels' or 'sweeps'")
-        positive(self, "factor_sweeps")
+        check_factor(self, ("exact", "levels", "sweeps"))
+
+    def filled(self, A):
+        """A with what is to be stored of it before rows are put in order; A itself, or zeros beside its entries."""
+        return A
 
     @abstractmethod
     def pattern(self, A):
@@ -128,9 +139,13 @@ class LUOperator(LinearOperator):
         α of A + α S, which was factored.
     replaced : int
         How many pivots were replaced.
+    change : float
+        By how much the last fixed-point sweep changed L and U, of their norm; 0 where there were none.
     growth : float
         ‖U⁻¹ L⁻¹ e‖∞ with e of ones: large where the factors are unstable (Chow and Saad 1997).
     """
+
+    change = 0.0
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
@@ -171,6 +186,9 @@ class LUOperator(LinearOperator):
         bad, count = self._factorise(shift, replacement)
         if bad is not None and not (count and self.settings.pivot == "perturb" and self._finite(self.factor.data)):
             return f"{self._pivot(bad)} was tiny or not finite", count
+        if self.change > 1:
+            return (f"the last of {self.settings.factor_sweeps} fixed-point sweeps changed L and U by "
+                    f"{self.change:.0e} of their norm (more of them, or factor='exact', would do better)"), count
         self._take_factor()
         xp = self.space.xp
         e, z = xp.ones(self.shape[0], self.dtype), xp.zeros(self.shape[0], self.dtype)
@@ -229,12 +247,14 @@ class LUOperator(LinearOperator):
         combine(self, self._solve_adjoint, x, out, alpha, beta)
 
     def _solve(self, x, out):
-        self.L.solve(x, out)
-        self.U.solve(out, out)
+        between = self.U.source(out)
+        self.L.solve(x, between)
+        self.U.solve(between, out)
 
     def _solve_adjoint(self, x, out):
-        self.U.solve_adjoint(x, out)
-        self.L.solve_adjoint(out, out)
+        between = self.L.source(out)
+        self.U.solve_adjoint(x, between)
+        self.L.solve_adjoint(between, out)
 
     @property
     def nbytes(self):
@@ -246,22 +266,28 @@ class LUOperator(LinearOperator):
     def describe(self):
         shift = f", shifted by {self.shift:g} S" if self.shift else ""
         replaced = f", {self.replaced} pivots replaced" if self.replaced else ""
-        return (f"{self._described()}, {self.factor.nnz} entries in L and U{shift}{replaced}; solved by "
+        last = f", changed by {self.change:.1e} in the last sweep" if self.change else ""
+        return (f"{self._described()}, {self.factor.nnz} entries in L and U{last}{shift}{replaced}; solved by "
                 f"{self.L.describe()} and {self.U.describe()}")
 
 
 class PatternLUOperator(LUOperator):
     """… on a pattern that is known before the values."""
 
+    def _find_order(self, A):
+        return super()._find_order(self.settings.filled(A))
+
     def _analyse(self, A):
         settings, xp = self.settings, self.space.xp
-        ordered, entry = A, None
+        ordered, filled = A, settings.filled(A)
         if self.order is not None:
             from swell.transforms.permutation import Permutation
+            permutation = Permutation(A, self.order)
             numbers_of = CSRMatrix(A.space, A.indptr, A.indices, xp.arange(A.nnz, dtype=np.float64), A.shape)
-            ordered = Permutation(A, self.order).matrix(numbers_of)
-            entry = ordered.data.astype(np.int64)
-        indptr, indices = settings.pattern(ordered)
+            ordered = permutation.matrix(numbers_of)
+            filled = ordered if filled is A else permutation.matrix(filled)
+        entry = None if self.order is None else ordered.data.astype(np.int64)
+        indptr, indices = settings.pattern(filled)
         self.matrix = CSRMatrix(A.space, indptr, indices, xp.zeros(indices.size, A.dtype), A.shape)
         self.factor = CSRMatrix(A.space, indptr, indices, xp.empty_like(self.matrix.data), A.shape)
         self.diagonal = diagonal_places(self.matrix, self.order, self._name)
@@ -286,6 +312,7 @@ class PatternLUOperator(LUOperator):
     def _factorise(self, shift, replacement):
         data = shifted(self.space.xp, self.matrix.data, self.diagonal, self._scale, shift)
         first, count = self._factor(data, self._scale, replacement)
+        self.change = self._factor.change
         if first is None and not self._finite(self.factor.data):             # an entry, though no pivot
             finite = self.space.xp.isfinite(self.factor.data)
             first, count = int(self.factor.rows()[int(finite.argmin())]), 1

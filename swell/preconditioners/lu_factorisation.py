@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.formats.matrix import rows_of
+
 TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
 
 
@@ -16,6 +18,7 @@ class Factor:
     what a tiny pivot is replaced by, each writes L and U and returns the first bad row, or None, and how many."""
 
     nbytes = 0
+    change = 0.0            # by how much the last fixed-point sweep changed L and U, of their norm
 
     def __init__(self, matrix, factor, diagonal):
         self.factor, self.diagonal = factor, diagonal
@@ -88,34 +91,60 @@ class Scheduled(Factor):
         return self.sequence.nbytes
 
 
+class ByColumns:
+    """What a fixed-point sweep needs of a pattern beside its rows: its entries column by column.
+
+    Parameters
+    ----------
+    indptr, indices : int arrays
+        Of a square pattern, of entries or blocks.
+    """
+
+    def __init__(self, indptr, indices, xp):
+        count, index = indptr.size - 1, indptr.dtype
+        self.entry_rows = rows_of(indptr, indices.size, xp).astype(index)
+        self.places = xp.argsort(indices, kind="stable").astype(index)
+        self.column_rows = self.entry_rows[self.places]
+        self.starts = xp.zeros(count + 1, index)
+        xp.cumsum(xp.bincount(indices, minlength=count), out=self.starts[1:])
+
+    @property
+    def arrays(self):
+        """In the order in which the kernels take them."""
+        return self.entry_rows, self.starts, self.column_rows, self.places
+
+
+def relative_change(xp, old, fresh):
+    """‖fresh − old‖ / ‖fresh‖, of all numbers in two arrays; infinite where there is a NaN."""
+    old, fresh = old.reshape(-1), fresh.reshape(-1)
+    size = float(xp.linalg.norm(fresh))  # sync
+    change = float(xp.linalg.norm(fresh - old)) / size if size else 0.0  # sync
+    return change if change == change else float("inf")
+
+
 class FixedPoint(Factor):
     """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
 
     def __init__(self, matrix, factor, diagonal, sweeps):
         super().__init__(matrix, factor, diagonal)
-        xp = self.space.xp
-        self.sweeps, index = sweeps, matrix.indptr.dtype
-        self.entry_rows = matrix.rows().astype(index)
-        self.places = xp.argsort(matrix.indices, kind="stable").astype(index)                # entries by columns
-        self.column_rows = self.entry_rows[self.places]
-        self.starts = xp.zeros(matrix.shape[1] + 1, index)
-        xp.cumsum(xp.bincount(matrix.indices, minlength=matrix.shape[1]), out=self.starts[1:])
+        self.sweeps, self.columns = sweeps, ByColumns(matrix.indptr, matrix.indices, self.space.xp)
 
     def __call__(self, data, scale, replacement):
         xp = self.space.xp
         d = data[self.diagonal]
         d = xp.where(abs(d) > self.tiny * scale, d, scale.astype(d.dtype))
         indices = self.pattern[1]
-        old, fresh = xp.where(indices < self.entry_rows, data / d[indices], data), xp.empty_like(data)
+        old, fresh = xp.where(indices < self.columns.entry_rows, data / d[indices], data), xp.empty_like(data)
         old[self.diagonal] = d
         for _ in range(self.sweeps):
             self._clear()                        # the last sweep's pivots count
-            self.kernels.fixed_point(*self.pattern, self.entry_rows, self.starts, self.column_rows, self.places, data,
-                                     scale, old, fresh, self.tiny, replacement, self.bad)
+            self.kernels.fixed_point(*self.pattern, *self.columns.arrays, data, scale, old, fresh, self.tiny,
+                                     replacement, self.bad)
             old, fresh = fresh, old
         self.factor.data[...] = old
+        self.change = relative_change(xp, fresh, old)
         return self._found()
 
     @property
     def nbytes(self):
-        return sum(a.nbytes for a in (self.entry_rows, self.places, self.column_rows, self.starts))
+        return sum(a.nbytes for a in self.columns.arrays)

@@ -9,7 +9,7 @@ those with T, so L and Lᴴ with the same count make a Hermitian positive defini
 A sweep but the first, which is free, reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
 Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing:
 what is measured in setup is ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖, for a fixed random v and k sweeps, which is what they leave of
-an error. Where that exceeds ``growth``, ``guard`` says what is done, and a note that it was.
+an error. Where that exceeds ``growth``, ``guard`` says what is done (guard.py).
 
 ``in_place=True``: the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and 7,
 where a sweep reads what others are writing; sooner at the solution, but neither linear nor repeatable: the method must
@@ -17,22 +17,21 @@ be a flexible one.
 """
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import positive
 from swell.formats.bsr import BSRMatrix
+from swell.preconditioners.guard import GuardedSolve, random_vector
 from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
-from swell.preconditioners.triangular import Exact, TriangularOperator, TriangularSolve
+from swell.preconditioners.triangular import Exact
 
 MOST = 32               # sweeps that a guard may ask for
 
 
 @dataclass(frozen=True)
-class Sweeps(TriangularSolve):
+class Sweeps(GuardedSolve):
     """Jacobi sweeps from a zero start, a fixed number of them.
 
     Attributes
@@ -56,31 +55,40 @@ class Sweeps(TriangularSolve):
     upper: int = 0
     single: bool = False
     in_place: bool = False
-    guard: str = "exact"
-    growth: float = 1.0
 
+    remedy = "more sweeps"
     cost = "a product with the strict triangle for each sweep but the first"
 
     def __post_init__(self):
         positive(self, "count")
         positive(self, "upper", 0)
-        if self.guard not in ("exact", "more", "error", "off"):
-            raise InputError(f"Sweeps(guard={self.guard!r}): expected 'exact', 'more', 'error' or 'off'")
-        if not isinstance(self.growth, numbers.Real) or not self.growth > 0:
-            raise InputError(f"Sweeps(growth={self.growth!r}): expected a positive number")
+        super().__post_init__()
 
-    def build(self, T, lower, unit=False, order=None):
-        if self.guard != "off":
-            return GuardedSweeps(T, lower, unit, order, self)
+    def _unguarded(self, T, lower, unit, order):
         if isinstance(T, BSRMatrix):
             from swell.preconditioners.block_triangular import BlockSwept
             return BlockSwept(T, lower, unit, order, self)
         return SweptTriangular(T, lower, unit, order, self)
 
+    def remainder(self, operator):
+        return operator.remainders(operator.count)[-1]
+
+    def named(self, operator):
+        return f"{operator.count} sweeps with the {'lower' if operator.lower else 'upper'} triangle leave"
+
+    def better(self, operator, T):
+        enough = np.array(operator.remainders(MOST)) <= self.growth
+        enough[:operator.count] = False
+        count = int(enough.argmax()) + 1
+        return (self._with_count(count, operator.lower), f"{count} are done") if enough.any() else None
+
+    def exactly(self):
+        return Exact(single=self.single)
+
     def alone(self, lower):
         return replace(self, count=self.count if lower or not self.upper else self.upper, upper=0)
 
-    def with_count(self, count, lower):
+    def _with_count(self, count, lower):
         """The settings with another count for one triangle."""
         if self.upper in (0, self.count):
             return replace(self, count=count, upper=0)
@@ -149,78 +157,3 @@ class SweptTriangular(Gathering):
 
     def describe(self):
         return f"Sweeps(count={self.count}{', in_place=True' if self.settings.in_place else ''})"
-
-
-def random_vector(n, dtype, space):
-    """The same random vector every time."""
-    values = np.random.default_rng(1).standard_normal((n, 2)) @ [1, 1j]
-    return space.from_host((values if np.dtype(dtype).kind == "c" else values.real).astype(dtype))
-
-
-class GuardedSweeps(TriangularOperator):
-    """Sweeps where their remainder does not grow, and what ``guard`` says where it does."""
-
-    def __init__(self, T, lower, unit, order, settings):
-        super().__init__(T, lower, unit, order, settings)
-        self._asked, self._adjoint_wanted = replace(settings, guard="off"), False
-        self._sweeps = self._active = self._build(self._asked, T)
-        self.shape, self.variable = self._sweeps.shape, self._sweeps.variable
-        self._choose(T)
-
-    def _build(self, settings, T):
-        return settings.build(T, self.lower, self.unit, self.order)
-
-    def _choose(self, T):
-        """Measure, and decide who solves."""
-        asked, self.notes, first = self._asked, (), self._sweeps.count
-        found = self._sweeps.remainders(first)[-1]
-        if found <= asked.growth:
-            self._use(asked, T)
-            return
-        said = (f"{first} sweeps with the {'lower' if self.lower else 'upper'} triangle leave {found:.1e} of a random "
-                f"error, more than {asked.growth:g}")
-        if self.settings.guard == "error":
-            raise FactorisationError(f"Sweeps: {said}: use more sweeps, guard='more', or solve='exact'")
-        count = 0
-        if self.settings.guard == "more":
-            enough = np.array(self._sweeps.remainders(MOST)) <= asked.growth
-            enough[:first] = False
-            count = int(enough.argmax()) + 1 if enough.any() else 0
-        self._use(asked.with_count(count, self.lower) if count else Exact(single=asked.single), T)
-        self.notes = (f"Sweeps: {said}: {f'{count} are done' if count else 'it is solved with exactly'} instead",)
-
-    def _use(self, settings, T):
-        """Let these solve from now on."""
-        if self._active.settings == settings:
-            if self._active is not self._sweeps:
-                self._active.update(T)
-            return
-        self._active = self._sweeps if settings == self._asked else self._build(settings, T)
-        if self._adjoint_wanted:
-            self._active.prepare_adjoint()
-        self.revision += 1
-
-    def update(self, T):
-        self._sweeps.update(T)
-        self._choose(T)
-
-    def solve(self, x, out):
-        self._active.solve(x, out)
-
-    def solve_adjoint(self, x, out):
-        self._active.solve_adjoint(x, out)
-
-    def adjoint_dots(self, x, out, w, dots):
-        self._active.adjoint_dots(x, out, w, dots)
-
-    def prepare_adjoint(self):
-        self._adjoint_wanted = True
-        self._active.prepare_adjoint()
-
-    @property
-    def nbytes(self):
-        return self._sweeps.nbytes + (0 if self._active is self._sweeps else self._active.nbytes)
-
-    def describe(self):
-        instead = f" in place of {self._sweeps.describe()}" if self._active is not self._sweeps else ""
-        return self._active.describe() + instead

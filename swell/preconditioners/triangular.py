@@ -1,4 +1,5 @@
-"""Triangular solves: the one engine of the library. ``Exact`` is here, ``Sweeps`` in sweeps.py; ``solve=`` chooses.
+"""Triangular solves: the one engine of the library. ``Exact`` is here, ``Sweeps`` in sweeps.py, ``ISAI`` in isai.py;
+``solve=`` chooses.
 
 T = D (I + N) with N strictly triangular; the diagonal is stored inverted and apart, so that no division, nor the
 product with it, stands in the chain from row to row. Saad, Iterative Methods, section 11.6; Anderson and Saad 1989
@@ -113,7 +114,8 @@ def resolve_solve(choice):
     from swell.core.registry import resolve
     settings = resolve("triangular", choice)
     if settings is None:
-        raise InputError(f"solve={choice!r}: expected 'exact', 'sweeps(count=3)', or a settings object")
+        raise InputError(f"solve={choice!r}: expected 'exact', 'sweeps(count=3)', 'isai(power=1)', or their settings "
+                         "object")
     return settings
 
 
@@ -131,6 +133,10 @@ class TriangularOperator(LinearOperator):
     @abstractmethod
     def update(self, T):
         """Take the values of another matrix of the same pattern; the analysis is kept."""
+
+    def source(self, out):
+        """Where a vector that is to be solved with into ``out`` is best put: there, or where it need not be copied."""
+        return out
 
     @abstractmethod
     def solve(self, x, out):

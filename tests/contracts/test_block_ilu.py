@@ -401,7 +401,7 @@ def test_a_block_row_without_diagonal_block_is_named(space):
 
 
 @pytest.mark.parametrize("text, words", [("block_ilu0(block=33)", "at most 32"), ("block_ilu0(block=-1)", "at least 0"),
-                                         ("block_ilu0(factor='levels')", "no setting"),
+                                         ("block_ilu0(factor='levels')", "'exact' or 'sweeps'"),
                                          ("block_ilu0(solve=\"sweeps(guard='x')\")", "'more'"),
                                          ("block_ilu0(solve='sweeps(growth=0)')", "positive")])
 def test_settings_that_mean_nothing(text, words):

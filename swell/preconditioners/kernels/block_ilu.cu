@@ -1,5 +1,5 @@
-// Block incomplete LU on a GPU: a warp a block row, in the order of levels. The form of the factors is that of block_ilu.py:
-// one BSR pattern, row-major blocks, `diagonal` tells where the diagonal blocks are. Lane (g, c) has column c of a block, and
+// Block incomplete LU on a GPU: a warp a block row, in the order of levels, and by fixed-point sweeps, a warp a block. The
+// form of the factors is that of block_ilu.py: one BSR pattern, row-major blocks, `diagonal` tells where the diagonal blocks are. Lane (g, c) has column c of a block, and
 // of a product of two the rows g, g + TAKEN, ...; BLOCK is a constant.
 #include "context.cuh"
 #include "waiting.cuh"
@@ -126,5 +126,51 @@ template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(2
     __threadfence();
     __syncwarp();
     if (lane == 0) post(done + i, 1);
+  }
+}
+
+// The inverses of the diagonal blocks, whose tiny pivots are replaced and counted.
+// launch: elements of diagonal, 256 threads, a warp each
+template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) invert_blocks(Context* ctx,
+    const I* diagonal, const real_t<T>* scale, T* blocks, T* inverse, int block, double tiny, double replacement,
+    long long* bad, long long n) {
+  const long long i = thread_id() / 32;
+  if (stopped(ctx) || i >= n) return;
+  const int count = invert<BLOCK>(blocks + diagonal[i] * (long long)(BLOCK * BLOCK), inverse + i * (BLOCK * BLOCK),
+                                  scale + i * BLOCK, tiny, replacement);
+  if (count && threadIdx.x % 32 == 0) {
+    atomicMin(bad, i);
+    atomicAdd((unsigned long long*)(bad + 1), (unsigned long long)count);
+  }
+}
+
+// One sweep, from the old factors and inverses to the new factors; for every row of a block that a lane has, row i and
+// column j are merged.
+// launch: elements of entry_rows, 256 threads, a warp each
+template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) fixed_point(Context* ctx, const I* indptr,
+    const I* indices, const I* entry_rows, const I* starts, const I* column_rows, const I* places, const T* data,
+    const T* inverse, const T* old, T* fresh, int block, long long n) {
+  constexpr int TAKEN = 32 / BLOCK;
+  constexpr long long AREA = BLOCK * BLOCK;
+  const long long k = thread_id() / 32;
+  if (stopped(ctx) || k >= n) return;
+  const int lane = threadIdx.x % 32, g = lane / BLOCK, c = lane % BLOCK;
+  const I i = entry_rows[k], j = indices[k], stop = min(i, j);
+  for (int r = 0; r < BLOCK; r += TAKEN) {
+    const bool active = g < TAKEN && r + g < BLOCK;
+    const int row = active ? (r + g) * BLOCK : 0, column = active ? c : 0;
+    T sum = data[k * AREA + row + column];
+    I p = indptr[i], q = starts[j], a = indices[p], b = column_rows[q];
+    while (a < stop && b < stop) {
+      if (a == b) {
+        const T *left = old + p * AREA + row, *right = old + places[q] * AREA + column;
+        for (int t = 0; t < BLOCK; ++t) sum = fused(-left[t], right[t * BLOCK], sum);
+      }
+      const bool next = a <= b, below = b <= a;
+      if (next) a = indices[++p];
+      if (below) b = column_rows[++q];
+    }
+    if (i > j) sum = row_times<BLOCK>(sum, inverse + j * AREA, g, c, active);
+    if (active) fresh[k * AREA + row + c] = sum;
   }
 }

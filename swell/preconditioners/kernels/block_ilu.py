@@ -1,4 +1,4 @@
-"""Block incomplete LU on the CPU, one block row after the other, in place. ``blocks`` are those of A, row-major, and
+"""Block incomplete LU on the CPU: one block row after the other, in place, and the fixed-point sweeps. ``blocks`` are those of A, row-major, and
 then L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose
 inverses go to ``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see
 block_triangular.py.
@@ -6,10 +6,10 @@ block_triangular.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 from swell.preconditioners.kernels.block_triangular import size_of
-from swell.preconditioners.kernels.ilu import is_good, replaced
+from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 GPU_ONLY = ("factor_rows",)                      # block rows that wait for one another
@@ -101,3 +101,43 @@ def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work
         count = invert(values, middle, inverses, i, scale, order, work, size, tiny, replacement)
         if count:
             bad[0], bad[1] = min(bad[0], i), bad[1] + count
+
+
+@njit(parallel=True, cache=True)
+def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, bad):
+    """The inverses of the diagonal blocks, whose tiny pivots are replaced and counted."""
+    size, values = np.uint64(blocks.shape[2]), blocks.reshape(-1)
+    inverses = inverse.reshape(-1)
+    first, total = bad[0], bad[1]
+    for i in prange(diagonal.size):
+        work, order = np.empty(blocks.shape[2], values.dtype), np.empty(blocks.shape[2], np.int64)
+        count = invert(values, np.uint64(diagonal[i]), inverses, np.uint64(i), scale, order, work, size, tiny,
+                       replacement)
+        first = min(first, i if count else NONE)
+        total += count
+    bad[0], bad[1] = first, total
+
+
+@njit(parallel=True, cache=True, fastmath=CONTRACT)
+def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
+    """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors and
+    inverses to the new factors. Row i and column j are merged; both have a block at or behind min(i, j), where it ends."""
+    size, kind = np.uint64(data.shape[2]), data.dtype.type
+    given, before, after, inverses = data.reshape(-1), old.reshape(-1), fresh.reshape(-1), inverse.reshape(-1)
+    area, none = size * size, np.uint64(0)
+    for entry in prange(indices.size):
+        k, i, j = np.uint64(entry), entry_rows[entry], indices[entry]
+        stop, total = min(i, j), np.empty(data.shape[2]**2, given.dtype)
+        for e in range(area):
+            total[e] = given[k * area + e]
+        p, q = indptr[i], starts[j]
+        while indices[p] < stop and column_rows[q] < stop:
+            a, b = indices[p], column_rows[q]
+            if a == b:
+                add_product(before, np.uint64(p), before, np.uint64(places[q]), total, none, size, kind(-1))
+            p += a <= b
+            q += b <= a
+        for e in range(area):
+            after[k * area + e] = 0 if i > j else total[e]
+        if i > j:
+            add_product(total, none, inverses, np.uint64(j), after, k, size, kind(1))

@@ -1,0 +1,141 @@
+"""The guard of triangular solves that are not exact: what they leave of an error is measured in setup.
+
+A solve W ≈ T⁻¹ leaves (I − W T) v of an error v. Its norm, for a fixed random v, over that of v is the remainder: where
+it exceeds ``growth``, W may do more harm than none, and ``guard`` says what is done, and a note that it was. New values
+are measured again.
+"""
+from __future__ import annotations
+
+import numbers
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.preconditioners.triangular import Exact, TriangularOperator, TriangularSolve
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardedSolve(TriangularSolve):
+    """Settings of a solve that is not exact.
+
+    Attributes
+    ----------
+    guard : str
+        Where the remainder is larger than ``growth``: "exact", an exact solve instead; "more", the least of the same
+        kind that helps, else "exact"; "error"; "off", nothing is done.
+    growth : float
+        What the remainder may be, of the vector's norm.
+    """
+
+    guard: str = "exact"
+    growth: float = 1.0
+
+    remedy = "more of it"   # what the message of "error" recommends
+
+    def __post_init__(self):
+        name = type(self).__name__
+        if self.guard not in ("exact", "more", "error", "off"):
+            raise InputError(f"{name}(guard={self.guard!r}): expected 'exact', 'more', 'error' or 'off'")
+        if not isinstance(self.growth, numbers.Real) or not self.growth > 0:
+            raise InputError(f"{name}(growth={self.growth!r}): expected a positive number")
+
+    def build(self, T, lower, unit=False, order=None):
+        if self.guard == "off":
+            return self._unguarded(T, lower, unit, order)
+        return Guarded(T, lower, unit, order, self)
+
+    @abstractmethod
+    def _unguarded(self, T, lower, unit, order):
+        """The operator, whatever its remainder."""
+
+    @abstractmethod
+    def remainder(self, operator):
+        """‖(I − W T) v‖ / ‖v‖ of an operator that these settings have built; for setup."""
+
+    @abstractmethod
+    def named(self, operator):
+        """That operator as the subject of a sentence, up to its verb."""
+
+    @abstractmethod
+    def better(self, operator, T):
+        """(settings with more of it whose remainder is small enough, what a note says of them), or None."""
+
+    def exactly(self):
+        """The settings of the exact solve in its place."""
+        return Exact()
+
+
+def random_vector(n, dtype, space):
+    """The same random vector every time."""
+    values = np.random.default_rng(1).standard_normal((n, 2)) @ [1, 1j]
+    return space.from_host((values if np.dtype(dtype).kind == "c" else values.real).astype(dtype))
+
+
+class Guarded(TriangularOperator):
+    """What was asked for where its remainder is small, and what ``guard`` says where it is not."""
+
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        self._asked, self._adjoint_wanted = replace(settings, guard="off"), False
+        self._first = self._active = self._build(self._asked, T)
+        self.shape, self.variable = self._first.shape, self._first.variable
+        self._choose(T)
+
+    def _build(self, settings, T):
+        return settings.build(T, self.lower, self.unit, self.order)
+
+    def _choose(self, T):
+        """Measure, and decide who solves."""
+        asked, name, self.notes = self._asked, type(self._asked).__name__, self._first.notes
+        found = asked.remainder(self._first)
+        if found <= asked.growth:
+            self._use(asked, T)
+            return
+        said = f"{asked.named(self._first)} {found:.1e} of a random error, more than {asked.growth:g}"
+        if self.settings.guard == "error":
+            raise FactorisationError(f"{name}: {said}: use {asked.remedy}, guard='more', or solve='exact'")
+        more = asked.better(self._first, T) if self.settings.guard == "more" else None
+        instead, done = more or (asked.exactly(), "it is solved with exactly")
+        self._use(instead, T)
+        self.notes = (*self.notes, f"{name}: {said}: {done} instead")
+
+    def _use(self, settings, T):
+        """Let these solve from now on."""
+        if self._active.settings == settings:
+            if self._active is not self._first:
+                self._active.update(T)
+            return
+        self._active = self._first if settings == self._asked else self._build(settings, T)
+        if self._adjoint_wanted:
+            self._active.prepare_adjoint()
+        self.revision += 1
+
+    def update(self, T):
+        self._first.update(T)
+        self._choose(T)
+
+    def source(self, out):
+        return self._active.source(out)
+
+    def solve(self, x, out):
+        self._active.solve(x, out)
+
+    def solve_adjoint(self, x, out):
+        self._active.solve_adjoint(x, out)
+
+    def adjoint_dots(self, x, out, w, dots):
+        self._active.adjoint_dots(x, out, w, dots)
+
+    def prepare_adjoint(self):
+        self._adjoint_wanted = True
+        self._active.prepare_adjoint()
+
+    @property
+    def nbytes(self):
+        return self._first.nbytes + (0 if self._active is self._first else self._active.nbytes)
+
+    def describe(self):
+        instead = f" in place of {self._first.describe()}" if self._active is not self._first else ""
+        return self._active.describe() + instead

@@ -1,0 +1,254 @@
+"""ISAI: incomplete sparse approximate inverses of triangular factors. Anzt, Huckle, Bräckle and Dongarra 2018.
+
+W ≈ T⁻¹ on the pattern of a power of T, with (W T)ᵢⱼ = δᵢⱼ there: for row i with the columns J, w T(J, J) = eᵢᵀ, a small
+triangular system of its own, so that all rows are independent. Of a factor in BSR, blocks stand for entries throughout.
+An application is one product with W: as quick and as parallel as a product with T (power 1) can be, a fixed linear map
+whose adjoint is the product with Wᴴ, so that L and Lᴴ make a Hermitian positive definite preconditioner. As many levels
+as T has, less one, are the power whose W is T⁻¹.
+
+Setup: for each row i, the entries of T in the rows J, each looked up in J: no dense matrix is formed, and nothing is
+written but W. A GPU's warp has a row, its lanes the columns of the blocks of several entries. A row whose pattern has
+more than ``longest`` entries (blocks) keeps those nearest the diagonal, and a note says so: its rows would be solved by
+one thread while all others wait.
+
+An application reads 10 bytes an entry of W (in SELL; 8 + 4/s² in BSR) and two vectors: one launch. With power 1 W has
+the entries of T, the unit diagonal of an L among them. ``update`` computes the values of W anew, on the same pattern.
+
+Differs from the paper: rows are of any length and block size, neither limited to a warp nor solved as dense systems.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.settings import positive
+from swell.formats.bsr import BSRMatrix
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type, rows_of
+from swell.formats.sell import SELL
+from swell.preconditioners.block_triangular import BlockFactor
+from swell.preconditioners.guard import GuardedSolve, random_vector
+from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
+from swell.transforms.permutation import Permutation
+
+MOST = 4                # power that a guard may ask for
+SYMBOLIC_BYTES = 50     # for each pair of entries that meet in a product of patterns
+
+
+@dataclass(frozen=True)
+class ISAI(GuardedSolve):
+    """A product with a sparse approximate inverse on the pattern of a power of the triangle.
+
+    Attributes
+    ----------
+    power : int
+        Of the triangle, whose pattern the inverse has.
+    longest : int
+        Entries (blocks) of a row of the inverse at most: those nearest the diagonal are kept.
+    guard : str
+        Where the remainder ‖(I − W T) v‖ is too large: "exact", an exact solve instead; "more", the least power that
+        helps, up to 4, else "exact"; "error"; "off", nothing is done.
+    growth : float
+        What the remainder may be, of the vector's norm.
+    """
+
+    power: int = 1
+    longest: int = 512
+
+    remedy = "a higher power"
+    cost = "one product with the approximate inverse, with power 1 as large as the triangle"
+
+    def __post_init__(self):
+        positive(self, "power")
+        positive(self, "longest")
+        super().__post_init__()
+
+    def _unguarded(self, T, lower, unit, order):
+        return ApproximateInverse(T, lower, unit, order, self)
+
+    def remainder(self, operator):
+        return operator.remainder
+
+    def named(self, operator):
+        side = "lower" if operator.lower else "upper"
+        return f"the inverse of the {side} triangle on the pattern of its power {operator.settings.power} leaves"
+
+    def better(self, operator, T):
+        for power in range(self.power + 1, MOST + 1):
+            settings = replace(self, power=power)
+            if settings.build(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
+                return settings, f"that of its power {power} is used"
+        return None
+
+
+class ApproximateInverse(TriangularOperator):
+    """About T⁻¹, by a product.
+
+    Attributes
+    ----------
+    ptr, columns : int arrays
+        The pattern of W, in the rows (block rows) of T.
+    matrix : Matrix
+        W as it is applied, in the places of the vectors.
+    remainder : float
+        ‖(I − W T) v‖ / ‖v‖ for a fixed random v.
+    """
+
+    def __init__(self, T, lower, unit, order, settings):
+        blocks = isinstance(T, BSRMatrix)
+        T = BlockFactor.of(T, unit) if blocks else T
+        super().__init__(T, lower, unit, order, settings)
+        n = T.n if blocks else T.shape[0]
+        self.shape, self.block = (n, n), T.block if blocks else 1
+        self._kernels = T.space.kernels("swell.preconditioners", "isai", T.dtype)
+        self.ptr, self.columns = self._pattern(T)
+        self._place()
+        self._adjoint, self._copy = None, self.space.empty(n, T.dtype)
+        natural = self._inverse(T)
+        self.matrix = SELL().build(natural) if self.block == 1 else natural
+
+    def _pattern(self, T):
+        """The pattern of Tᵖ with the diagonal, long rows cut; the note of these."""
+        xp, count = self.space.xp, T.indptr.size - 1
+        rows = rows_of(T.indptr, T.indices.size, xp)
+        strict = T.indices < rows if self.lower else T.indices > rows
+        every = xp.arange(count)
+        keys = xp.concatenate([rows[strict] * count + T.indices[strict], every * count + every])
+        keys = first = xp.sort(keys)
+        for _ in range(self.settings.power - 1):
+            keys = self._times(keys, first, count)
+        ptr = pointers(keys // max(count, 1), count, xp)
+        if count and int(xp.diff(ptr).max()) > self.settings.longest:  # sync
+            keys = self._cut(keys, ptr, count)
+            ptr = pointers(keys // count, count, xp)
+        index = index_type(*T.shape, keys.size * self.block**2)
+        return ptr.astype(index), (keys % max(count, 1)).astype(index)
+
+    def _times(self, left, right, count):
+        """The pattern of a product of two, as sorted keys: row times columns plus column."""
+        xp = self.space.xp
+        ptr, columns = pointers(right // count, count, xp), right % count
+        through = left % count
+        lengths = (ptr[1:] - ptr[:-1])[through]
+        ends = xp.cumsum(lengths)
+        total = int(ends[-1])  # sync
+        self.space.check_fits(total * SYMBOLIC_BYTES, f"the pattern of the power {self.settings.power} of a triangle",
+                              "use a lower power")
+        pair = xp.arange(total)
+        owner = xp.searchsorted(ends, pair, side="right")
+        at = ptr[through[owner]] + pair - (ends - lengths)[owner]
+        return xp.unique(left[owner] // count * count + columns[at])
+
+    def _cut(self, keys, ptr, count):
+        """Without what long rows have too much, far from the diagonal."""
+        xp, longest = self.space.xp, self.settings.longest
+        long = xp.diff(ptr) > longest
+        rows, at = keys // count, xp.arange(keys.size)
+        beyond = ptr[rows + 1] - at > longest if self.lower else at - ptr[rows] >= longest
+        found, first = int(long.sum()), int(long.argmax())  # sync
+        self.notes = (f"ISAI: {found} of {count} rows of the approximate inverse (the first is {first}) have more than "
+                      f"{longest} entries; those nearest the diagonal are kept",)
+        return keys[~beyond]
+
+    def _place(self):
+        """Where the entries of W go in the places of the vectors: its pattern there, and the number of each entry."""
+        self._placed, self._numbers = (self.ptr, self.columns), None
+        if self.order is not None:
+            xp, count = self.space.xp, self.ptr.size - 1
+            numbers = xp.arange(self.columns.size, dtype=np.float64)
+            there = CSRMatrix(self.space, self.ptr, self.columns, numbers, (count, count))
+            there = Permutation(there, xp.argsort(self.order)).matrix(there)
+            self._placed, self._numbers = (there.indptr, there.indices), there.data.astype(there.indices.dtype)
+
+    def _inverse(self, T):
+        """W in the places of the vectors; measured."""
+        xp, s, index = self.space.xp, self.block, self.ptr.dtype
+        if isinstance(T, BlockFactor):
+            inverse = T.inverse[:0] if self.unit else T.inverse
+        else:
+            d = T.diagonal()[:0 if self.unit else None]
+            zero = d == 0
+            if bool(zero.any()):  # sync
+                raise zero_diagonal(int(xp.argmax(zero)))
+            inverse = 1 / d
+        values = xp.empty(self.columns.size * s * s, T.dtype)
+        self._kernels.approximate(
+            T.indptr.astype(index, copy=False), T.indices.astype(index, copy=False), T.data.reshape(-1),
+            xp.ascontiguousarray(inverse).reshape(-1), self.ptr[:-1], self.ptr[1:], self.columns, values, s, self.lower)
+        values = values.reshape(-1, s, s)
+        self.remainder = self._measure(T, values)
+        return self._natural(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
+
+    def _measure(self, T, values):
+        xp, size = self.space.xp, (self.ptr.size - 1) * self.block
+        rows = rows_of(T.indptr, T.indices.size, xp)
+        kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
+        triangle = self._natural(pointers(rows[kept], self.ptr.size - 1, xp), T.indices[kept], T.data[kept], size)
+        v = random_vector(size, T.dtype, self.space)
+        product, left = (v.copy() if self.unit else xp.zeros_like(v)), v.copy()
+        triangle.apply(v, product, 1, 1)
+        self._natural(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
+        return float(xp.linalg.norm(left)) / max(float(xp.linalg.norm(v)), 1e-300)  # sync
+
+    def _natural(self, ptr, columns, values, size):
+        """A matrix of points or blocks."""
+        if self.block == 1:
+            return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
+        return BSRMatrix(self.space, ptr, columns, values, (size, size))
+
+    def update(self, T):
+        fresh = self._inverse(BlockFactor.of(T, self.unit) if isinstance(T, BSRMatrix) else T)
+        take(self.matrix, fresh)
+        if self._adjoint is not None:
+            take(self._adjoint, fresh.adjoint())
+
+    def prepare_adjoint(self):
+        if self._adjoint is None:
+            self._adjoint = self.matrix.adjoint()
+
+    def source(self, out):
+        return self._copy
+
+    def _apart(self, x, out):
+        """x, where ``out`` is not."""
+        if x is not out:
+            return x
+        self.space.copy(x, self._copy)
+        return self._copy
+
+    def solve(self, x, out):
+        self.matrix.apply(self._apart(x, out), out)
+
+    def solve_adjoint(self, x, out):
+        self.prepare_adjoint()
+        self._adjoint.apply(self._apart(x, out), out)
+
+    def adjoint_dots(self, x, out, w, dots):
+        self.prepare_adjoint()
+        self._adjoint.apply_dots(self._apart(x, out), out, w, dots)
+
+    @property
+    def nbytes(self):
+        own = (self.ptr, self.columns, self._copy, *(() if self._numbers is None else (*self._placed, self._numbers)))
+        return sum(a.nbytes for a in own) + self.matrix.nbytes + (0 if self._adjoint is None else self._adjoint.nbytes)
+
+    def describe(self):
+        each = self.columns.size / max(self.ptr.size - 1, 1)
+        return (f"ISAI(power={self.settings.power}), {each:.1f} {'entries' if self.block == 1 else 'blocks'} a row, "
+                f"remainder {self.remainder:.1e}{'' if self.block == 1 else f', blocks of {self.block}'}")
+
+
+def pointers(rows, count, xp):
+    """Row pointers of sorted entries by their rows."""
+    ptr = xp.zeros(count + 1, np.int64)
+    xp.cumsum(xp.bincount(rows, minlength=count), out=ptr[1:])
+    return ptr
+
+
+def take(matrix, fresh):
+    """The values of another matrix of the same pattern, in place."""
+    if isinstance(fresh, BSRMatrix):
+        matrix.data[...] = fresh.data
+    else:
+        matrix.update(fresh)

@@ -1,0 +1,57 @@
+"""Sparse approximate inverses of triangular matrices on the CPU, threads sharing the rows; see isai.py above. Points are
+blocks of 1; blocks are row-major, ``blocks``, ``inverse`` and ``values`` are read as one array."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
+
+
+@njit(cache=True)
+def find(columns, begin, end, column):
+    """Where a column is among sorted ones, or ``end``."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and columns[low] == column else end
+
+
+@njit(parallel=True, cache=True, fastmath=CONTRACT)
+def approximate(indptr, indices, blocks, inverse, first, last, columns, values, block, lower):
+    """values = W with (W T)ᵢⱼ = δᵢⱼ on its pattern, row i in first[i] to last[i], from the diagonal outwards: what is
+    known of row i, at column r, is taken, times row r of T, from what is not. ``inverse``: of the diagonal blocks, in
+    order; empty for a unit triangle."""
+    area = block * block
+    for i in prange(first.size):
+        begin, end = first[i], last[i]
+        values[begin * area:end * area] = 0
+        diagonal = (end - 1 if lower else begin) * area
+        for c in range(block):
+            values[diagonal + c * (block + 1)] = 1
+        row = np.empty(block, values.dtype)
+        for step in range(end - begin):
+            k = end - 1 - step if lower else begin + step
+            r, own = columns[k], k * area
+            if inverse.size:
+                for a in range(own, own + area, block):
+                    for c in range(block):
+                        row[c] = 0
+                        for t in range(block):
+                            row[c] += values[a + t] * inverse[r * area + t * block + c]
+                    values[a:a + block] = row
+            for at in range(indptr[r], indptr[r + 1]):
+                if not in_triangle(r, indices[at], lower):
+                    continue
+                p = find(columns, begin, end, indices[at])
+                if p == end:
+                    continue
+                for a in range(block):
+                    for t in range(block):
+                        w = values[own + a * block + t]
+                        for c in range(block):
+                            values[p * area + a * block + c] -= w * blocks[at * area + t * block + c]
