@@ -8,16 +8,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 
 @dataclass(frozen=True)
 class CSR:
-    """Compressed sparse rows."""
+    """Compressed sparse rows.
+
+    Attributes
+    ----------
+    lanes : int
+        Threads of a GPU that share a row: 1, 2, 4, 8, 16 or 32; 0 takes the power of two below the mean row. A CPU
+        gives every row to one thread.
+    """
+
+    lanes: int = 0
+
+    def __post_init__(self):
+        if self.lanes not in (0, 1, 2, 4, 8, 16, 32):
+            raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or 0 for as many "
+                             "as the mean row suggests")
 
     def build(self, csr):
-        """The CSR matrix itself."""
-        return csr
+        """The CSR matrix itself, or its arrays with other ``lanes``."""
+        if self.lanes == csr.lanes:
+            return csr
+        return CSRMatrix(csr.space, csr.indptr, csr.indices, csr.data, csr.shape, self.lanes)
 
 
 class CSRMatrix(Matrix):
@@ -29,14 +46,17 @@ class CSRMatrix(Matrix):
     indptr, indices, data : arrays of the space
         Row pointers (rows + 1), columns and values (nnz each).
     shape : (int, int)
+    lanes : int
+        As in ``CSR``.
     """
 
-    def __init__(self, space, indptr, indices, data, shape):
+    def __init__(self, space, indptr, indices, data, shape, lanes=0):
         super().__init__(shape, data.dtype, space, int(data.size))
         index = index_type(*shape, self.nnz)
         self.indptr = indptr.astype(index, copy=False)
         self.indices = indices.astype(index, copy=False)
         self.data = data
+        self.lanes = lanes
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)
 
     @classmethod
@@ -52,17 +72,17 @@ class CSRMatrix(Matrix):
 
     def apply(self, x, out, alpha=1, beta=0):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
-        self._kernels.product(self.indptr, self.indices, self.data, x, out, alpha, beta)
+        self._kernels.product(self.indptr, self.indices, self.data, x, out, self.lanes, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
-        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots)
+        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.lanes)
         self.space.collect(dots)
 
     def to_csr(self):
         return self
 
     def convert(self, csr):
-        return csr
+        return CSR(self.lanes).build(csr)
 
     def update(self, csr):
         self.data[...] = csr.data
@@ -134,4 +154,5 @@ class CSRMatrix(Matrix):
         return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes
 
     def describe(self):
-        return f"csr, {self.indices.dtype.itemsize * 8}-bit columns"
+        lanes = f", {self.lanes} lanes a row" if self.lanes else ""
+        return f"csr, {self.indices.dtype.itemsize * 8}-bit columns{lanes}"

@@ -29,6 +29,8 @@ from swell.formats.matrix import Matrix, index_type, rows_of
 
 PAD = 0xFFFF
 HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registers; a warp of a GPU
+CHUNKS = 64             # of a CPU: more than cores, so that they end together; few enough that their sums cost nothing
+THREADS = 256           # of a block of a GPU
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,18 @@ class SELL:
     window : int
         Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
         from ``height`` to 65 536.
+    task : int
+        Rows that are worked on together: the threads of a block on a GPU (64, 128, 256 or 512), a chunk of rows that a
+        thread takes on a CPU (any number); 0 takes 256 on a GPU and a 64th of the rows on a CPU.
     """
 
     height: int = 0
     window: int = 256
+    task: int = 0
 
     def __post_init__(self):
         positive(self, "window")
+        positive(self, "task", minimum=0)
         if self.height not in (0, 8, 16, 32, 64, 128):
             raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's own")
         if self.window & (self.window - 1) or self.window > 65536 or 1 < self.window < (self.height or 32):
@@ -56,7 +63,15 @@ class SELL:
                              f"{self.height or 32} (the height) to 65536")
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives."""
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            For a ``task`` that is no block of a GPU.
+        """
+        if self.task not in (0, 64, 128, 256, 512) and csr.space.name == "cuda":
+            raise InputError(f"SELL(task={self.task}): expected 64, 128, 256 or 512 threads of a block on a GPU, or 0")
         return SELLMatrix(csr, self)
 
 
@@ -67,6 +82,9 @@ class SELLMatrix(Matrix):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
         self.height = settings.height or HEIGHT[csr.space.name]
+        self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
+        if csr.space.name == "cuda":             # the parts of two inner products that each block leaves
+            csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
         self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
@@ -192,10 +210,11 @@ class SELLMatrix(Matrix):
 
     def apply(self, x, out, alpha=1, beta=0):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
-        self._kernels.product(*self._arrays(), x, out, self.height, self.settings.window, alpha, beta)
+        self._kernels.product(*self._arrays(), x, out, self.height, self.settings.window, self.task,
+                              alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
-        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window)
+        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window, self.task)
         self.space.collect(dots)
 
     def to_csr(self):
@@ -252,4 +271,5 @@ class SELLMatrix(Matrix):
     def describe(self):
         order = f"sorted in windows of {self.settings.window}" if self.sorted else "unsorted"
         narrow = 1 - self.high.size / max(self.values.size, 1)
-        return f"sell, height {self.height}, {order}, padding {self.padding:.2f}, 16-bit offsets {narrow:.0%}"
+        task = f", {self.task} rows a task" if self.settings.task else ""
+        return f"sell, height {self.height}, {order}{task}, padding {self.padding:.2f}, 16-bit offsets {narrow:.0%}"

@@ -21,11 +21,12 @@ import swell.formats.staircase_sell
 from swell import gallery
 from swell.core.registry import names
 from swell.core.space import CpuSpace, accumulator
-from swell.formats.csr import CSRMatrix
+from swell.formats.csr import CSR, CSRMatrix
 from swell.formats.sell import PAD, SELL
 
 FORMATS = [*names("format"), "sell(window=1)", "sell(height=32)", "sell(height=8, window=16)",
-           "sell(height=128, window=65536)", "staircase_sell(window=256)", "modified_sell(height=32)", "bsr(block=3, pad=True)",
+           "sell(height=128, window=65536)", "csr(lanes=4)", "sell(task=64)",
+           "staircase_sell(window=256)", "modified_sell(height=32)", "bsr(block=3, pad=True)",
            "block_sell(block=4, pad=True)"]
 FEW = ["csr", "sell", "sell(window=1)", "ell", "staircase_sell", "modified_sell", "bsr(block=2)", "block_sell(block=2)"]
 
@@ -258,10 +259,45 @@ def test_sorted_sell_moves_few_bytes(n, space):
 
 
 @pytest.mark.parametrize("bad", [{"height": 33}, {"height": 4}, {"window": 0}, {"window": 100}, {"window": 16},
-                                 {"window": 2**17}, {"window": -1}, {"window": 2.0}])
+                                 {"window": 2**17}, {"window": -1}, {"window": 2.0}, {"task": -1}, {"task": 1.5}])
 def test_settings_are_checked(bad):
     with pytest.raises(swell.InputError, match=next(iter(bad))):
         SELL(**bad)
+
+
+@pytest.mark.parametrize("lanes", [3, 64, -1, "two"])
+def test_lanes_are_checked(lanes):
+    with pytest.raises(swell.InputError, match=r"CSR\(lanes=.*expected 1, 2, 4"):
+        CSR(lanes)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+def test_any_number_of_lanes_shares_a_row(lanes, dtype, space):
+    A = random_matrix(300, 0.1, dtype)
+    M = build(A, f"csr(lanes={lanes})", space)
+    assert_product(M, A, dtype)
+    assert f"{lanes} lanes" in M.describe() and M.adjoint().lanes == lanes
+
+
+@pytest.mark.parametrize("task", [64, 128, 256, 512])
+def test_any_task_gives_the_same_sums_of_a_row(task, dtype, space):
+    """How rows are shared out changes no row's sum; the inner products differ by their own order only."""
+    A = random_matrix(3000, 0.01, dtype)
+    M, plain, x = build(A, f"sell(task={task})", space), build(A, "sell", space), vector(3000, dtype)
+    assert (product(M, x) == product(plain, x)).all() and f"{task} rows a task" in M.describe()
+    found = []
+    for matrix in (M, plain):
+        with space.active():
+            here, dots = space.from_host(x), space.empty(2, accumulator(dtype))
+            matrix.apply_dots(here, space.empty(3000, dtype), here, dots)
+            found.append(space.to_host(dots))
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+@pytest.mark.gpu
+def test_a_task_that_is_no_block_is_refused():
+    with pytest.raises(swell.InputError, match=r"SELL\(task=100\).*64, 128, 256 or 512"):
+        build(random_matrix(50, 0.1, "float64"), "sell(task=100)", space_or_skip("cuda"))
 
 
 @st.composite

@@ -1,11 +1,12 @@
-// CSR products on a GPU: a warp has 32 rows, and as many lanes work on one of them as its rows are long on average.
+// CSR products on a GPU: a warp has 32 rows, and so many lanes work on one of them: as its rows are long on average, or `lanes`.
 #include "context.cuh"
 
 // The product of row (first row of the warp) + lane, complete in that lane.
 template <class T, class I>
-DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, long long n, long long nnz) {
-  int lane = threadIdx.x % 32, lanes = 1;
-  while (lanes < 32 && 2 * lanes * n <= nnz) lanes *= 2;
+DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, int lanes, long long n, long long nnz) {
+  int lane = threadIdx.x % 32;
+  if (!lanes)
+    for (lanes = 1; lanes < 32 && 2 * lanes * n <= nnz;) lanes *= 2;
   long long first = thread_id() - lane;
   T mine(0);
   for (int pass = 0; pass < lanes; ++pass) {
@@ -24,10 +25,10 @@ DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* 
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, T alpha, T beta,
-                        long long n, long long data_size) {
+__global__ void product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, int lanes, T alpha,
+                        T beta, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  T sum = row_product(indptr, indices, data, x, n, data_size);
+  T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
   long long row = thread_id();
   if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
@@ -36,9 +37,9 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
 // launch: elements of y, 128 threads
 template <typename T, typename I>
 __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
-                             acc_t<T>* dots, long long n, long long data_size) {
+                             acc_t<T>* dots, int lanes, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  T sum = row_product(indptr, indices, data, x, n, data_size), weight(0);
+  T sum = row_product(indptr, indices, data, x, lanes, n, data_size), weight(0);
   long long row = thread_id();
   if (row < n) {
     y[row] = sum;

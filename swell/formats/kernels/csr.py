@@ -1,4 +1,7 @@
-"""CSR products on the CPU: rows in parallel. Unsigned indices spare Numba's test for negative ones."""
+"""CSR products on the CPU: rows in parallel, each by one thread whatever ``lanes`` says.
+
+Unsigned indices spare Numba's test for negative ones.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -6,7 +9,7 @@ from numba import njit, prange
 
 
 @njit(parallel=True, cache=True)
-def product(indptr, indices, data, x, y, alpha, beta):
+def product(indptr, indices, data, x, y, lanes, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
     for i in prange(y.size):
         total = y.dtype.type(0)
@@ -19,7 +22,7 @@ def product(indptr, indices, data, x, y, alpha, beta):
 
 
 @njit(parallel=True, cache=True)
-def product_dots(indptr, indices, data, x, y, w, dots):
+def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     wy = dots.dtype.type(0)
     yy = 0.0

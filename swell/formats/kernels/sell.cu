@@ -2,7 +2,8 @@
 //
 // Occupancy decides: 32 registers, so that 2048 threads share a multiprocessor, and all loads of a batch issued before the
 // first is used. Matrix entries are read once and pass by the cache (load_stream), which leaves it to x. Padding is known by
-// its offset: neither its value nor any x is used. HEIGHT is a constant, since a division by it costs registers.
+// its offset: neither its value nor any x is used. HEIGHT is a constant, since a division by it costs registers. A block has
+// `task` threads, 512 at most; registers are bounded for that.
 #include "sliced.cuh"
 
 constexpr unsigned PAD = 0xFFFF;
@@ -66,11 +67,11 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const Row<I>& row, Batch
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.
-// launch: elements of y, 256 threads
+// launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* ptr, const I* base,
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    T* y, int height, int window, T alpha, T beta, long long n, long long ptr_size) {
+    T* y, int height, int window, int task, T alpha, T beta, long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -83,11 +84,11 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
 }
 
 // y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
-// launch: elements of y, 256 threads
+// launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* ptr, const I* base,
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_dots(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    T* y, const T* w, acc_t<T>* dots, int height, int window, long long n, long long ptr_size) {
+    T* y, const T* w, acc_t<T>* dots, int height, int window, int task, long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);

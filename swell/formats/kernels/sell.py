@@ -1,13 +1,12 @@
 """SELL products on the CPU: chunks of slices in parallel, eight rows of a slice at a time with their sums in registers.
 
-The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's test for negative ones.
+A chunk has about ``task`` rows. The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
 
@@ -207,12 +206,13 @@ def put(y, row, value, alpha, beta):
 
 
 @njit(parallel=True, cache=True)
-def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
+def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
     slices, height = ptr.size - 1, np.uint64(height)
+    chunks = max(1, (y.size + task - 1) // task)
     zero = y.dtype.type(0)
-    for chunk in prange(CHUNKS):
-        first, last = np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)
+    for chunk in prange(chunks):
+        first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
         end = np.uint64(ptr[first]) // height
         for s in range(first, last):
             begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -246,15 +246,16 @@ def square(value):
 
 
 @njit(parallel=True, cache=True)
-def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window):
+def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     slices, height = ptr.size - 1, np.uint64(height)
+    chunks = max(1, (y.size + task - 1) // task)
     zero, none = y.dtype.type(0), dots.dtype.type(0)
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
-    for chunk in prange(CHUNKS):
+    wy = np.zeros(chunks, dots.dtype)
+    yy = np.zeros(chunks)
+    for chunk in prange(chunks):
         a, b = none, 0.0
-        first, last = np.uint64(chunk * slices // CHUNKS), np.uint64((chunk + 1) * slices // CHUNKS)
+        first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
         end = np.uint64(ptr[first]) // height
         for s in range(first, last):
             begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
