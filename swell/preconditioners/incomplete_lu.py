@@ -288,29 +288,28 @@ class PatternLUOperator(LUOperator):
             filled = ordered if filled is A else permutation.matrix(filled)
         entry = None if self.order is None else ordered.data.astype(np.int64)
         indptr, indices = settings.pattern(filled)
-        self.matrix = CSRMatrix(A.space, indptr, indices, xp.zeros(indices.size, A.dtype), A.shape)
-        self.factor = CSRMatrix(A.space, indptr, indices, xp.empty_like(self.matrix.data), A.shape)
-        self.diagonal = diagonal_places(self.matrix, self.order, self._name)
-        self._entry, self._place = entry, places(ordered, self.matrix)
+        self.factor = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
+        self.diagonal = diagonal_places(self.factor, self.order, self._name)
+        self._entry, self._place = entry, places(ordered, self.factor)
         if settings.factor == "sweeps":
-            self._factor = FixedPoint(self.matrix, self.factor, self.diagonal, settings.factor_sweeps)
+            self._factor = FixedPoint(self.factor, self.diagonal, settings.factor_sweeps)
         elif A.space.name != "cpu":
-            self._factor = Scheduled(self.matrix, self.factor, self.diagonal)
+            self._factor = Scheduled(self.factor, self.diagonal)
         else:
             kind = Threaded if settings.factor == "levels" else Sequential
-            self._factor = kind(self.matrix, self.factor, self.diagonal)
+            self._factor = kind(self.factor, self.diagonal)
 
     def _load(self, A):
-        values = A.data if self._entry is None else A.data[self._entry]
-        if self._place is None:
-            self.matrix.data[...] = values
-        else:
-            self.matrix.data[self._place] = values
-        ones = self.space.xp.ones(self.shape[1], self.matrix.data.real.dtype)
-        self._scale = largest_moduli(self.matrix.row_maxima(ones), self.space.xp)
+        xp = self.space.xp
+        self._values = A.data if self._entry is None else A.data[self._entry]
+        if self._place is not None:
+            given, self._values = self._values, xp.zeros(self.factor.nnz, A.dtype)
+            self._values[self._place] = given
+        scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)), xp)
+        self._scale = scale if self.order is None else scale[self.order]
 
     def _factorise(self, shift, replacement):
-        data = shifted(self.space.xp, self.matrix.data, self.diagonal, self._scale, shift)
+        data = shifted(self.space.xp, self._values, self.diagonal, self._scale, shift)
         first, count = self._factor(data, self._scale, replacement)
         self.change = self._factor.change
         if first is None and not self._finite(self.factor.data):             # an entry, though no pivot
@@ -318,16 +317,25 @@ class PatternLUOperator(LUOperator):
             first, count = int(self.factor.rows()[int(finite.argmin())]), 1
         return first, count
 
+    def update(self, A):
+        super().update(A)
+        self._values = None                      # A's own, or a copy that is not needed until there are new ones
+
     @property
     def nbytes(self):
         maps = sum(a.nbytes for a in (self._entry, self._place) if a is not None)
-        return super().nbytes + self.matrix.data.nbytes + self.diagonal.nbytes + maps + self._factor.nbytes
+        return super().nbytes + self.diagonal.nbytes + maps + self._factor.nbytes
 
 
 def diagonal_places(A, order, name):
     """Where the diagonal entry of each row is stored; an error that names the first row without one."""
     xp, n = A.space.xp, A.shape[0]
-    found = xp.flatnonzero(A.indices == A.rows())
+    if A.space.name == "cpu":                    # one pass, where whole arrays take three, into new memory
+        found = np.empty(n, A.indptr.dtype)
+        if A.space.kernels("swell.preconditioners", "ilu", A.dtype).find_diagonal(A.indptr, A.indices, found):
+            found = found[found >= 0]
+    else:
+        found = xp.flatnonzero(A.indices == A.rows())
     if found.size < n:
         there = xp.zeros(n, bool)
         there[A.indices[found]] = True
@@ -336,7 +344,7 @@ def diagonal_places(A, order, name):
         raise InputError(f"{name}: {n - found.size} of {n} rows have no diagonal entry (the first is row {row}), and "
                          "incomplete LU divides by them: with order = swell.transversal(A), a maximum matching, solve "
                          "A[order] x = b[order], whose x is the same; or use method='direct'")
-    return found.astype(A.indptr.dtype)
+    return found.astype(A.indptr.dtype, copy=False)
 
 
 def places(A, wider):
@@ -349,8 +357,9 @@ def places(A, wider):
 
 
 def largest_moduli(scale, xp):
-    """The largest moduli of rows, 1 for a row of zeros."""
-    return xp.where(scale == 0, scale.dtype.type(1), scale)
+    """The largest moduli of rows, 1 for a row of zeros, in place."""
+    scale[scale == 0] = 1
+    return scale
 
 
 def shifted(xp, data, diagonal, scale, shift):

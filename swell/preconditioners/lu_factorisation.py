@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.formats.matrix import rows_of
+from swell.preconditioners.triangular import halves
 
 TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
 
@@ -20,13 +21,13 @@ class Factor:
     nbytes = 0
     change = 0.0            # by how much the last fixed-point sweep changed L and U, of their norm
 
-    def __init__(self, matrix, factor, diagonal):
+    def __init__(self, factor, diagonal):
         self.factor, self.diagonal = factor, diagonal
-        self.space = matrix.space
-        self.pattern = matrix.indptr, matrix.indices, diagonal
-        self.kernels = self.space.kernels("swell.preconditioners", "ilu", matrix.dtype)
+        self.space = factor.space
+        self.pattern = factor.indptr, factor.indices, diagonal
+        self.kernels = self.space.kernels("swell.preconditioners", "ilu", factor.dtype)
         self.bad = self.space.xp.empty(2, np.int64)
-        self.tiny = TINY * float(np.finfo(matrix.dtype).eps)
+        self.tiny = TINY * float(np.finfo(factor.dtype).eps)
 
     def _clear(self):
         self.bad[0], self.bad[1] = np.iinfo(np.int64).max, 0
@@ -37,31 +38,42 @@ class Factor:
 
 
 class Sequential(Factor):
-    """Row by row, on a CPU."""
+    """Row by row, on a CPU; two halves that need nothing of one another but at their end, on two threads."""
+
+    def __init__(self, factor, diagonal):
+        super().__init__(factor, diagonal)
+        n = diagonal.size                        # columns ascend, so a row's first is the earliest that it needs
+        crossing = np.flatnonzero(factor.indices[factor.indptr[n // 2:-1]] < n // 2)
+        self.cuts = halves(n // 2 + int(crossing[0]) if crossing.size else n, n)
 
     def __call__(self, data, scale, replacement):
         n = self.diagonal.size
         self._clear()
-        self.kernels.factor(*self.pattern, data, scale, self.factor.data, np.empty(n, data.dtype),
-                            np.zeros(n, data.dtype), self.tiny, replacement, self.bad)
+        arrays = *self.pattern, data, scale, self.factor.data, np.empty(n, data.dtype)
+        if self.cuts is None:
+            self.kernels.factor(*arrays, np.zeros(n, data.dtype), self.tiny, replacement, self.bad)
+        else:
+            self.kernels.factor_halves(*arrays, self.cuts, np.zeros((2, n), data.dtype), self.tiny, replacement,
+                                       self.bad)
         return self._found()
 
 
 class Threaded(Factor):
     """Level by level, the rows of one shared by a CPU's threads."""
 
-    def __init__(self, matrix, factor, diagonal):
-        super().__init__(matrix, factor, diagonal)
+    def __init__(self, factor, diagonal):
+        super().__init__(factor, diagonal)
         depth = np.empty(diagonal.size, np.int64)
         self.kernels.find_depths(*self.pattern, depth)
-        self.sequence = np.argsort(depth, kind="stable").astype(matrix.indptr.dtype)
+        self.sequence = np.argsort(depth, kind="stable").astype(factor.indptr.dtype)
         self.bounds = np.concatenate([[0], np.cumsum(np.bincount(depth))])
 
     def __call__(self, data, scale, replacement):
         self._clear()
         self.factor.data[...] = data
-        self.kernels.factor_levels(*self.pattern, scale, self.factor.data, self.sequence, self.bounds, self.tiny,
-                                   replacement, self.bad)
+        inverse = np.empty(scale.size, data.dtype)
+        self.kernels.factor_levels(*self.pattern, scale, self.factor.data, inverse, self.sequence, self.bounds,
+                                   self.tiny, replacement, self.bad)
         return self._found()
 
     @property
@@ -72,10 +84,10 @@ class Threaded(Factor):
 class Scheduled(Factor):
     """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
 
-    def __init__(self, matrix, factor, diagonal):
+    def __init__(self, factor, diagonal):
         from swell.preconditioners.level_schedule import Schedule
-        super().__init__(matrix, factor, diagonal)
-        self.sequence = Schedule(matrix, True).sequence
+        super().__init__(factor, diagonal)
+        self.sequence = Schedule(factor, True).sequence
 
     def __call__(self, data, scale, replacement):
         xp = self.space.xp
@@ -125,9 +137,9 @@ def relative_change(xp, old, fresh):
 class FixedPoint(Factor):
     """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
 
-    def __init__(self, matrix, factor, diagonal, sweeps):
-        super().__init__(matrix, factor, diagonal)
-        self.sweeps, self.columns = sweeps, ByColumns(matrix.indptr, matrix.indices, self.space.xp)
+    def __init__(self, factor, diagonal, sweeps):
+        super().__init__(factor, diagonal)
+        self.sweeps, self.columns = sweeps, ByColumns(factor.indptr, factor.indices, self.space.xp)
 
     def __call__(self, data, scale, replacement):
         xp = self.space.xp

@@ -197,16 +197,18 @@ class SequentialTriangular(TriangularOperator):
         index = index_type(n, n, n * WIDEST + T.nnz)
         self._order = np.empty(0, index) if order is None else order.astype(index)
         self.rows = np.empty(n, index)
-        lengths, reach = np.empty(n, np.int64), np.empty(n, np.int64)
-        follows = self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, lengths, reach)
-        self.width = best_width(lengths)
+        self.ptr = np.empty(n + 1, index)
+        follows, crossing = self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, self.ptr[1:])
+        self.width = best_width(self.ptr[1:])
         self.chain = self.width > 0 and follows > CHAIN * n
-        self.ptr = np.full(n + 1, n * self.width, index)
-        self.ptr[1:] += np.cumsum(np.maximum(lengths - self.width, 0)).astype(index)
+        self.ptr[0] = n * self.width             # lengths become what lies beyond the rectangle, then where that ends
+        self.ptr[1:] -= index.type(self.width)
+        np.maximum(self.ptr[1:], 0, out=self.ptr[1:])
+        np.cumsum(self.ptr, out=self.ptr)
         self.columns = np.empty(self.ptr[-1], index)
         self.values = np.empty(self.columns.size, self.stored(T.dtype))
         self.inverse = np.empty(n, self.values.dtype)
-        self.cuts = halves(reach)
+        self.cuts = halves(crossing, n)
         self._nothing, self._no_dots = np.empty(0, T.dtype), np.empty(0, accumulator(T.dtype))
         self.update(T)
 
@@ -260,19 +262,15 @@ def best_width(lengths) -> int:
     return min(range(min(WIDEST, counts.size - 1) + 1), key=cost)
 
 
-def halves(reach):
+def halves(crossing, n):
     """(where the second half begins, where it ends), if the order has two halves that are independent but for less
     than a quarter of the rows at its end; else None.
 
     Parameters
     ----------
-    reach : int array, shape (n,)
-        The earliest row that each row needs, in the order of visits.
+    crossing : int
+        The first row of the second half, in the order of visits, that needs one of the first; n if there is none.
+    n : int
+        Rows.
     """
-    n = reach.size
-    if n < SERIAL:
-        return None
-    middle = n // 2
-    crossing = np.flatnonzero(reach[middle:] < middle)
-    end = middle + int(crossing[0]) if crossing.size else n
-    return np.array([middle, end]) if end >= 3 * n // 4 else None
+    return np.array([n // 2, crossing]) if n >= SERIAL and crossing >= 3 * n // 4 else None

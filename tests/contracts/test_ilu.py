@@ -152,12 +152,29 @@ def test_the_devices_give_one_factor(settings, space):
 
 
 def test_many_threads_give_the_factor_of_one(all_threads):
-    """Levels of thousands of rows: those that threads share."""
+    """To the bit: levels of thousands of rows, and two halves."""
     A, space = gallery.get("atmosmodd~", 60_000), make_space("cpu")
     threaded = built("ilu0(factor='levels', ordering='multicolor')", A, space)
     assert (np.diff(threaded._factor.bounds) > 10_000).any()
     one = built("ilu0(ordering='multicolor')", A, space)
-    assert abs(threaded.factor.to_scipy() - one.factor.to_scipy()).max() <= 1e-13
+    assert one._factor.cuts is None and (threaded.factor.data == one.factor.data).all()
+    halves = built("ilu0(ordering='twisted')", A, space)
+    assert halves._factor.cuts[0] == A.shape[0] // 2 < halves._factor.cuts[1] < A.shape[0]
+    assert (halves.factor.data == built("ilu0(factor='levels', ordering='twisted')", A, space).factor.data).all()
+
+
+def test_halves_tell_of_every_tiny_pivot(all_threads):
+    """In the first half, in the second and where they meet."""
+    n, space = 30_000, make_space("cpu")
+    A = sp.diags_array([-1.0, 4, -1], offsets=[-1, 0, 1], shape=(n, n)).tolil()
+    for row, largest in ((7000, 7002), (29_990, 29_992), (15_000, 14_999)):
+        A[row, row - 1:row + 2] = 0, 1e-30, 0
+        A[row, largest] = 1
+    A[14_999, 15_000] = 0
+    M = built("ilu0(ordering='twisted', pivot='perturb')", A, space)
+    assert M._factor.cuts is not None and M.replaced == 3 and "row 7000" in M.notes[0]
+    assert (M.factor.data == built("ilu0(factor='levels', ordering='twisted', pivot='perturb')", A, space).factor.data
+            ).all()
 
 
 # -- fill --------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from cases import rng
 import swell
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import accumulator
+from swell.core.space import CpuSpace, accumulator
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.triangular import best_width, halves
+from swell.preconditioners.triangular import best_width
 
 SOLVES = ("exact(schedule='levels')", "exact(schedule='sync_free')", "sweeps(count=200)")
 
@@ -169,12 +169,24 @@ def test_width_of_the_rectangle():
 
 
 def test_halves_need_nothing_of_one_another():
-    reach = np.maximum(np.arange(40_000) - 10, 0)
-    assert halves(reach) is None                                               # a chain
-    reach[20_000:] = np.maximum(reach[20_000:], 20_000)
-    assert halves(reach).tolist() == [20_000, 40_000]
-    reach[39_990:] = 5
-    assert halves(reach).tolist() == [20_000, 39_990]
+    """A chain has none; two chains are halves, if what couples them is the last quarter at most."""
+    n = 40_000
+
+    def cuts(lower, cut, row=0):
+        T = sp.diags_array([1.0, -0.5], offsets=[0, -1], shape=(n, n)).tolil()
+        T[cut, cut - 1] = 0
+        T[row, 5 if row else 0] = 1
+        T = sp.csr_array(T)
+        T.eliminate_zeros()
+        if not lower:                            # the same rows, visited from the end
+            T = sp.csr_array(T[::-1][:, ::-1])
+        T.sort_indices()
+        return resolve("triangular", "exact").build(CSRMatrix.from_scipy(T, CpuSpace()), lower).cuts
+    for lower in (True, False):
+        assert cuts(lower, n // 2 - 1) is None                                 # a chain across the middle
+        assert cuts(lower, n // 2).tolist() == [n // 2, n]
+        assert cuts(lower, n // 2, 39_990).tolist() == [n // 2, 39_990]
+        assert cuts(lower, n // 2, 25_000) is None
 
 
 @pytest.mark.parametrize("text, words", [("exact(schedule='fast')", "levels"), ("sweeps(count=0)", "at least 1"),

@@ -29,17 +29,30 @@ def replaced(pivot, scale, replacement, one):
     return sign * (scale * replacement)
 
 
+@njit(parallel=True, cache=True)
+def find_diagonal(indptr, indices, diagonal):
+    """diagonal[i] = where the diagonal entry of row i is, −1 where there is none. Returns how many have none."""
+    missing = 0
+    for i in prange(diagonal.size):
+        found = -1
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[np.uint64(k)] == i:
+                found = k
+        diagonal[i] = found
+        missing += found < 0
+    return missing
+
+
 @njit(cache=True, fastmath=CONTRACT)
-def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
-    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern, in Saad's IKJ order. ``row`` is a work vector whose entries
-    outside the pattern of the row at hand hold anything: they are written, since a test would be mispredicted, and
-    never read."""
+def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
+    """Rows begin to end in Saad's IKJ order. ``row`` is a work vector whose entries outside the pattern of the row at
+    hand hold anything: they are written, since a test would be mispredicted, and never read."""
     kind = values.dtype.type
-    for i in range(inverse.size):
-        begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + 1])
-        for k in range(begin, end):
+    for i in range(begin, end):
+        first, middle, last = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + 1])
+        for k in range(first, last):
             row[np.uint64(indices[k])] = data[k]
-        for k in range(begin, middle):
+        for k in range(first, middle):
             j = np.uint64(indices[k])
             l = row[j] * inverse[j]
             values[k] = l
@@ -51,8 +64,29 @@ def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, r
             pivot = kind(replaced(pivot, scale[i], replacement, kind(1)))
         inverse[i] = 1 / pivot
         values[middle] = pivot
-        for k in range(middle + np.uint64(1), end):
+        for k in range(middle + np.uint64(1), last):
             values[k] = row[np.uint64(indices[k])]
+
+
+@njit(cache=True)
+def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
+    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern; inverse = the pivots', row: a work vector."""
+    factor_rows_from(0, inverse.size, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement,
+                     bad)
+
+
+@njit(parallel=True, cache=True)
+def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts, work, tiny, replacement, bad):
+    """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
+    each = np.empty((2, 2), np.int64)
+    for part in prange(2):
+        begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
+        each[part, 0], each[part, 1] = bad[0], 0
+        factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values, inverse, work[part], tiny,
+                         replacement, each[part])
+    bad[0], bad[1] = min(each[0, 0], each[1, 0]), each[:, 1].sum()
+    factor_rows_from(cuts[1], inverse.size, indptr, indices, diagonal, data, scale, values, inverse, work[0], tiny,
+                     replacement, bad)
 
 
 @njit(cache=True)
@@ -66,12 +100,13 @@ def find_depths(indptr, indices, diagonal, depth):
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement):
-    """Row i in place, the rows that it needs being done, by merging. Returns whether its pivot was good."""
+def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement):
+    """Row i in place, the rows that it needs being done, by merging: the numbers of ``factor`` to the bit. Returns
+    whether its pivot was good."""
     end, middle = indptr[i + 1], diagonal[i]
     for k in range(indptr[i], middle):
         j = indices[k]
-        l = values[k] / values[diagonal[j]]
+        l = values[k] * inverse[j]
         values[k] = l
         p = k + 1
         for m in range(diagonal[j] + 1, indptr[j + 1]):
@@ -85,24 +120,25 @@ def eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement):
     good = is_good(values[middle], scale[i], tiny)
     if not good:
         values[middle] = replaced(values[middle], scale[i], replacement, values.dtype.type(1))
+    inverse[i] = 1 / values[middle]
     return good
 
 
 @njit(parallel=True, cache=True)
-def factor_levels(indptr, indices, diagonal, scale, values, sequence, bounds, tiny, replacement, bad):
+def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, bounds, tiny, replacement, bad):
     """The same, in place in ``values``, which hold A: the rows sequence[bounds[l]:bounds[l + 1]] of a level at once."""
     first, count = bad[0], bad[1]
     for level in range(bounds.size - 1):
         if bounds[level + 1] - bounds[level] < NARROW:
             for t in range(bounds[level], bounds[level + 1]):
                 i = sequence[t]
-                if not eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement):
+                if not eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement):
                     first, count = min(first, i), count + 1
             continue
         least, many = NONE, 0
         for t in prange(bounds[level], bounds[level + 1]):
             i = sequence[t]
-            good = eliminate(indptr, indices, diagonal, scale, values, i, tiny, replacement)
+            good = eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement)
             least = min(least, NONE if good else i)
             many += 0 if good else 1
         first, count = min(first, least), count + many

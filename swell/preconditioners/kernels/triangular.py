@@ -19,60 +19,62 @@ def in_triangle(i, j, lower):
     return j < i if lower else j > i
 
 
-@njit(cache=True)
-def count(indptr, indices, lower, order, rows, lengths, reach):
-    """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries,
-    reach[t] = the earliest row that it needs. Returns how many rows need the one before them."""
+@njit(parallel=True, cache=True)
+def count(indptr, indices, lower, order, rows, lengths):
+    """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries.
+    Returns how many rows need the one before them, and the first row of the second half that needs one of the first
+    (the number of rows if there is none)."""
     n = lengths.size
-    follows = 0
-    for t in range(n):
-        i = t if lower else n - 1 - t
+    follows, crossing = 0, n
+    for t in prange(n):
+        i = np.int64(t) if lower else n - 1 - np.int64(t)
         rows[t] = order[i] if order.size else i
-        total, first = 0, t
+        total, first = 0, n
         for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
+            j = np.int64(indices[np.uint64(k)])
             if in_triangle(i, j, lower):
                 total += 1
                 first = min(first, j if lower else n - 1 - j)
-                follows += abs(i - j) == 1
+                follows += 1 if abs(i - j) == 1 else 0
         lengths[t] = total
-        reach[t] = first
-    return follows
+        crossing = min(crossing, np.int64(t) if t >= n // 2 and first < n // 2 else n)
+    return follows, crossing
 
 
-@njit(cache=True)
+@njit(parallel=True, cache=True)
 def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, inverse, width):
     """Fill the layout, scaled so that the diagonal is one. Returns the first row whose diagonal is zero, or −1."""
     n = rows.size
-    bad = -1
-    for t in range(n):
-        i = t if lower else n - 1 - t
+    bad = n
+    for t in prange(n):
+        i = np.int64(t) if lower else n - 1 - np.int64(t)
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         d = inverse.dtype.type(1 if unit else 0)
         strict = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            strict += in_triangle(i, indices[k], lower)
-            if indices[k] == i and not unit:
-                d = data[k]
-        if d == 0:
-            bad = i if bad < 0 else min(bad, i)
-            d = inverse.dtype.type(1)
-        inverse[t] = 1 / d
+        for k in range(begin, end):
+            j = indices[k]
+            strict += in_triangle(i, j, lower)
+            if j == i and not unit:
+                d = inverse.dtype.type(data[k])
+        bad = min(bad, i if d == 0 else n)
+        d = 1 / (inverse.dtype.type(1) if d == 0 else d)
+        inverse[t] = d
         beyond = max(strict - width, 0)          # entries in front of the ``width`` nearest
-        near = t * width
+        near, far = np.int64(t) * width, np.int64(ptr[t])
         for k in range(width - strict):          # padding: zero times what the row itself has just written
             columns[near] = rows[t]
             values[near] = 0
             near += 1
         seen = 0
-        for step in range(indptr[i + 1] - indptr[i]):
-            k = indptr[i] + step if lower else indptr[i + 1] - 1 - step
+        for step in range(end - begin):
+            k = begin + step if lower else end - np.uint64(1) - step
             j = indices[k]
             if in_triangle(i, j, lower):
-                at = ptr[t] + seen if seen < beyond else near + seen - beyond
+                at = np.uint64(far + seen if seen < beyond else near + seen - beyond)
                 columns[at] = order[j] if order.size else j
-                values[at] = inverse[t] * data[k]
+                values[at] = d * data[k]
                 seen += 1
-    return bad
+    return bad if bad < n else -1
 
 
 @njit(cache=True, fastmath=CONTRACT)
