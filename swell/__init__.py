@@ -32,7 +32,7 @@ _PLACES = {
     "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
     "ELL": "swell.formats.ell", "StaircaseSELL": "swell.formats.staircase_sell",
     "ModifiedSELL": "swell.formats.modified_sell", "BSR": "swell.formats.bsr", "BSRMatrix": "swell.formats.bsr",
-    "BlockSELL": "swell.formats.block_sell",
+    "BlockSELL": "swell.formats.block_sell", "Tuned": "swell.advisor.tuning",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
     "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
     "Partition": "swell.orderings.partition", "transversal": "swell.orderings.transversal",

@@ -34,6 +34,14 @@ def threads():
     numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Choices of tuned formats are kept apart from the user's."""
+    before, os.environ["SWELL_CACHE"] = os.environ.get("SWELL_CACHE"), str(tmp_path_factory.mktemp("cache"))
+    yield
+    os.environ.pop("SWELL_CACHE") if before is None else os.environ.update(SWELL_CACHE=before)
+
+
 @pytest.fixture
 def all_threads():
     """All of them, for a test of what threads do."""

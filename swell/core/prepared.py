@@ -322,7 +322,8 @@ class Prepared:
         self.space.synchronize()
         c = self.configuration
         preconditioner = 0 if self.M is None else self.M.nbytes
-        stored = 0 if self.matrix is self.A else self.A.nbytes
+        shared = self.matrix is self.A or (self._format_name() == "csr" and not self.transforms)
+        stored = 0 if shared else self.A.nbytes
         return Result(
             x=self.x0, reason=reason, iterations=iterations, residual=residual, backward_error=error, history=history,
             method=c.name("method"), precond="none" if hasattr(c.method, "build") else c.name("precond"),
@@ -341,7 +342,7 @@ class Prepared:
     def _all_notes(self):
         """Notes of the setup, of the preconditioner and of this run."""
         of_M = () if self.M is None else self.M.notes
-        return [*self.notes, *of_M, *self.run_notes, *([str(self.failure)] if self.failure else [])]
+        return [*self.notes, *self.matrix.notes, *of_M, *self.run_notes, *([str(self.failure)] if self.failure else [])]
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"
@@ -366,6 +367,8 @@ class Prepared:
             lines.append(f"  preconditioner: {self.M.describe()}")
         entries = f", {self.matrix.nnz} entries" if hasattr(self.matrix, "nnz") else ""
         lines.append(f"  matrix: {self.matrix.describe()}{entries}")
+        if hasattr(self.matrix, "nnz") and self.matrix.origin:
+            lines.append(f"    {self.matrix.origin}")
         tolerance = f"rtol {self.stopping.rtol:g}" + (f", atol {self.stopping.atol:g}" if self.stopping.atol else "")
         lines.append(f"  stopping: {tolerance}, at most {self.loop.maxiter} iterations")
         return lines

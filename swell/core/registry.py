@@ -69,6 +69,7 @@ TABLE = {
         "modified_sell": "swell.formats.modified_sell:ModifiedSELL",
         "bsr": "swell.formats.bsr:BSR",
         "block_sell": "swell.formats.block_sell:BlockSELL",
+        "tuned": "swell.advisor.tuning:Tuned",
     },
 }
 ARGUMENT = {"precond": "precond (or M)"}

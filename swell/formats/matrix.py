@@ -28,7 +28,11 @@ class Matrix(LinearOperator):
     ----------
     nnz : int
         Entries of the matrix, padding not counted.
+    origin : str
+        How this format was chosen, where that was by measurement.
     """
+
+    origin = ""
 
     def __init__(self, shape, dtype, space, nnz):
         super().__init__(shape, dtype, space)

@@ -1,0 +1,98 @@
+"""Choices kept on disk: what tuning found, for the next matrix of the same class.
+
+One JSON file, ``tuning.json`` in the folder of ``SWELL_CACHE``, else in ``swell`` under ``XDG_CACHE_HOME``, else in
+``~/.cache/swell``. It is replaced as a whole (a new file takes its name), so a reader never sees half of one; of two
+processes that write at the same time, one's entry is lost and measured again some day. Nothing here is fatal: what goes
+wrong is a sentence for the notes of the result.
+"""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import tempfile
+
+NAME = "tuning.json"
+
+
+def folder() -> pathlib.Path:
+    """Where the file lies.
+
+    Raises
+    ------
+    RuntimeError
+        If nothing names a folder and the user has no home.
+    """
+    named = os.environ.get("SWELL_CACHE")
+    if named:
+        return pathlib.Path(named)
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or ".")
+    return (cache if cache.is_absolute() else pathlib.Path.home() / ".cache") / "swell"
+
+
+class Choices:
+    """The file of choices.
+
+    Parameters
+    ----------
+    path : pathlib.Path, optional
+        By default ``tuning.json`` in ``folder()``.
+
+    Attributes
+    ----------
+    complaints : list of str
+        What went wrong, in sentences.
+    """
+
+    def __init__(self, path=None):
+        self.complaints = []
+        try:
+            self.path = path or folder() / NAME
+        except RuntimeError as error:
+            self.path = None
+            self._complain(f"there is no folder for it ({error})")
+
+    def get(self, key: str) -> dict | None:
+        """The entry under a key, or None."""
+        return self._read().get(key)
+
+    def put(self, key: str, entry: dict, keep: str):
+        """Add an entry; of the others those stay whose key begins with ``keep``, the version that wrote them."""
+        if self.path is None:
+            return
+        kept = {k: v for k, v in self._read(quietly=True).items() if k.startswith(keep)}
+        text = json.dumps({**kept, key: entry}, indent=1, sort_keys=True, ensure_ascii=False)
+        temporary = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, prefix=NAME, delete=False,
+                                             encoding="utf-8") as stream:
+                temporary = stream.name
+                stream.write(text)
+            os.replace(temporary, self.path)
+        except OSError as error:
+            self._complain(f"{self.path} cannot be written ({error.strerror}), so the choice is not kept")
+            if temporary and os.path.exists(temporary):
+                os.unlink(temporary)
+
+    def _read(self, quietly=False) -> dict:
+        if self.path is None:
+            return {}
+        try:
+            found = json.loads(self.path.read_text("utf-8"))
+            if not isinstance(found, dict) or not all(isinstance(v, dict) for v in found.values()):
+                raise ValueError("it is not an object of objects")
+            return found
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            what = f"{self.path} cannot be read ({error.strerror})"
+        except (ValueError, RecursionError) as error:            # of JSON, or of its encoding
+            what = f"{self.path} is damaged ({error}) and is replaced"
+        if not quietly:
+            self._complain(what)
+        return {}
+
+    def _complain(self, what):
+        self.complaints.append(f"cache of tuned formats: {what}; name another folder with SWELL_CACHE, or use "
+                               "format='tuned(cache=False)'")

@@ -1,0 +1,216 @@
+"""Tuned: the format and the launch shape chosen by timing products with the matrix itself.
+
+"Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU", sections 4 and 6, organises threads
+by "auto-tuning" without saying how; the candidates and the rule are ours:
+
+- candidates: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
+  windows and tasks (threads of a block; rows of a chunk on a CPU), staircase SELL;
+- each is built, a few of its products are timed, and the least time counts; another than the default must be 3 %
+  faster. No further candidate is begun once ``seconds`` are over;
+- the choice is kept on disk (``choices.py``) under the class of the matrix: rows, entries a row, their spread, longest
+  row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
+  measured at all.
+
+Cost: conversions rather than products, 30 to 100 products' worth each on a CPU. So a solve never tunes unasked, and
+does not look into the file either: the same call gives the same bits whatever ran before. The defaults are chosen so
+that tuning gains little (`swell bench spmv --tune` shows how much).
+"""
+from __future__ import annotations
+
+import copy
+import math
+import pathlib
+import platform
+import time
+from dataclasses import dataclass, fields
+from functools import partial
+
+import swell
+from swell.advisor.choices import Choices
+from swell.advisor.choose import default_format
+from swell.core import timing
+from swell.core.errors import InputError
+from swell.core.registry import name_of, resolve
+from swell.core.settings import positive, real
+
+SMALL = 256             # rows below which nothing is gained
+GAIN = 0.97             # time, of the default's, that another choice must stay below
+ROOM = 8                # times the matrix's bytes that conversions may need
+SPREADS = 0.02, 0.2, 0.5, 1.0
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Chosen by timing products with the matrix itself, and remembered on disk for matrices of its class.
+
+    Attributes
+    ----------
+    products : int
+        Products timed of each candidate, of which there are at most nine.
+    seconds : float
+        No further candidate is begun after so many seconds; a choice that this cut short is not kept.
+    cache : bool
+        Whether choices are read from and written to the disk: ``tuning.json`` in the folder that the environment
+        variable SWELL_CACHE names, by default ``swell`` in the user's cache folder.
+    """
+
+    products: int = 8
+    seconds: float = 2.0
+    cache: bool = True
+
+    def __post_init__(self):
+        positive(self, "products", most=1000)
+        if not real(self.seconds) or not 0 < self.seconds < math.inf:
+            raise InputError(f"Tuned(seconds={self.seconds!r}): expected a positive number of seconds")
+        if not isinstance(self.cache, bool):
+            raise InputError(f"Tuned(cache={self.cache!r}): expected True or False")
+
+    def build(self, csr):
+        """A CSR matrix in the format that was fastest; its ``origin`` and ``notes`` tell how it was chosen."""
+        return tune(csr, self, Choices() if self.cache else None)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate and its time; ``matrix`` is kept of the best alone."""
+
+    format: str
+    seconds: float
+    matrix: object = None
+
+
+def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.seconds, clock=time.perf_counter):
+    """A CSRMatrix in the format that its class is known, or that it itself is found, to be fastest in.
+
+    Parameters
+    ----------
+    csr : CSRMatrix
+        In an active space.
+    choices : Choices, optional
+        The file to look into and to add to.
+    measure : callable
+        ``measure(space, call, count)``: seconds a call takes.
+    clock : callable
+        Seconds, for the budget.
+
+    Returns
+    -------
+    Matrix
+    """
+    default = text_of(default_format(csr))
+    if csr.shape[0] < SMALL or not csr.nnz:
+        return _told(resolve("format", default).build(csr), csr, f"not tuned: fewer than {SMALL} rows, or no entries")
+    free, _ = csr.space.memory()
+    if free < ROOM * csr.nbytes:
+        return _told(resolve("format", default).build(csr), csr,
+                     f"not tuned: {free / 2**30:.2f} GiB are free, and trying formats may need "
+                     f"{ROOM * csr.nbytes / 2**30:.2f}")
+    names, key = candidates(csr, default), pattern_class(csr, default)
+    known = choices.get(key) if choices else None
+    if known is not None:
+        if known.get("format") in names:
+            return _told(resolve("format", known["format"]).build(csr), csr,
+                         f"tuned: {known['format']}, as kept for this class of matrices", choices)
+        choices.complaints.append(f"cache of tuned formats: {choices.path} names {known.get('format')!r} for this "
+                                  "class of matrices, which is none of the candidates: measured anew")
+    start = clock()
+    best, first, tried = _try(csr, names, settings, measure, clock)
+    spent, whole = clock() - start, tried == len(names)
+    if choices and whole:
+        choices.put(key, {"format": best.format, "seconds": best.seconds, "default": default,
+                          "default_seconds": first.seconds}, keep=f"{swell.__version__} | ")
+    told = (f"tuned: {best.format}, {1e6 * best.seconds:.4g} µs a product ({1e6 * first.seconds:.4g} with the default, "
+            f"{default}), best of {tried} candidates, {tried * settings.products} products timed, {spent:.2g} s in all")
+    if not whole:
+        told += f"; {len(names) - tried} were not tried within Tuned(seconds={settings.seconds:g}), so it is not kept"
+    return _told(best.matrix, csr, told, choices)
+
+
+def _try(csr, names, settings, measure, clock):
+    """(best trial, the default's, how many were tried) within the budget; the default is always tried."""
+    space, start = csr.space, clock()
+    x, y = space.empty(csr.shape[1], csr.dtype), space.empty(csr.shape[0], csr.dtype)
+    space.random(1, x)
+    best = first = None
+    tried = 0
+    for name in names:
+        if first is not None and clock() - start >= settings.seconds:
+            break
+        matrix = resolve("format", name).build(csr)
+        trial = Trial(name, measure(space, partial(matrix.apply, x, y), settings.products), matrix)
+        tried += 1
+        if first is None:
+            best = trial
+            first = Trial(name, trial.seconds)
+        elif trial.seconds < min(best.seconds, GAIN * first.seconds):
+            best = trial
+    return best, first, tried
+
+
+def _told(matrix, csr, origin, choices=None):
+    """The matrix with the story of its choice; what the user gave is not written on."""
+    matrix = copy.copy(matrix) if matrix is csr else matrix
+    matrix.origin = origin
+    matrix.notes = tuple(choices.complaints) if choices else ()
+    return matrix
+
+
+def text_of(setting) -> str:
+    """A format's settings as text that ``resolve`` reads."""
+    changed = ", ".join(f"{f.name}={getattr(setting, f.name)!r}" for f in fields(setting)
+                        if getattr(setting, f.name) != f.default)
+    name = name_of("format", type(setting))
+    return f"{name}({changed})" if changed else name
+
+
+def candidates(csr, default: str) -> list[str]:
+    """What is tried, the default first, then the most promising."""
+    mean, spread, longest = _lengths(csr)
+    ragged = default == "csr"                    # SELL would be mostly padding
+    sorts = spread > SPREADS[0]
+    if csr.space.name == "cpu":
+        names = ["staircase_sell", "csr"]
+        if not ragged:
+            names += ["sell(height=8)", "sell", "sell(height=32)", *(["sell(window=1)"] if sorts else []),
+                      "sell(height=8, task=2048)"]
+    else:
+        lanes = next(l for l in (1, 2, 4, 8, 16, 32) if l == 32 or 2 * l > mean)
+        csr_forms = [f"csr(lanes={l})" for l in (max(1, lanes // 2), min(32, 2 * lanes)) if l != lanes]
+        if ragged:
+            names = ["csr", *csr_forms, "staircase_sell"]
+        else:
+            names = ["sell", "sell(task=128)", "sell(task=512)", "staircase_sell", "sell(height=64)",
+                     *(["sell(window=1)", "sell(window=1024)"] if sorts else []), "csr", csr_forms[-1]]
+    return list(dict.fromkeys([default, *names]))
+
+
+def _lengths(csr):
+    """(mean, standard deviation over mean, largest) of the rows' lengths."""
+    lengths = csr.indptr[1:] - csr.indptr[:-1]
+    mean = csr.nnz / csr.shape[0]
+    return mean, float(lengths.std()) / mean, int(lengths.max())
+
+
+def pattern_class(csr, default: str) -> str:
+    """The class under which a choice is kept, in words; steps are coarse, so that neighbours share their choice."""
+    xp, n = csr.space.xp, csr.shape[0]
+    mean, spread, longest = _lengths(csr)
+    rows = xp.nonzero(csr.indptr[1:] > csr.indptr[:-1])[0]       # columns ascend, so a row's ends are its extremes
+    first, last = csr.indices[csr.indptr[rows]], csr.indices[csr.indptr[rows + 1] - 1]
+    bandwidth = int(xp.maximum(abs(rows - first), abs(last - rows)).max())
+    steps = sum(spread > s for s in SPREADS)
+    return " | ".join((swell.__version__, machine(csr.space), csr.dtype.name, f"rows 2^{round(math.log2(n))}",
+                       f"{2 ** (round(2 * math.log2(max(mean, 0.1))) / 2):.3g} a row", f"spread {steps}",
+                       f"longest {2 ** round(math.log2(max(longest / mean, 1)))} times",
+                       f"bandwidth 2^{4 * math.ceil(math.log2(bandwidth + 1) / 4)}", f"default {default}"))
+
+
+def machine(space) -> str:
+    """The device's name: the GPU's, or the processor's and how many threads are used of it."""
+    described = space.describe()
+    if space.name != "cpu":
+        return described.partition(", ")[2]
+    info = pathlib.Path("/proc/cpuinfo")
+    models = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
+              if line.startswith("model name")] if info.exists() else []
+    return f"{described}, {models[0] if models else platform.processor() or platform.machine()}"
