@@ -12,6 +12,10 @@ class InputError(SwellError, ValueError):
     """An argument or a file is not what it must be."""
 
 
+class DoesNotFit(InputError):
+    """A matrix is too large for what was chosen; where the advisor chose, it takes its next choice."""
+
+
 class FactorisationError(SwellError):
     """A factorisation ended without factors; the message says why.
 

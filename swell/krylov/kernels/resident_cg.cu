@@ -1,0 +1,417 @@
+// Conjugate gradients with every multiprocessor as a rank of its own; krylov/resident_cg.py says how, formats/parts.py what lies where.
+//
+// Of a block's 16 warps 15 compute. x and r of their rows are registers; p (own rows, then the halo) and q shared memory. Each warp
+// walks its stream of slice columns, which the bulk copy engine brings into a private ring, asked for again as soon as a chunk is
+// used and across iterations: waiting for others does not idle the memory. The sixteenth warp takes the halo, sums over the grid,
+// judges, in every block on a copy of the record and so with the same verdict, and block 0 writes the record.
+//
+// Values go from block to block beside the number of the pass that they belong to, 32 bits of each in a word (as in NCCL's LL
+// protocol): a word that shows the awaited number is complete, so no fence is needed and nothing is waited for but the values.
+// A slot is used again only after a sum over the grid, to which all came who had to read it.
+#include "judge.cuh"
+
+typedef unsigned long long u64;
+typedef unsigned u32;
+
+constexpr int WARPS = 15, ALL = 32 * (WARPS + 1), RINGS = 3;   // compute warps, threads, chunks of a ring at most: as in parts.py
+constexpr int PASSED = 12;                                     // halo rows that a lane has under way
+constexpr int PATIENCE = 1 << 22;                              // looks at a value that does not come, some seconds, before giving up
+
+struct Part { int slices, interior, publish, halo_from, halo; };
+struct Stream { int chunk, chunks, boundary, unused; };
+struct Shared {
+  u64 full[WARPS][RINGS + 1];
+  double sums[WARPS][5], alpha, beta;
+  int code;
+  Context record;
+};
+
+// ---- primitives
+DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+template <int N> DEVICE void bar_sync(int id) { asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(N) : "memory"); }
+template <int N> DEVICE void bar_arrive(int id) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(N) : "memory"); }
+DEVICE void put(u64* to, u64 a) { asm volatile("st.volatile.global.u64 [%0], %1;" ::"l"(to), "l"(a) : "memory"); }
+DEVICE void put(u64* to, u64 a, u64 b) { asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory"); }
+DEVICE void get(const u64* from, u64& a) { asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(a) : "l"(from) : "memory"); }
+DEVICE void get(const u64* from, u64& a, u64& b) {
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
+}
+#if __CUDA_ARCH__ >= 900
+DEVICE void barrier_init(u64* b) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(b)) : "memory"); }
+DEVICE void barriers_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+DEVICE void barrier_expect(u64* b, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes) : "memory");
+}
+DEVICE void barrier_wait(u64* b, u32 phase) {
+  asm volatile("{\n.reg .pred p;\nW: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@p bra D;\nbra W;\nD:\n}" ::"r"(shared_address(b)), "r"(phase) : "memory");
+}
+DEVICE void copy(void* to, const void* from, int bytes, u64* b, u64 policy) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+               ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(b)), "l"(policy) : "memory");
+}
+DEVICE u64 evict_first() { u64 p; asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p)); return p; }
+DEVICE u64 evict_normal() { u64 p; asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(p)); return p; }
+#else                                                          // no such engine: compiled, refused by parts.py
+DEVICE void barrier_init(u64*) {}
+DEVICE void barriers_ready() {}
+DEVICE void barrier_expect(u64*, int) {}
+DEVICE void barrier_wait(u64*, u32) {}
+DEVICE void copy(void*, const void*, int, u64*, u64) {}
+DEVICE u64 evict_first() { return 0; }
+DEVICE u64 evict_normal() { return 0; }
+#endif
+// ---- end of primitives
+
+// A value on its way: its words of 32 bits, each beside the number of a pass.
+template <class T> struct Packet {
+  static constexpr int WORDS = sizeof(T) / 4;
+  u64 word[WORDS];
+  DEVICE void send(u64* to, u32 epoch, T value) {
+    alignas(16) u32 bits[WORDS];
+    *reinterpret_cast<T*>(bits) = value;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) word[k] = (u64)epoch << 32 | bits[k];
+    if constexpr (WORDS == 1) put(to, word[0]);
+    else
+#pragma unroll
+      for (int k = 0; k < WORDS; k += 2) put(to + k, word[k], word[k + 1]);
+  }
+  DEVICE void look(const u64* from) {
+    if constexpr (WORDS == 1) get(from, word[0]);
+    else
+#pragma unroll
+      for (int k = 0; k < WORDS; k += 2) get(from + k, word[k], word[k + 1]);
+  }
+  DEVICE bool fresh(u32 epoch) const {
+    bool all = true;
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) all = all && u32(word[k] >> 32) == epoch;
+    return all;
+  }
+  DEVICE T value() const {
+    alignas(16) u32 bits[WORDS];
+#pragma unroll
+    for (int k = 0; k < WORDS; ++k) bits[k] = u32(word[k]);
+    return *reinterpret_cast<T*>(bits);
+  }
+};
+
+// By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
+// a board again has seen that all have read it. False if a block did not come.
+template <int K> DEVICE bool sum_over_blocks(const double (*sums)[5], int first, u64* board, u32 epoch, double (&v)[K]) {
+  constexpr int N = 5;                                         // blocks that a lane looks at together
+  const int lane = threadIdx.x & 31, blocks = gridDim.x;
+#pragma unroll
+  for (int k = 0; k < K; ++k) v[k] = lane < WARPS ? sums[lane][first + k] : 0.0;
+  warp_sum(v);
+  u64* const mine = board + ((epoch & 1) * (u64)blocks * 16 + first * 2);
+  double own = v[0];
+#pragma unroll
+  for (int k = 1; k < K; ++k) own = lane == k ? v[k] : own;
+  Packet<double> packet;
+  if (lane < K) packet.send(mine + blockIdx.x * 16 + lane * 2, epoch, own);
+#pragma unroll
+  for (int k = 0; k < K; ++k) v[k] = 0;
+  bool came = true;
+  for (int b = lane; b < blocks; b += 32 * N) {
+    Packet<double> got[N][K];
+    bool all = false;
+    for (int looks = 0; !all && looks < PATIENCE; ++looks) {
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int k = 0; k < K; ++k) got[i][k].look(mine + min(b + i * 32, blocks - 1) * 16 + k * 2);
+      all = true;
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int k = 0; k < K; ++k) all = all && got[i][k].fresh(epoch);
+    }
+    came = came && all;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+#pragma unroll
+      for (int k = 0; k < K; ++k) v[k] += b + i * 32 < blocks ? got[i][k].value() : 0.0;
+  }
+  __syncwarp();
+  warp_sum(v);
+  return came;
+}
+
+// By one warp: the halo of p. False if a block did not come.
+template <class T> DEVICE bool take_halo(const Part& part, const int* halos, const u64* published, u32 epoch, T* halo) {
+  constexpr int WORDS = Packet<T>::WORDS, N = PASSED * 2 / (WORDS < 2 ? 2 : WORDS);
+  bool came = true;
+  for (int i = threadIdx.x & 31; i < part.halo; i += 32 * N) {
+    const u64* from[N];
+    Packet<T> got[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) from[k] = published + (size_t)WORDS * __ldg(halos + part.halo_from + min(i + k * 32, part.halo - 1));
+    bool all = false;
+    for (int looks = 0; !all && looks < PATIENCE; ++looks) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) got[k].look(from[k]);
+      all = true;
+#pragma unroll
+      for (int k = 0; k < N; ++k) all = all && got[k].fresh(epoch);
+    }
+    came = came && all;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      if (i + k * 32 < part.halo) halo[i + k * 32] = got[k].value();
+  }
+  __syncwarp();
+  return came;
+}
+
+// x and r into the order of the parts, p = r, the first judgement; nothing is published yet.
+// launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void begin(Context* ctx, const int* rows, const T* x, const T* r, const float* w, T* xs, T* rs, T* ps, float* ws,
+                                            unsigned long long* published, unsigned long long* board, long long* passes, long long n,
+                                            long long published_size, long long board_size) {
+  if (stopped(ctx)) return;
+  double v[2] = {0, 0};
+  for (long long i = thread_id(); i < n; i += threads()) {
+    const int row = rows[i];
+    const T ri = row < 0 ? T(0) : r[row];
+    const float wi = row < 0 || !w ? 0.f : w[row];
+    xs[i] = row < 0 ? T(0) : x[row];
+    rs[i] = ps[i] = ri;
+    if (w) ws[i] = wi;
+    const double square = abs2(acc_t<T>(ri));
+    v[0] += square;
+    v[1] += w ? wi * square : square;
+  }
+  for (long long i = thread_id(); i < published_size; i += threads()) published[i] = 0;
+  for (long long i = thread_id(); i < board_size; i += threads()) board[i] = 0;
+  if (grid_sum(ctx, v)) {
+    *passes = 0;
+    judge_start(ctx, v[1]);
+    if (!ctx->flags[STOP] && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
+  }
+}
+
+// x back into the order of the rows, whatever the verdict.
+// launch: elements of rows, 256 threads
+template <typename T> __global__ void leave(Context* ctx, const int* rows, const T* xs, T* x, long long n) {
+  wait_for_previous();
+  const long long i = thread_id();
+  if (i < n && rows[i] >= 0) x[rows[i]] = xs[i];
+}
+
+// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k with the inner products of its step, judges
+// it, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
+// the next pass (predict and recompute).
+// launch: a block of threads threads for each slice of first, shared bytes shared, all at once
+template <typename T, int SLOTS, int CHUNK>
+__global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* table, const Stream* streams, const unsigned char* data, const unsigned char* ends,
+    const int* halos, const double* diagonal, unsigned long long* published, unsigned long long* board, T* x, T* r, T* p, const float* w,
+    double* coefficients, long long* passes, const int* first, int iterations, int slots, int chunk, int ring, int kept, int cached, int threads,
+    int shared, long long coefficients_size) {
+  constexpr int BYTES = CHUNK * 32 * (sizeof(T) + 2), WORDS = Packet<T>::WORDS;
+  extern __shared__ __align__(128) unsigned char memory[];
+  __shared__ Shared own;
+  if (stopped(ctx)) return;
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const Part part = table[blockIdx.x];
+  T* const ps = reinterpret_cast<T*>(memory + (size_t)WARPS * (kept + ring) * BYTES);
+  T* const qs = ps + part.slices * 32 + part.halo;
+  const long long done = *passes;
+  const u32 epoch0 = u32(done) + 1;
+
+  if (warp == WARPS) {
+    Context& record = own.record;
+    if (lane == 0) record = *ctx;
+    double norm = lane == 0 && blockIdx.x == 0 && done ? record.history[done - 1] : 0.0;
+    int it = 0, code = RUNNING;
+    for (; it < iterations; ++it) {
+      const u32 epoch = epoch0 + it;
+      const long long k = done + it;
+      bool came = take_halo(part, halos, published, epoch, ps + part.slices * 32);
+      bar_arrive<ALL>(1);
+      bar_sync<ALL>(2);
+      double v[4], weighted[1] = {0};
+      came = sum_over_blocks<4>(own.sums, 0, board, epoch, v) && came;
+      __syncwarp();
+      const bool judged = __shfl_sync(~0u, int(lane == 0 && k && due(&record)), 0);
+      if (w && judged) came = sum_over_blocks<1>(own.sums, 4, board, epoch, weighted) && came;
+      came = __all_sync(~0u, came);
+      if (lane == 0) {
+        const double sigma = v[0], rho = v[3], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[2] + alpha * alpha * v[1], 0.0);
+        if (k) {
+          ++record.flags[ITERATION];
+          const double norm2 = w ? weighted[0] : rho;
+          if (judged) code = verdict(&record, norm2), norm = sqrt(norm2);
+          if (blockIdx.x == 0) record.history[k] = norm;
+        }
+        if (code == RUNNING && !(rho > 0)) code = isfinite(rho) ? INDEFINITE : NONFINITE;
+        if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
+        if (!came) code = BREAKDOWN;
+        if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = next / rho;
+        own.alpha = alpha, own.beta = next / rho, own.code = code;
+      }
+      code = __shfl_sync(~0u, code, 0);
+      bar_arrive<ALL>(3);
+      if (code != RUNNING) break;
+    }
+    if (lane == 0 && (blockIdx.x == 0 || code == BREAKDOWN)) {
+      for (int k = 0; k < FLAGS; ++k) ctx->flags[k] = record.flags[k];
+      for (int k = 0; k < LIMITS; ++k) ctx->limits[k] = record.limits[k];
+      *passes = done + it;
+      if (code == RUNNING) show(ctx); else halt(ctx, code);
+    }
+    return;
+  }
+
+  const Stream stream = streams[blockIdx.x * WARPS + warp];
+  const unsigned char* const from = data + (size_t)stream.chunk * BYTES;
+  unsigned char* const mine = memory + (size_t)warp * (kept + ring) * BYTES;
+  unsigned char* const turning = mine + kept * BYTES;
+  u64* const full = own.full[warp];
+  unsigned char* const my_ends = reinterpret_cast<unsigned char*>(qs + part.slices * 32);      // of this block's streams, one after the other
+  const int begin_of_ends = stream.chunk - streams[blockIdx.x * WARPS].chunk;
+  for (int i = lane; i < stream.chunks; i += 32) my_ends[begin_of_ends + i] = ends[stream.chunk + i];
+  const int stored = min(kept, stream.chunks), flowing = stream.chunks - stored, total = flowing * iterations;
+  const u64 policy = cached ? evict_normal() : evict_first();
+  if (lane == 0) {
+    for (int i = 0; i <= ring; ++i) barrier_init(full + i);
+    barriers_ready();
+  }
+  __syncwarp();
+  int next = stored, slot = 0, asked = 0, used = 0;                     // the chunk to ask for next; the ring's place
+  u32 phase = 0;
+  auto ask = [&](int place) {
+    if (asked >= total) return;
+    if (lane == 0) {
+      barrier_expect(full + place, BYTES);
+      copy(turning + place * BYTES, from + (size_t)next * BYTES, BYTES, full + place, policy);
+    }
+    ++asked;
+    if (++next == stream.chunks) next = stored;
+  };
+  if (lane == 0 && stored) {
+    barrier_expect(full + ring, stored * BYTES);
+    copy(mine, from, stored * BYTES, full + ring, policy);
+  }
+  for (int i = 0; i < ring; ++i) ask(i);
+
+  const int every = int(ctx->flags[EVERY]);
+  const long long last = ctx->flags[MAXITER];
+  auto weigh = [&](long long k) { return w && (every <= 1 || k % every == 0 || k >= last); };      // will residual k be judged?
+  const double constant = *diagonal;
+  T xs[SLOTS], rs[SLOTS];
+  double rr = 0, rw = 0;
+  const size_t place = (size_t)first[blockIdx.x] * 32;
+  bool weighing = weigh(done);
+#pragma unroll
+  for (int t = 0; t < SLOTS; ++t) {
+    const int s = t * WARPS + warp, i = s * 32 + lane;
+    xs[t] = rs[t] = T(0);
+    if (s < part.slices) {
+      xs[t] = x[place + i], rs[t] = r[place + i];
+      const T pv = p[place + i];
+      ps[i] = pv;
+      Packet<T> packet;
+      if (s >= part.interior) packet.send(published + (size_t)WORDS * (part.publish + i - part.interior * 32), epoch0, pv);
+      const double square = abs2(acc_t<T>(rs[t]));
+      rr += square;
+      if (weighing) rw += w[place + i] * square;
+    }
+  }
+  if (stored) barrier_wait(full + ring, 0);
+
+  for (int it = 0; it < iterations; ++it) {
+    bar_sync<WARPS * 32>(4);                                             // p is written
+    T sum(0);
+    double sigma = 0, eta = 0;
+    int at = warp * 32 + lane;
+    auto work = [&](const unsigned char* bytes, u32 mask) {
+      const T* value = reinterpret_cast<const T*>(bytes) + lane;
+      const unsigned short* column = reinterpret_cast<const unsigned short*>(bytes + CHUNK * 32 * sizeof(T)) + lane;
+      u32 c[CHUNK];
+      T g[CHUNK];
+#pragma unroll
+      for (int i = 0; i < CHUNK; ++i) c[i] = column[i * 32];
+#pragma unroll
+      for (int i = 0; i < CHUNK; ++i) g[i] = ps[c[i]];
+#pragma unroll
+      for (int i = 0; i < CHUNK; ++i) {
+        sum = fused(value[i * 32], g[i], sum);
+        if (mask >> i & 1) {
+          const T pv = ps[at];
+          sum = sum + real_t<T>(constant) * pv;
+          qs[at] = sum;
+          sigma += real(conj_mul(acc_t<T>(pv), acc_t<T>(sum)));
+          eta += abs2(acc_t<T>(sum));
+          sum = T(0), at += WARPS * 32;
+        }
+      }
+    };
+    auto walk = [&](int j, int to) {
+      for (; j < min(to, stored); ++j) work(mine + j * BYTES, my_ends[begin_of_ends + j]);
+      for (; j < to; ++j) {
+        const u32 mask = my_ends[begin_of_ends + j];
+        barrier_wait(full + slot, phase);
+        work(turning + slot * BYTES, mask);
+        __syncwarp();
+        ask(slot);
+        ++used;
+        if (++slot == ring) slot = 0, phase ^= 1;
+      }
+    };
+    walk(0, stream.boundary);
+    bar_sync<ALL>(1);                                                    // the halo is there
+    walk(stream.boundary, stream.chunks);
+
+    double u[4] = {sigma, eta, 0, rr};
+#pragma unroll
+    for (int t = 0; t < SLOTS; ++t)
+      if (t * WARPS + warp < part.slices) u[2] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
+    warp_sum(u);
+    if (lane == 0)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) own.sums[warp][k] = u[k];
+    if (weighing) {
+      double v[1] = {rw};
+      warp_sum(v);
+      if (lane == 0) own.sums[warp][4] = v[0];
+    }
+    __syncwarp();
+    bar_arrive<ALL>(2);
+    bar_sync<ALL>(3);
+    if (own.code != RUNNING) break;
+    const real_t<T> alpha(own.alpha), beta(own.beta);
+    rr = rw = 0, weighing = weigh(done + it + 1);
+#pragma unroll
+    for (int t = SLOTS - 1; t >= 0; --t) {                               // the boundary first
+      const int s = t * WARPS + warp, i = s * 32 + lane;
+      if (s < part.slices) {
+        const T pv = ps[i];
+        rs[t] = rs[t] - alpha * qs[i];
+        const T pn = rs[t] + beta * pv;
+        Packet<T> packet;
+        if (s >= part.interior) packet.send(published + (size_t)WORDS * (part.publish + i - part.interior * 32), epoch0 + it + 1, pn);
+        xs[t] = xs[t] + alpha * pv;
+        ps[i] = pn;
+        rr += abs2(acc_t<T>(rs[t]));
+      }
+    }
+    if (weighing)
+#pragma unroll
+      for (int t = 0; t < SLOTS; ++t)
+        if (t * WARPS + warp < part.slices) rw += w[place + (t * WARPS + warp) * 32 + lane] * abs2(acc_t<T>(rs[t]));
+  }
+  while (used < asked) {                                                 // nothing may still be on its way to this block
+    barrier_wait(full + slot, phase);
+    ++used;
+    if (++slot == ring) slot = 0, phase ^= 1;
+  }
+#pragma unroll
+  for (int t = 0; t < SLOTS; ++t) {
+    const int s = t * WARPS + warp, i = s * 32 + lane;
+    if (s < part.slices) x[place + i] = xs[t], r[place + i] = rs[t], p[place + i] = ps[i];
+  }
+}
