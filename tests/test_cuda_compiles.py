@@ -13,9 +13,10 @@ ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "HIGH": ("false", "true"),
          "INDPTR": ("false", "true"),
-         "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32")}
+         "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
+         "L": ("1", "4", "8"), "S": ("1", "4", "16")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
-          "complex<double>": ("complex<double>", "complex<float>")}          # V, what a factor for T may be stored as
+          "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})
 
 
@@ -41,8 +42,8 @@ def instantiations(path):
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
-                for stored in STORED[types["T"]] if "V" in names else (None,):
-                    yield cuda_kernels.name_expression(signature, {**types, "V": stored})
+                for stored in STORED[types["T"]] if {"V", "B"} & {*names} else (None,):
+                    yield cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored})
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

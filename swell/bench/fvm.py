@@ -196,13 +196,14 @@ def _figure(records):
     for k, name in enumerate(names):
         axes = figure.add_subplot(rows, min(len(names), 2), k + 1)
         for j, r in enumerate(r for r in mine if r["matrix"] == name and r["device"] == device):
-            times = np.linspace(0, 1e3 * r["solve_seconds"], len(r["history"]))
-            axes.semilogy(times, np.maximum(r["history"], 1e-17), lw=1.2, label=r["variant"],
+            times = np.linspace(0, 1e3 * r["solve_seconds"], len(r["history"]))[::EVERY]
+            axes.semilogy(times, np.maximum(r["history"][::EVERY], 1e-17), lw=1.2, label=r["variant"],
                           color=COLOURS[j % len(COLOURS)], ls="-" if j < len(COLOURS) else "--")
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("ms", fontsize=8)
+        axes.set_ylabel("‖b − A x‖ / ‖b‖", fontsize=8)
         axes.grid(True, color=GRID, lw=0.6)
-        axes.tick_params(labelsize=8)
+        axes.tick_params(labelsize=8, which="both")
         if k == 0:
             axes.legend(fontsize=7)
     return figure

@@ -374,7 +374,10 @@ class Prepared:
         return lines
 
 
-def basis_vectors(method) -> int:
+def basis_vectors(method) -> float:
     """Vectors that a method stores, for the estimate of memory."""
     restart = getattr(method, "restart", 0)
-    return 8 if not restart else (2 if method.flexible else 1) * (restart + 1) + 3
+    if not restart:
+        return 8
+    single = getattr(method, "basis", "full") == "single"
+    return (2 if method.flexible else 1) * (restart + 1) * (0.5 if single else 1) + 3

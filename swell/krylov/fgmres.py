@@ -4,14 +4,14 @@ For any square A and any M, linear or not. Saad 1993. The cycle is that of ``gmr
 preconditioned vectors z_j = M(u_j) are kept, A Z = V H, and x += Z y. The second pass of the orthogonalisation may
 not use the linearity of A M, and does not need it: w = A z_j is orthogonalised as it stands.
 
-A step: 1 product, 1 application of M, 1 reduction. Storage: 2 m + 2 vectors. Reports ‖b − A x‖₂.
+A step: 1 product, 1 application of M, 1 reduction. Storage: 2 m + 2 vectors. Reports ‖b − A x‖₂. With
+``basis="single"`` V and Z are stored in single precision, and w is A times z as it is stored, so that x += Z y fits A Z.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive
-from swell.krylov.gmres import MOST, GMRESIteration
+from swell.krylov.gmres import GMRESIteration, check
 from swell.krylov.method import Method
 
 
@@ -23,20 +23,26 @@ class FGMRES(Method):
     ----------
     restart : int
         Steps of a cycle, m; at most 500.
+    batch : int
+        Basis vectors that one launch of inner products, or of updates, handles; 0: all.
+    basis : {"full", "single"}
+        Precision in which V and Z are stored: that of the system, or single.
     """
 
     restart: int = 30
+    batch: int = 0
+    basis: str = "full"
 
     problem = "any square matrix, with a preconditioner that varies"
     cost = "1 product, 1 preconditioner, 1 reduction"
-    vectors = "2 restart + 2"
+    vectors = "2 restart + 2; single: restart + 3"
     flexible = True
 
     def __post_init__(self):
-        positive(self, "restart", most=MOST)
+        check(self)
 
     def bind(self, system):
-        return GMRESIteration(system, self.restart, flexible=True)
+        return GMRESIteration(system, self)
 
     def window(self, n):
         return max(300, 5 * self.restart)

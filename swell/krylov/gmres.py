@@ -4,10 +4,21 @@ For any square A. Saad and Schultz 1986; the orthogonalisation is DCGS2 of Bieli
 Yamazaki and Boman, Low-synch Gram–Schmidt with delayed reorthogonalization for Krylov solvers, 2022.
 
 A step: 1 product, 1 application of M, 1 reduction, no host read; the basis is read twice, once for all inner products
-and once for all updates. A cycle adds a product for the true residual, a reduction and an application of M.
-Storage: m + 1 basis vectors and w. Reports ‖b − A x‖₂: recursive inside a cycle, true at the end of each.
+and once for all updates: 8 (2 j + 7) bytes a row in double. A cycle adds a product for the true residual, a reduction
+and an application of M. Storage: m basis vectors, u and w. Reports ‖b − A x‖₂: recursive inside a cycle, true at the
+end of each.
 
-One step, with V the j finished vectors, u = V[j] the candidate (orthogonalised once, of norm about 1), w = A M u:
+``batch``: so many vectors a launch, for inner products and for updates, as in section 3.2 of Ma, Hu, Yuan and Liu,
+Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular solves for block sparse matrices, 2021. Every
+further launch reads u and w again and, of the updates, writes them: 0, all in one, is fastest.
+
+``basis="single"``: V (and Z) are stored in single precision and all arithmetic stays in double; u and w stay double:
+4 (2 j + 13) bytes a row. Aliaga, Anzt, Grützmacher, Quintana-Ortí and Tomás, Compressed basis GMRES on high-performance
+graphics processing units, 2023. Then A M V = V H holds to 6e-8 ‖A M‖ only, so a cycle cannot reduce the residual
+further than about by that times the condition; the true residual at its end says how far it came, and the next goes on
+from there.
+
+One step, with V the j finished vectors, u the candidate (orthogonalised once, of norm about 1), w = A M u:
 
     s = Vᴴ u,  t = Vᴴ w,  (u, u),  (u, w),  (w, w)          one reduction
     α² = (u, u) − ‖s‖²,   v_j = (u − V s)/α                 the second pass over u
@@ -23,6 +34,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.krylov.method import Counts, Iteration, Method
 
@@ -37,39 +51,58 @@ class GMRES(Method):
     ----------
     restart : int
         Steps of a cycle, m; at most 500.
+    batch : int
+        Basis vectors that one launch of inner products, or of updates, handles; 0: all.
+    basis : {"full", "single"}
+        Precision in which the basis is stored: that of the system, or single.
     """
 
     restart: int = 30
+    batch: int = 0
+    basis: str = "full"
 
     problem = "any square matrix; the residual never grows"
     cost = "1 product, 1 preconditioner, 1 reduction"
-    vectors = "restart + 2"
+    vectors = "restart + 2; single: restart / 2 + 2"
 
     def __post_init__(self):
-        positive(self, "restart", most=MOST)
+        check(self)
 
     def bind(self, system):
-        return GMRESIteration(system, self.restart, flexible=False)
+        return GMRESIteration(system, self)
 
     def flexible_form(self):
         from swell.krylov.fgmres import FGMRES
-        return FGMRES(self.restart)
+        return FGMRES(self.restart, self.batch, self.basis)
 
     def window(self, n):
         return max(300, 5 * self.restart)
 
 
+def check(settings):
+    """Raise InputError for settings of GMRES or FGMRES that mean nothing."""
+    positive(settings, "restart", most=MOST)
+    positive(settings, "batch", 0)
+    if settings.basis not in ("full", "single"):
+        raise InputError(f"{type(settings).__name__}(basis={settings.basis!r}): expected 'full', the precision of the "
+                         "system, or 'single'")
+
+
 class GMRESIteration(Iteration):
     """The cycle of GMRES, and of FGMRES, which keeps the preconditioned vectors Z."""
 
-    def __init__(self, system, restart, flexible):
+    def __init__(self, system, settings):
         super().__init__(system)
-        m = self.m = self.steps = min(restart, max(self.n, 1))
-        self.flexible = flexible
-        self.V = self._basis("V", m + 1)
-        self.Z = self._basis("Z", m) if flexible else None
-        self.w = self.vector("w")
-        self.z = self.vector("z") if self.M is not None and not flexible else None
+        m = self.m = self.steps = min(settings.restart, max(self.n, 1))
+        self.batch = settings.batch or m
+        self.flexible = settings.flexible
+        single = np.dtype(np.complex64 if self.dtype.kind == "c" else np.float32)
+        self.stored = single if settings.basis == "single" else self.dtype
+        self.V = self.basis("V", m, self.stored)
+        self.Z = self.basis("Z", m, self.stored) if self.flexible else None
+        self.u, self.w = self.vector("u"), self.vector("w")
+        apart = self.M is not None if not self.flexible else self.stored != self.dtype
+        self.z = self.vector("z") if apart else None
         self.norm2 = self.scalars("norm2", 2)
         self.sums = self.scalars("sums", 2 * m + 3)
         self.space.reserve_sums(2 * m + 3)
@@ -82,45 +115,60 @@ class GMRESIteration(Iteration):
         self.step = self.loop.kernels("swell.krylov", "gmres", self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
-    def _basis(self, name, count):
-        """That many vectors as the rows of one array."""
-        return self.workspace.array(name, (count, self.space.padded(self.n)), self.dtype)[:, :self.n]
-
     def start(self, zero_guess):
-        self.first_residual(self.V[0], zero_guess)
-        self.residual_norm2(self.V[0], self.norm2)
+        self.first_residual(self.u, zero_guess)
+        self.residual_norm2(self.u, self.norm2)
         self.judge.start(self.norm2)
-        self.step.first(self.V, self.norm2, self.g, self.columns)
+        self.step.first(self.u, self.norm2, self.g, self.columns)
 
     def body(self):
-        step, V, m = self.step, self.V, self.m
+        step, V, u, m = self.step, self.V, self.u, self.m
         small = (self.sums, self.H, self.R, self.rotations, self.g, self.small, self.columns)
         j = 0
         while j < m and not (j and self.loop.halted()):
             z = self._precondition(j)                                          # z = M u
             self.A.apply(z, self.w)                                            # w = A z
-            step.dots(V, self.w, self.sums, j)                                 # s = Vᴴ u, t = Vᴴ w
+            self.orthogonal_parts(j)                                           # s = Vᴴ u, t = Vᴴ w
             self.space.allreduce(self.sums)
-            step.update(V, self.w, *small, j, self.flexible)                   # v_j, H(:, j), next u
+            begin = self.subtracted(j)
+            step.update(V, u, self.w, *small, begin, j, self.flexible)         # v_j, H(:, j), next u
             j += 1
-        step.dots(V, V[j], self.sums, j)                                       # the last candidate's second pass
+        self.orthogonal_parts(j)                                               # the last candidate's second pass
         self.space.allreduce(self.sums)
         step.close(*small, self.y, j)                                          # R y = g
         self._correct()                                                        # x = x + M V y
-        self.A.residual(self.x, self.b, V[0])                                  # r = b − A x
-        self.residual_norm2(V[0], self.norm2)
+        self.A.residual(self.x, self.b, u)                                     # r = b − A x
+        self.residual_norm2(u, self.norm2)
         self.judge.cycle(self.norm2)
-        step.first(V, self.norm2, self.g, self.columns)                        # v₀ = r/‖r‖
+        step.first(u, self.norm2, self.g, self.columns)                        # u = r/‖r‖
+
+    def orthogonal_parts(self, j):
+        """All inner products of a step, ``batch`` vectors a launch."""
+        for begin in range(0, max(j, 1), self.batch):
+            self.step.dots(self.V, self.u, self.w, self.sums, begin, min(begin + self.batch, j))
+
+    def subtracted(self, j):
+        """Subtract from u and w what is more than one batch; the first vector that is left for ``update``."""
+        begin = 0
+        while j - begin > self.batch:
+            self.step.subtract(self.V, self.u, self.w, self.sums, begin, begin + self.batch)
+            begin += self.batch
+        return begin
 
     def _precondition(self, j):
-        """M u for the candidate u = V[j]."""
+        """M u for the candidate."""
+        if not self.flexible:
+            if self.M is None:
+                return self.u
+            self.M.apply(self.u, self.z)
+            return self.z
+        z = self.Z[j] if self.z is None else self.z
         if self.M is None:
-            if not self.flexible:
-                return self.V[j]
-            self.space.copy(self.V[j], self.Z[j])
-            return self.Z[j]
-        z = self.Z[j] if self.flexible else self.z
-        self.M.apply(self.V[j], z)
+            self.space.copy(self.u, z)
+        else:
+            self.M.apply(self.u, z)
+        if z is self.z:
+            self.step.compress(z, self.Z[j])                                   # x is updated by what is stored
         return z
 
     def _correct(self):

@@ -104,6 +104,10 @@ class Iteration(ABC):
         """A named work vector."""
         return self.workspace.array(name, self.n, self.dtype)
 
+    def basis(self, name, count, dtype=None):
+        """That many vectors as the rows of one array, of another type than that of the system if asked."""
+        return self.workspace.array(name, (count, self.space.padded(self.n)), dtype or self.dtype)[:, :self.n]
+
     def scalars(self, name, count):
         """A named group of scalars that stay where the vectors are."""
         return self.workspace.array(name, count, self.scalar)

@@ -17,8 +17,7 @@ def basis_of(A, b, method, steps):
     solver = swell.prepare(A, method=f"{method}(restart={steps})", b_like=b, rtol=1e-15, maxiter=steps)
     solver.solve(b)
     iteration = solver._prepared[0].iteration
-    # x0 = 0 and one cycle: the basis still stands, but for v₀, which the next cycle's residual has replaced.
-    return np.asarray(iteration.V[1:steps])
+    return np.asarray(iteration.V[:steps])       # x0 = 0 and one cycle: the basis still stands
 
 
 def ill_conditioned(n, condition):
@@ -96,3 +95,115 @@ def test_a_variable_preconditioner_makes_gmres_flexible_and_is_refused_by_the_ot
         assert r.converged and np.linalg.norm(1 - A @ r.x) <= 1e-8 * 12 and r.method == "fgmres"
         assert any("gmres became fgmres" in note for note in r.notes) == method.startswith("gmres")
         assert "FGMRES(restart=20)" in str(r)
+
+
+# name: (matrix, preconditioner)
+SYSTEMS = {
+    "upwind": (lambda: gallery.convection_diffusion((12, 12, 12), 10.0, "upwind"), None),
+    "convection": (lambda: gallery.convection_diffusion((40, 40), 1.0), "ilu0"),
+    "jumps": (lambda: gallery.jumping_diffusion((40, 40)), "ilu0"),
+    "helmholtz": (lambda: gallery.helmholtz((24, 24)), "ilu0"),
+    "transport": (lambda: gallery.coupled_transport((10, 10, 10), 3), "block_ilu0(block=3)"),
+    "circuit": (lambda: gallery.multiconductor(2500, 2), "block_ilu0(block=2)"),
+}
+REAL = {"sherman5": "ilu0", "hypre_beam_tet_dof2475": "ilu0", "fasp_spe01_bsr3": "ilu0", "Grond4e4": "ilu0"}
+
+
+def to_1e_8(A, method, precond, device):
+    """A solve whose claim is checked."""
+    b = A @ rng().standard_normal(A.shape[0])
+    r = swell.solve(A, b, method=method, precond=precond, device=device, maxiter=5000)
+    error = np.linalg.norm(b - A @ r.x) / np.linalg.norm(b)
+    assert r.converged == (error <= 1e-8 * (1 + 1e-6)) and r.residual == pytest.approx(error, rel=1e-3)
+    return r
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_batch_gives_the_same_numbers(method, name, device):
+    build, precond = SYSTEMS[name]
+    A = sp.csr_array(build())
+    whole = to_1e_8(A, f"{method}(restart=13)", precond, device)
+    for batch in (1, 3, 4, 12, 13, 100):
+        r = to_1e_8(A, f"{method}(restart=13, batch={batch})", precond, device)
+        assert abs(r.iterations - whole.iterations) <= 1 + 0.02 * whole.iterations
+        assert r.history[:14] == pytest.approx(whole.history[:14], rel=1e-9)
+        assert r.reductions == pytest.approx(whole.reductions, abs=3 + 0.02 * whole.reductions)
+
+
+def launches(method, steps, precond=None):
+    """How often each kernel is called in one cycle."""
+    solver = swell.prepare(gallery.poisson2d(12), method=method, precond=precond, rtol=1e-30, maxiter=steps)
+    iteration, counted = solver._prepared[0].iteration, {}
+    for name in ("first", "dots", "subtract", "update", "close", "combine", "compress"):
+        def call(*arguments, kernel=getattr(iteration.step, name), name=name):
+            counted[name] = counted.get(name, 0) + 1
+            kernel(*arguments)
+        setattr(iteration.step, name, call)
+    solver.solve(np.ones(144))
+    return counted
+
+
+def test_a_batch_is_one_launch():
+    """Of step j there are j vectors: ⌈j/batch⌉ launches of either kind, and never none."""
+    each = {"first": 2, "close": 1, "combine": 1, "update": 9}
+    assert launches("gmres(restart=9)", 9) == each | {"dots": 10}
+    assert launches("gmres(restart=9, batch=9)", 9) == each | {"dots": 10}
+    assert launches("gmres(restart=9, batch=4)", 9) == each | {"dots": 1 + 4 * 1 + 4 * 2 + 3, "subtract": 4}
+    assert launches("gmres(restart=9, batch=1)", 9) == each | {"dots": 1 + sum(range(1, 10)), "subtract": sum(range(8))}
+    assert launches("gmres(restart=9, basis=single)", 9) == each | {"dots": 10}
+    assert launches("fgmres(restart=9, basis=single)", 9, "jacobi") == each | {"dots": 10, "compress": 9}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_basis_in_single_precision_takes_as_many_iterations(method, name, device):
+    """A cycle reduces the residual by 1e-7 at best: where the whole solve is one cycle, it takes one or two more."""
+    build, precond = SYSTEMS[name]
+    A = sp.csr_array(build())
+    full, single = (to_1e_8(A, f"{method}(basis={basis})", precond, device) for basis in ("full", "single"))
+    assert full.converged and single.converged
+    assert single.iterations <= max(full.iterations + 2, 1.03 * full.iterations)
+    assert single.memory["workspace"] < 0.7 * full.memory["workspace"]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", REAL)
+def test_a_basis_in_single_precision_on_real_systems(method, name, data, device):
+    A, _ = swell.io.read_matrix(str(data / "matrices" / f"{name}.mtx.gz"))
+    full, single = (to_1e_8(sp.csr_array(A), f"{method}(basis={basis})", REAL[name], device)
+                    for basis in ("full", "single"))
+    assert full.converged and single.converged
+    assert single.iterations <= max(full.iterations + 2, 1.03 * full.iterations)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("condition", [1e6, 1e10])
+def test_a_basis_in_single_precision_claims_nothing_that_is_not_so(method, condition):
+    A = ill_conditioned(120, condition)
+    for basis in ("full", "single"):
+        to_1e_8(A, f"{method}(restart=60, basis={basis})", None, "cpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_system_in_single_precision_has_its_basis_in_it(dtype, device):
+    A = gallery.convection_diffusion((12, 12), 1.0).astype(dtype)
+    full, single = (swell.solve(A, np.ones(144, dtype), method=f"gmres(basis={basis})", device=device, rtol=1e-4)
+                    for basis in ("full", "single"))
+    assert full.converged and (full.x == single.x).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("settings, complaint", [("batch=-1", "at least 0"), ("batch=2.5", "an integer"),
+                                                 ("basis=half", "'full'.*or 'single'"), ("restart=501", "at most 500")])
+def test_settings_that_mean_nothing(method, settings, complaint):
+    with pytest.raises(swell.InputError, match=complaint):
+        swell.solve(gallery.poisson2d(3), np.ones(9), method=f"{method}({settings})")
+
+
+def test_a_variable_preconditioner_keeps_the_settings():
+    A = gallery.poisson2d(12)
+    r = swell.solve(A, np.ones(144), method="gmres(restart=20, batch=3, basis=single)",
+                    precond=swell.User(lambda r: r / 4, variable=True))
+    assert r.converged and "FGMRES(restart=20, batch=3, basis='single')" in str(r)

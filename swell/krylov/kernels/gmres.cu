@@ -2,17 +2,19 @@
 //
 // The small dense work of a step is done by one block of its own beside those that update the vectors: nothing waits
 // for it. Where it ends the cycle, the vectors that the others are writing are not used again.
+//
+// B is what the basis is stored as: T, or single precision where T is double. All arithmetic is T's.
 #include "judge.cuh"
 
 constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) is checked against it
 
-// launch: columns of V, 256 threads
-template <typename T> __global__ void first(Context* ctx, T* V, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
+// launch: elements of u, 256 threads
+template <typename T> __global__ void first(Context* ctx, T* u, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
                                             long long g_size) {
   if (stopped(ctx)) return;
   double beta = sqrt(real(norm2[1]));
   long long i = thread_id();
-  if (i < n) V[i] = real_t<T>(beta > 0 ? 1 / beta : 0.0) * V[i];
+  if (i < n) u[i] = real_t<T>(beta > 0 ? 1 / beta : 0.0) * u[i];
   if (i < g_size) g[i] = acc_t<T>(i == 0 ? beta : 0.0);
   if (i == 0) {
     columns[0] = 0;
@@ -20,7 +22,24 @@ template <typename T> __global__ void first(Context* ctx, T* V, const acc_t<T>* 
   }
 }
 
-// Packs of 16 bytes that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them
+// As many elements as 16 bytes of the basis hold, of whatever type: a pack of V, and what belongs to it of u and w.
+template <class T, int S> struct alignas(S * sizeof(T) < 16 ? S * sizeof(T) : 16) Strip {
+  T at[S];
+};
+template <int S, class T> DEVICE Strip<T, S> load_strip(const T* p, int i, int n) {
+  if ((i + 1ll) * S <= n) return reinterpret_cast<const Strip<T, S>*>(p)[i];
+  Strip<T, S> out;
+#pragma unroll
+  for (int e = 0; e < S; ++e) out.at[e] = i * S + e < n ? p[i * S + e] : T(0);
+  return out;
+}
+template <class T, int S> DEVICE void store_strip(T* p, int i, int n, const Strip<T, S>& in) {
+  if ((i + 1ll) * S <= n) { reinterpret_cast<Strip<T, S>*>(p)[i] = in; return; }
+#pragma unroll
+  for (int e = 0; e < S; ++e) if (i * S + e < n) p[i * S + e] = in.at[e];
+}
+
+// Strips that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them
 // upwards and update downwards, so that each finds in the cache what the other read last.
 struct Range {
   int from, to, tile;
@@ -69,43 +88,43 @@ template <class Write> DEVICE void add_blocks(const double* partials, int many, 
   }
 }
 
-// Each basis vector is read once, and u and w once: a thread keeps a pack of both, and BATCH vectors' sums at a time.
+// Each basis vector is read once, and u and w once: a thread keeps a strip of both, and BATCH vectors' sums at a time.
 // launch: 2 blocks per multiprocessor of 512 threads
-template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const T* V, const T* w, acc_t<T>* sums, int j,
-    long long V_stride, long long w_size, long long sums_size) {
+template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const B* V, const T* u, const T* w,
+    acc_t<T>* sums, int begin, int end, long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
-  constexpr int S = Pack<T>::size, P = scalar<T>::parts, BATCH = 4, N = 2 * P * BATCH, WARPS = 16, CHUNK = 32;
+  constexpr int S = Pack<B>::size, P = scalar<T>::parts, BATCH = 4, N = 2 * P * BATCH, WARPS = 16, CHUNK = 32;
   __shared__ double totals[WARPS][2 * P * CHUNK];      // s_0 t_0 s_1 t_1 ... of a chunk of the basis
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, m = (sums_size - 3) / 2, count = 2 * j + 3;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, m = (sums_size - 3) / 2, many = end - begin;
+  const int count = 2 * many + (begin ? 0 : 3);
   const int n = w_size;                                // fewer than 2^31 rows; positions in V have 64 bits
-  const T* u = V + j * V_stride;
   double* mine = ctx->partials + (long long)blockIdx.x * count * P;
-  const Range range = range_of(packs_of<T>(w_size), blockIdx.x, gridDim.x);
+  const Range range = range_of((w_size + S - 1) / S, blockIdx.x, gridDim.x);
   A uu(0), uw(0), ww(0);
-  for (int chunk = 0; chunk == 0 || chunk < j; chunk += CHUNK) {
-    const int end = min(j, chunk + CHUNK);
+  for (int chunk = begin; chunk == begin || chunk < end; chunk += CHUNK) {
+    const int last = min(end, chunk + CHUNK);
     for (int k = threadIdx.x; k < WARPS * 2 * P * CHUNK; k += blockDim.x) totals[0][k] = 0;
     __syncthreads();
     for (int at = range.from; at < range.to; at += range.tile) {
       const int i = at + threadIdx.x;
       const bool in = i < min(at + range.tile, range.to);
-      Pack<T> us = {}, ws = {};
-      if (in) us = load(u, i, n), ws = load(w, i, n);
-      const T* row = V + chunk * V_stride;
-      for (int k = chunk; k < end; k += BATCH, row += BATCH * V_stride) {
-        Pack<T> vs[BATCH];
+      Strip<T, S> us = {}, ws = {};
+      if (in) us = load_strip<S>(u, i, n), ws = load_strip<S>(w, i, n);
+      const B* row = V + chunk * V_stride;
+      for (int k = chunk; k < last; k += BATCH, row += BATCH * V_stride) {
+        Strip<B, S> vs[BATCH];
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
           vs[b] = {};
-          if (in && k + b < end) vs[b] = load(row + b * V_stride, i, n);
+          if (in && k + b < last) vs[b] = load_strip<S>(row + b * V_stride, i, n);
         }
         double part[N];
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
           A s(0), t(0);
 #pragma unroll
-          for (int e = 0; e < S; ++e) s = conj_fused(vs[b].at[e], us.at[e], s), t = conj_fused(vs[b].at[e], ws.at[e], t);
+          for (int e = 0; e < S; ++e) s = conj_fused(T(vs[b].at[e]), us.at[e], s), t = conj_fused(T(vs[b].at[e]), ws.at[e], t);
           split(part + 2 * P * b, s), split(part + 2 * P * b + P, t);
         }
         double sum = scatter_sum(part);
@@ -119,23 +138,25 @@ template <typename T> __global__ void __launch_bounds__(512, 2) dots(Context* ct
         }
     }
     __syncthreads();
-    for (int k = threadIdx.x; k < (end - chunk) * 2 * P; k += blockDim.x) {
+    for (int k = threadIdx.x; k < (last - chunk) * 2 * P; k += blockDim.x) {
       double total = 0;
       for (int v = 0; v < WARPS; ++v) total += totals[v][k];
-      mine[chunk * 2 * P + k] = total;
+      mine[(chunk - begin) * 2 * P + k] = total;
     }
     __syncthreads();
   }
-  double last[3 * P];
-  split(last, uu), split(last + P, uw), split(last + 2 * P, ww);
-  block_sum(last);
-  if (threadIdx.x == 0)
-    for (int k = 0; k < 3 * P; ++k) mine[2 * P * j + k] = last[k];
+  if (begin == 0) {
+    double three[3 * P];
+    split(three, uu), split(three + P, uw), split(three + 2 * P, ww);
+    block_sum(three);
+    if (threadIdx.x == 0)
+      for (int k = 0; k < 3 * P; ++k) mine[2 * P * many + k] = three[k];
+  }
   __threadfence();
   __syncthreads();
   if (!last_block(ctx)) return;
   add_blocks(ctx->partials, count * P, totals[0], [&](int k, double total) {
-    const int value = k / P, to = value < 2 * j ? value / 2 + value % 2 * m : 2 * m + value - 2 * j;
+    const int value = k / P, to = value < 2 * many ? begin + value / 2 + value % 2 * m : 2 * m + value - 2 * many;
     ((double*)(sums + to))[k % P] = total;
   });
 }
@@ -218,14 +239,52 @@ template <class A> DEVICE Step<A> step_of(const A* sums, int m, int j) {
   return step;
 }
 
+// u -= V s and w -= V t, for a strip of both.
+template <int S, class T, class B, class C> DEVICE void subtract_basis(Strip<T, S>& us, Strip<T, S>& ws, const B* V, long long V_stride,
+                                                                       const C& coefficients, int begin, int end, int i, int n) {
+  constexpr int BATCH = 16;
+  const B* row = V + begin * V_stride;
+  for (int k = begin; k < end; k += BATCH, row += BATCH * V_stride) {
+    Strip<B, S> vs[BATCH];
+#pragma unroll
+    for (int b = 0; b < BATCH; ++b)
+      if (k + b < end) vs[b] = load_strip<S>(row + b * V_stride, i, n);
+#pragma unroll
+    for (int b = 0; b < BATCH; ++b)
+      if (k + b < end) {
+        const T s = coefficients[k + b][0], t = coefficients[k + b][1];
+#pragma unroll
+        for (int e = 0; e < S; ++e) us.at[e] = fused(s, T(vs[b].at[e]), us.at[e]), ws.at[e] = fused(t, T(vs[b].at[e]), ws.at[e]);
+      }
+  }
+}
+
+// launch: 2 blocks per multiprocessor of 256 threads
+template <typename T, typename B>
+__global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* u, T* w, const acc_t<T>* sums, int begin, int end,
+                                                   long long V_stride, long long w_size, long long sums_size) {
+  if (stopped(ctx)) return;
+  constexpr int S = Pack<B>::size;
+  const int m = (sums_size - 3) / 2, n = w_size;
+  __shared__ T coefficients[MOST][2];
+  for (int k = begin + threadIdx.x; k < end; k += blockDim.x) coefficients[k][0] = T(-sums[k]), coefficients[k][1] = T(-sums[m + k]);
+  __syncthreads();
+  const Range range = range_of((w_size + S - 1) / S, blockIdx.x, gridDim.x);
+  for (int i = range.from + threadIdx.x; i < range.to; i += blockDim.x) {
+    Strip<T, S> us = load_strip<S>(u, i, n), ws = load_strip<S>(w, i, n);
+    subtract_basis<S>(us, ws, V, V_stride, coefficients, begin, end, i, n);
+    store_strip(u, i, n, us), store_strip(w, i, n, ws);
+  }
+}
+
 // launch: 2 blocks per multiprocessor of 256 threads, and one block more
-template <typename T>
-__global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
-    acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int j, bool flexible, long long V_stride, long long w_size,
-    long long sums_size) {
+template <typename T, typename B>
+__global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
+    acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int begin, int j, bool flexible, long long V_stride,
+    long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
-  constexpr int S = Pack<T>::size, BATCH = 16;
+  constexpr int S = Pack<B>::size;
   const int m = (sums_size - 3) / 2;
   const int n = w_size;                                // fewer than 2^31 rows; positions in V have 64 bits
   __shared__ Step<A> shared;
@@ -251,30 +310,19 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, T* V, const T* w,
   }
   const real_t<T> inverse(1 / step.alpha), scale(gamma > 0 ? 1 / (gamma * divisor) : 0.0);
   const T beta(step.beta);
-  T* u = V + j * V_stride;
-  const Range range = range_of(packs_of<T>(w_size), blockIdx.x, gridDim.x - 1);
+  const Range range = range_of((w_size + S - 1) / S, blockIdx.x, gridDim.x - 1);
   for (int tile = (range.to - range.from - 1) / range.tile; tile >= 0; --tile) {
     const int at = range.from + tile * range.tile, i = at + threadIdx.x;
-    const bool in = i < min(at + range.tile, range.to);
-    Pack<T> us = {}, ws = {};
-    if (in) us = load(u, i, n), ws = load(w, i, n);
-    const T* row = V;
-    for (int k = 0; k < j; k += BATCH, row += BATCH * V_stride) {
-      Pack<T> vs[BATCH];
+    if (i >= min(at + range.tile, range.to)) continue;
+    Strip<T, S> us = load_strip<S>(u, i, n), ws = load_strip<S>(w, i, n);
+    subtract_basis<S>(us, ws, V, V_stride, coefficients, begin, j, i, n);
+    Strip<B, S> finished;
 #pragma unroll
-      for (int b = 0; b < BATCH; ++b)
-        if (in && k + b < j) vs[b] = load(row + b * V_stride, i, n);
-#pragma unroll
-      for (int b = 0; b < BATCH; ++b)
-        if (in && k + b < j) {
-          const T s = coefficients[k + b][0], t = coefficients[k + b][1];
-#pragma unroll
-          for (int e = 0; e < S; ++e) us.at[e] = fused(s, vs[b].at[e], us.at[e]), ws.at[e] = fused(t, vs[b].at[e], ws.at[e]);
-        }
+    for (int e = 0; e < S; ++e) {
+      const T v = inverse * us.at[e];
+      finished.at[e] = B(v), us.at[e] = scale * (ws.at[e] - beta * v);
     }
-#pragma unroll
-    for (int e = 0; e < S; ++e) us.at[e] = inverse * us.at[e], ws.at[e] = scale * (ws.at[e] - beta * us.at[e]);
-    if (in) store(u, i, n, us), store(u + V_stride, i, n, ws);
+    store_strip(V + j * V_stride, i, n, finished), store_strip(u, i, n, us);
   }
 }
 
@@ -306,9 +354,10 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
 }
 
 // launch: elements of out, 256 threads, a pack each
-template <typename T>
-__global__ void combine(Context* ctx, const T* V, const acc_t<T>* y, const int* columns, T* out, bool add, long long V_stride,
+template <typename T, typename B>
+__global__ void combine(Context* ctx, const B* V, const acc_t<T>* y, const int* columns, T* out, bool add, long long V_stride,
                         long long n) {
+  constexpr int S = Pack<T>::size;
   const long long i = thread_id();
   if (stopped(ctx) || i >= packs_of<T>(n)) return;
   const int k = columns[0];
@@ -317,9 +366,17 @@ __global__ void combine(Context* ctx, const T* V, const acc_t<T>* y, const int* 
 #pragma unroll 8
   for (int l = 0; l < k; ++l) {
     const T yl(y[l]);
-    const Pack<T> v = load(V + l * V_stride, i, n);
+    const Strip<B, S> v = load_strip<S>(V + l * V_stride, int(i), int(n));
 #pragma unroll
-    for (int e = 0; e < Pack<T>::size; ++e) total.at[e] = fused(yl, v.at[e], total.at[e]);
+    for (int e = 0; e < S; ++e) total.at[e] = fused(yl, T(v.at[e]), total.at[e]);
   }
   store(out, i, n, total);
+}
+
+// launch: elements of z, 256 threads
+template <typename T, typename B> __global__ void compress(Context* ctx, T* z, B* row, long long n) {
+  const long long i = thread_id();
+  if (stopped(ctx) || i >= n) return;
+  row[i] = B(z[i]);
+  z[i] = T(row[i]);
 }

@@ -1,7 +1,8 @@
 """The fused steps of GMRES(m) on the CPU; ``gmres.cu`` is the same on a GPU. Notation of ``krylov/gmres.py``.
 
-``sums``: s in [0, j), t in [m, m + j), then at 2 m: (u, u), (u, w), (w, w). ``small``: the scale γ of the candidate,
-then conj-free scalars α, β kept between the two halves of a step. ``columns[0]``: finished columns of this cycle.
+``V`` holds the finished vectors, perhaps in single precision where u and w are double; ``u`` is the candidate.
+``sums``: s in [0, j), t in [m, m + j), then at 2 m: (u, u), (u, w), (w, w). ``small``: the scale γ of the candidate.
+``columns[0]``: finished columns of this cycle.
 """
 from __future__ import annotations
 
@@ -13,41 +14,41 @@ from numba import njit, prange
 from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("first", "dots", "update", "close", "combine")
+KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
 TILE = 512              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
 # A tile is a view that is indexed from 0: an index that Numba must test for its sign keeps loops from being vectorised.
 
 
 @njit(parallel=True, cache=True)
-def first(state, V, norm2, g, columns):
-    """v₀ = r / ‖r‖ in place; g = ‖r‖ e₀. norm2[0] is the judged norm², norm2[1] = (r, r) of the iterated system."""
+def first(state, u, norm2, g, columns):
+    """u = r / ‖r‖ in place; g = ‖r‖ e₀. norm2[0] is the judged norm², norm2[1] = (r, r) of the iterated system."""
     beta = math.sqrt(norm2[1].real)
     state[1][RATIO2] = norm2[0].real / norm2[1].real if beta > 0 else 1.0
     scale = 1.0 / beta if beta > 0 else 0.0
-    r = V[0]
-    for i in prange(r.size):
-        r[i] *= scale
+    for i in prange(u.size):
+        u[i] *= scale
     g[:] = 0
     g[0] = beta
     columns[0] = 0
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def dots(state, V, w, sums, j):
-    """s = Vᴴ u, t = Vᴴ w over the j finished vectors, and (u, u), (u, w), (w, w), in one pass; u = V[j]."""
+def dots(state, V, u, w, sums, begin, end):
+    """s = Vᴴ u and t = Vᴴ w for the vectors from ``begin`` to ``end``, and with the first of them (u, u), (u, w) and
+    (w, w), in one pass."""
     n = w.size
     m = (sums.size - 3) // 2
+    many = end - begin
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
-    partial = np.zeros((parts, 2 * j + 3), sums.dtype)
-    u = V[j]
+    partial = np.zeros((parts, 2 * many + 3), sums.dtype)
     for part in prange(parts):
         mine = partial[part]
         for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
             lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
             x, y = u[lo:hi], w[lo:hi]
-            for i in range(j):
-                row = V[i, lo:hi]
+            for i in range(many):
+                row = V[begin + i, lo:hi]
                 a = sums.dtype.type(0)
                 b = sums.dtype.type(0)
                 for k in range(y.size):
@@ -55,27 +56,47 @@ def dots(state, V, w, sums, j):
                     a += v * x[k]
                     b += v * y[k]
                 mine[i] += a
-                mine[j + i] += b
-            uu = 0.0
-            ww = 0.0
-            uw = sums.dtype.type(0)
-            for k in range(y.size):
-                uu += (np.conj(x[k]) * x[k]).real
-                uw += np.conj(x[k]) * y[k]
-                ww += (np.conj(y[k]) * y[k]).real
-            mine[2 * j] += uu
-            mine[2 * j + 1] += uw
-            mine[2 * j + 2] += ww
-    for i in range(j):
-        sums[i] = 0
-        sums[m + i] = 0
-    sums[2 * m:] = 0
+                mine[many + i] += b
+            if begin == 0:
+                uu = 0.0
+                ww = 0.0
+                uw = sums.dtype.type(0)
+                for k in range(y.size):
+                    uu += (np.conj(x[k]) * x[k]).real
+                    uw += np.conj(x[k]) * y[k]
+                    ww += (np.conj(y[k]) * y[k]).real
+                mine[2 * many] += uu
+                mine[2 * many + 1] += uw
+                mine[2 * many + 2] += ww
+    for i in range(many):
+        sums[begin + i] = 0
+        sums[m + begin + i] = 0
+    if begin == 0:
+        sums[2 * m:] = 0
     for part in range(parts):
-        for i in range(j):
-            sums[i] += partial[part, i]
-            sums[m + i] += partial[part, j + i]
-        for i in range(3):
-            sums[2 * m + i] += partial[part, 2 * j + i]
+        for i in range(many):
+            sums[begin + i] += partial[part, i]
+            sums[m + begin + i] += partial[part, many + i]
+        if begin == 0:
+            for i in range(3):
+                sums[2 * m + i] += partial[part, 2 * many + i]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def subtract(state, V, u, w, sums, begin, end):
+    """u −= V s and w −= V t for the vectors from ``begin`` to ``end``: what ``update`` need not do any more."""
+    n = w.size
+    m = (sums.size - 3) // 2
+    tiles = (n + TILE - 1) // TILE
+    for tile in prange(tiles):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        x, y = u[lo:hi], w[lo:hi]
+        for i in range(begin, end):
+            row, si, ti = V[i, lo:hi], sums[i], sums[m + i]
+            for k in range(y.size):
+                v = row[k]
+                x[k] -= si * v
+                y[k] -= ti * v
 
 
 @njit(cache=True)
@@ -135,8 +156,9 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def update(state, V, w, sums, H, R, rotations, g, small, columns, j, flexible):
-    """Finish v_j and column j − 1; the next candidate û = (A v_j − [V, v_j] h) / γ."""
+def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, flexible):
+    """Finish v_j and column j − 1; the next candidate u = (A v_j − [V, v_j] h) / γ. The part of the vectors before
+    ``begin`` has been subtracted."""
     n = w.size
     m = (sums.size - 3) // 2
     alpha = norm_after_pass(sums, j)
@@ -164,21 +186,21 @@ def update(state, V, w, sums, H, R, rotations, g, small, columns, j, flexible):
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        a, b, mine = np.empty(TILE, V.dtype), np.empty(TILE, V.dtype), w[lo:hi]
-        u, after = V[j, lo:hi], V[j + 1, lo:hi]
-        for k in range(mine.size):
-            a[k] = u[k]
-            b[k] = mine[k]
-        for i in range(j):
+        a, b, x, y = np.empty(TILE, u.dtype), np.empty(TILE, u.dtype), u[lo:hi], w[lo:hi]
+        finished = V[j, lo:hi]
+        for k in range(y.size):
+            a[k] = x[k]
+            b[k] = y[k]
+        for i in range(begin, j):
             row, si, ti = V[i, lo:hi], sums[i], sums[m + i]
-            for k in range(mine.size):
+            for k in range(y.size):
                 v = row[k]
                 a[k] -= si * v
                 b[k] -= ti * v
-        for k in range(mine.size):
+        for k in range(y.size):
             v = a[k] / alpha
-            u[k] = v
-            after[k] = (b[k] - beta * v) * scale
+            finished[k] = v
+            x[k] = (b[k] - beta * v) * scale
 
 
 @njit(cache=True)
@@ -211,3 +233,11 @@ def combine(state, V, y, columns, out, add):
             row, yi = V[i, lo:hi], y[i]
             for l in range(mine.size):
                 mine[l] += yi * row[l]
+
+
+@njit(parallel=True, cache=True)
+def compress(state, z, row):
+    """row = z, as it is stored, and z = row: products then see what the last update of x sees."""
+    for i in prange(z.size):
+        row[i] = z[i]
+        z[i] = row[i]
