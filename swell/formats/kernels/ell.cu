@@ -20,12 +20,12 @@ template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, cons
 // The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
 template <class T, class I>
 DEVICE T row_product(const I* columns, const T* values, const T* x, I at, int left, I pitch, Batch<T, I> batch) {
-  T sum(0);
-  for (;;) {
-    sum = accumulate(batch, x, sum);
-    if ((left -= batch.SIZE) <= 0 || batch.column[batch.SIZE - 1] < 0) return sum;
+  T sum = accumulate(batch, x, T(0));                   // here, not in the loop, or the compiler spills registers
+  while ((left -= batch.SIZE) > 0 && batch.column[batch.SIZE - 1] >= 0) {
     batch = load_batch(columns, values, at += batch.SIZE * pitch, left, pitch);
+    sum = accumulate(batch, x, sum);
   }
+  return sum;
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.
