@@ -1,51 +1,60 @@
 // BSR products on a GPU; the layout is described in formats/bsr.py.
 //
-// The lanes of a warp are laid over the rows and columns of one block, lane = (row, column), so that the blocks of a block
-// row, which lie one after the other, are loaded as they lie. Up to 5 x 5 a block has all its rows at once, and a warp as
-// many block rows as there is room for; from 6 x 6 on a warp has one block row, and a lane several rows of its column, each
-// with a sum of its own. At the end the lanes of a row add their sums. BLOCK is a constant: every size has its own code.
+// The lanes of a warp are laid over the rows and columns of one block, so that the blocks of a block row, which lie one after
+// the other, are loaded as they lie; a lane has as many adjoining columns as 16 bytes hold, where that divides the block.
+// Where there is room a block has all its rows at once, and a warp several block rows; else a warp has one block row, and a
+// lane several rows of its columns, each with a sum of its own. At the end the lanes of a row add their sums. BLOCK is a
+// constant: every size has its own code.
 //
 // A number of blocks per multiprocessor walk over the block rows, rather than a warp being started for each: fewer sums of
 // inner products to collect. 24, since 4, 6 and 8 of them, as registers allow, fit in a multiprocessor at once.
 #include "context.cuh"
 
-template <int BLOCK> struct Shape {
-  static constexpr int ROWS_AT_ONCE = BLOCK <= 5 ? BLOCK : 32 / BLOCK;
-  static constexpr int PASSES = (BLOCK + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;               // sums of a lane
+template <int BLOCK, class T> struct Shape {
+  static constexpr int WIDE = 16 / sizeof(T);
+  static constexpr int PER = BLOCK % WIDE == 0 ? WIDE : BLOCK % 2 == 0 && WIDE > 1 ? 2 : 1;     // columns of a lane
+  static constexpr int ACROSS = BLOCK / PER;                                             // lanes of a row
+  static constexpr int PASSES = (BLOCK + 32 / ACROSS - 1) / (32 / ACROSS);               // sums of a lane
   static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                             // ... of which each is a row
-  static constexpr int LANES = ROWS * BLOCK;                                             // of a block row
-  static constexpr int GROUP = BLOCK <= 5 ? 32 / LANES : 1;                              // block rows of a warp
+  static constexpr int LANES = ROWS * ACROSS;                                            // of a block row
+  static constexpr int GROUP = PASSES == 1 ? 32 / LANES : 1;                             // block rows of a warp
   static constexpr int AHEAD = PASSES >= 4 ? 1 : 4 / PASSES;                             // blocks whose loads are in flight
 };
 
+// Adjoining scalars, loaded at once.
+template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Several { T at[COUNT]; };
+
 // Which block row a lane works on, and where in its blocks.
-template <int BLOCK> struct Lane {
-  int member, row, column;
+template <int BLOCK, class T> struct Lane {
+  int member, row, across;
   DEVICE Lane() {
-    const int lane = threadIdx.x % 32, within = lane % Shape<BLOCK>::LANES;
-    member = lane / Shape<BLOCK>::LANES;                                                 // GROUP or more: idle
-    row = within / BLOCK, column = within % BLOCK;
+    using S = Shape<BLOCK, T>;
+    const int lane = threadIdx.x % 32, within = lane % S::LANES;
+    member = lane / S::LANES;                                                            // GROUP or more: idle
+    row = within / S::ACROSS, across = within % S::ACROSS;
   }
 };
 
 // Sums of a lane over the blocks of block row i: rows row, row + ROWS, ...
 template <int BLOCK, class T, class I>
 DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const T* x, I i, I rows,
-                      const Lane<BLOCK>& lane, I columns, T (&sum)[Shape<BLOCK>::PASSES]) {
-  using S = Shape<BLOCK>;
+                      const Lane<BLOCK, T>& lane, I columns, T (&sum)[Shape<BLOCK, T>::PASSES]) {
+  using S = Shape<BLOCK, T>;
+  using Entries = Several<T, S::PER>;
 #pragma unroll
   for (int q = 0; q < S::PASSES; ++q) sum[q] = T(0);
   if (lane.member >= S::GROUP || i >= rows) return;
   const I end = __ldg(indptr + i + 1);
   for (I k = __ldg(indptr + i); k < end; k += S::AHEAD) {
     I column[S::AHEAD];
-    T value[S::AHEAD][S::PASSES];
+    Entries value[S::AHEAD][S::PASSES];
 #pragma unroll
     for (int a = 0; a < S::AHEAD; ++a) {
       column[a] = columns;
       if (k + a >= end) continue;
-      column[a] = __ldg(indices + k + a) * BLOCK + lane.column;
-      const T* block = data + (k + a) * (BLOCK * BLOCK) + lane.row * BLOCK + lane.column;
+      column[a] = __ldg(indices + k + a) * BLOCK + lane.across * S::PER;
+      const Entries* block = reinterpret_cast<const Entries*>(data + (k + a) * (BLOCK * BLOCK)) + lane.row * S::ACROSS
+                             + lane.across;
 #pragma unroll
       for (int q = 0; q < S::PASSES; ++q)
         if (lane.row + q * S::ROWS < BLOCK) value[a][q] = load_stream(block + q * S::LANES);
@@ -53,22 +62,28 @@ DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const T*
 #pragma unroll
     for (int a = 0; a < S::AHEAD; ++a) {
       if (column[a] >= columns) continue;                // past the last block, or past the end of x
-      const T xc = x[column[a]];
+      Entries gathered;
+      if (column[a] + S::PER <= columns) gathered = *reinterpret_cast<const Entries*>(x + column[a]);
+      else
+#pragma unroll
+        for (int e = 0; e < S::PER; ++e) gathered.at[e] = column[a] + e < columns ? x[column[a] + e] : T(0);
 #pragma unroll
       for (int q = 0; q < S::PASSES; ++q)
-        if (lane.row + q * S::ROWS < BLOCK) sum[q] = fused(value[a][q], xc, sum[q]);
+        if (lane.row + q * S::ROWS < BLOCK)
+#pragma unroll
+          for (int e = 0; e < S::PER; ++e) sum[q] = fused(value[a][q].at[e], gathered.at[e], sum[q]);
     }
   }
 }
 
-// The sum over the lanes of a row, complete in that of column 0. By all lanes of a warp.
-template <int BLOCK, class T> DEVICE T row_sum(T sum, int column) {
+// The sum over the lanes of a row, complete in the first. By all lanes of a warp.
+template <int BLOCK, class T> DEVICE T row_sum(T sum, int across) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int o = 16; o; o >>= 1)
-    if (o < BLOCK) {
+    if (o < Shape<BLOCK, T>::ACROSS) {
       const T other = shuffle(sum, (lane + o) % 32);
-      if (column + o < BLOCK) sum = sum + other;
+      if (across + o < Shape<BLOCK, T>::ACROSS) sum = sum + other;
     }
   return sum;
 }
@@ -80,18 +95,18 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, co
                                                int block, T alpha, T beta, long long indptr_size, long long x_size,
                                                long long y_size) {
   if (stopped(ctx)) return;
-  using S = Shape<BLOCK>;
-  const Lane<BLOCK> lane;
+  using S = Shape<BLOCK, T>;
+  const Lane<BLOCK, T> lane;
   const I rows = I(indptr_size - 1), step = I(threads() / 32 * S::GROUP);
   for (I first = I(thread_id() / 32 * S::GROUP); first < rows; first += step) {     // the whole warp together
     T sum[S::PASSES];
     lane_sums<BLOCK>(indptr, indices, data, x, I(first + lane.member), rows, lane, I(x_size), sum);
 #pragma unroll
     for (int q = 0; q < S::PASSES; ++q) {
-      const T total = row_sum<BLOCK>(sum[q], lane.column);
+      const T total = row_sum<BLOCK>(sum[q], lane.across);
       const int within = lane.row + q * S::ROWS;
       const I row = (first + lane.member) * BLOCK + within;
-      if (lane.member < S::GROUP && lane.column == 0 && within < BLOCK && row < I(y_size))
+      if (lane.member < S::GROUP && lane.across == 0 && within < BLOCK && row < I(y_size))
         y[row] = beta == T(0) ? alpha * total : fused(beta, y[row], alpha * total);
     }
   }
@@ -104,8 +119,8 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indpt
                                                     T* y, const T* w, acc_t<T>* dots, int block, long long indptr_size,
                                                     long long x_size, long long y_size) {
   if (stopped(ctx)) return;
-  using S = Shape<BLOCK>;
-  const Lane<BLOCK> lane;
+  using S = Shape<BLOCK, T>;
+  const Lane<BLOCK, T> lane;
   acc_t<T> wy(0);
   double yy = 0;
   const I rows = I(indptr_size - 1), step = I(threads() / 32 * S::GROUP);
@@ -114,10 +129,10 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indpt
     lane_sums<BLOCK>(indptr, indices, data, x, I(first + lane.member), rows, lane, I(x_size), sum);
 #pragma unroll
     for (int q = 0; q < S::PASSES; ++q) {
-      const T total = row_sum<BLOCK>(sum[q], lane.column);
+      const T total = row_sum<BLOCK>(sum[q], lane.across);
       const int within = lane.row + q * S::ROWS;
       const I row = (first + lane.member) * BLOCK + within;
-      if (lane.member < S::GROUP && lane.column == 0 && within < BLOCK && row < I(y_size)) {
+      if (lane.member < S::GROUP && lane.across == 0 && within < BLOCK && row < I(y_size)) {
         y[row] = total;
         wy = conj_fused(w[row], total, wy);
         yy += abs2(acc_t<T>(total));
