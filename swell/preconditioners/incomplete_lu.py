@@ -279,14 +279,13 @@ class PatternLUOperator(LUOperator):
 
     def _analyse(self, A):
         settings, xp = self.settings, self.space.xp
-        ordered, filled = A, settings.filled(A)
+        ordered, filled, entry = A, settings.filled(A), None
         if self.order is not None:
             from swell.transforms.permutation import Permutation
             permutation = Permutation(A, self.order)
-            numbers_of = CSRMatrix(A.space, A.indptr, A.indices, xp.arange(A.nnz, dtype=np.float64), A.shape)
-            ordered = permutation.matrix(numbers_of)
+            indptr, indices, entry = permutation.pattern(A)
+            ordered = CSRMatrix(A.space, indptr, indices, A.data, A.shape)     # its pattern, whatever its values
             filled = ordered if filled is A else permutation.matrix(filled)
-        entry = None if self.order is None else ordered.data.astype(np.int64)
         indptr, indices = settings.pattern(filled)
         self.factor = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
         self.diagonal = diagonal_places(self.factor, self.order, self._name)

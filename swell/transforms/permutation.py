@@ -1,6 +1,8 @@
 """Symmetric permutation as a transform: A' = P A Pᵀ, from an ordering. It leaves the residual's norm as it is."""
 from __future__ import annotations
 
+import numpy as np
+
 from swell.core.transform import Transform
 from swell.formats.csr import CSRMatrix
 
@@ -27,12 +29,23 @@ class Permutation(Transform):
         """The pattern is the same, and so is the order."""
 
     def matrix(self, A):
+        indptr, indices, entry = self.pattern(A)
+        return CSRMatrix(A.space, indptr, indices, A.data[entry], A.shape)
+
+    def pattern(self, A):
+        """(indptr, indices, entry) of A': its pattern, and which entry of A each of its entries is."""
         xp = self.space.xp
+        indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
+        if self.space.name == "cpu":             # by rows, where whole arrays would be sorted
+            indices, entry = np.empty_like(A.indices), np.empty(A.nnz, A.indptr.dtype)
+            np.cumsum(np.diff(A.indptr)[self.order], out=indptr[1:])
+            kernels = self.space.kernels("swell.formats", "csr", A.dtype)
+            kernels.permute(A.indptr, A.indices, self.order, self.inverse, indptr, indices, entry)
+            return indptr, indices, entry
         rows, columns = self.inverse[A.rows()], self.inverse[A.indices]
         entry = xp.argsort(rows.astype("int64") * A.shape[1] + columns)
-        indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
         xp.cumsum(xp.bincount(rows, minlength=A.shape[0]), out=indptr[1:])
-        return CSRMatrix(A.space, indptr, columns[entry], A.data[entry], A.shape)
+        return indptr, columns[entry], entry
 
     def forward_b(self, b, out):
         self.space.xp.take(b, self.order, out=out)

@@ -18,6 +18,7 @@ from swell.formats.csr import CSRMatrix
 from swell.orderings.cuthill_mckee import bandwidth
 from swell.orderings.multicolor import by_color, greedy, jones_plassmann
 from swell.orderings.ordering import adjacency
+from swell.transforms.permutation import Permutation
 
 MATRICES = {
     "shuffled mesh": lambda: shuffled(gallery.p1_laplacian(400)),
@@ -325,3 +326,18 @@ def test_permuted_matrix(ordering, space):
     expected = A[order][:, order]
     expected.sort_indices()
     assert (found != expected).nnz == 0 and (found.indices == expected.indices).all()
+
+
+def test_rows_of_any_length_are_permuted(space):
+    """The star's centre has 1500 entries, its other rows two; the dense matrix's 70 each."""
+    for name in ("star", "dense", "shuffled mesh"):
+        A = sp.csr_array(MATRICES[name]())
+        A.data = rng().standard_normal(A.nnz)
+        order = rng().permutation(A.shape[0])
+        with space.active():
+            matrix = csr(A, space)
+            found = Permutation(matrix, space.from_host(order.astype(matrix.indices.dtype))).matrix(matrix).to_scipy()
+        expected = A[order][:, order]
+        expected.sort_indices()
+        assert (found.indices == expected.indices).all() and (found.data == expected.data).all()
+        assert (found.indptr == expected.indptr).all()

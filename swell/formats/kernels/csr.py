@@ -7,6 +7,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+INSERTION = 64          # entries up to which a row is sorted by insertion
+
 
 @njit(parallel=True, cache=True)
 def product(indptr, indices, data, x, y, lanes, alpha, beta):
@@ -73,3 +75,24 @@ def modulus_sums(indptr, data, y):
         for k in range(indptr[i], indptr[i + 1]):
             total += abs(data[np.uint64(k)])
         y[i] = total
+
+
+@njit(parallel=True, cache=True)
+def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
+    """Rows and columns in another order, columns ascending; entry = where each entry was. Rows are short as a rule:
+    they are sorted by insertion, long ones as they deserve."""
+    for t in prange(order.size):
+        begin, length = indptr[order[t]], indptr[order[t] + 1] - indptr[order[t]]
+        first = np.int64(new_indptr[t])
+        if length > INSERTION:
+            columns = inverse[indices[begin:begin + length]]
+            sequence = np.argsort(columns)
+            for k in range(length):
+                new_indices[first + k], entry[first + k] = columns[sequence[k]], begin + sequence[k]
+            continue
+        for k in range(length):
+            column, at = inverse[indices[begin + k]], first + k
+            while at > first and new_indices[at - 1] > column:
+                new_indices[at], entry[at] = new_indices[at - 1], entry[at - 1]
+                at -= 1
+            new_indices[at], entry[at] = column, begin + k
