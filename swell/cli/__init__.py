@@ -11,7 +11,7 @@ import sys
 
 from swell.core.errors import SwellError
 
-COMMANDS = ("solve", "info", "fvm", "demo", "doctor", "bench")
+COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
 
 CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

@@ -59,8 +59,10 @@ def _look(A, host) -> dict:
         "null_space": "the constants: every row sums to zero" if facts.zero_row_sums else None,
         "bandwidth": facts.bandwidth, "bandwidth_rcm": _bandwidth_rcm(A),
         "block_fill": ratios, "block_size": block_size(ratios),
+        "density": facts.nnz / max(facts.n, 1) ** 2,
         "row_lengths": {"min": int(lengths.min(initial=facts.nnz)), "max": int(lengths.max(initial=0)),
-                        "mean": facts.nnz / max(facts.n, 1), "histogram": _histogram(lengths)},
+                        "mean": facts.nnz / max(facts.n, 1), "deviation": float(lengths.std()) if facts.n else 0.0,
+                        "histogram": _histogram(lengths)},
         "csr_bytes_per_entry": A.matrix_bytes / max(facts.nnz, 1),
         "sell": {"padding": sell.padding, "bytes_per_entry": sell.matrix_bytes / max(facts.nnz, 1),
                  "settings": sell.describe()},
@@ -101,7 +103,7 @@ def _show(found, A):
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
-    size = f"{found['n']} unknowns, {found['nnz']} entries, {found['dtype']}"
+    size = f"{found['n']} unknowns, {found['nnz']} entries ({found['density']:.3%}), {found['dtype']}"
     console.print(f"[bold]{escape(found['matrix'])}[/]: {size}", soft_wrap=True)
     console.print(_summary(found))
     console.print(_rows(found))
@@ -155,7 +157,8 @@ def _rows(found):
     from rich import box
     from rich.table import Table
     lengths = found["row_lengths"]
-    title = f"entries a row: {lengths['min']} to {lengths['max']}, mean {lengths['mean']:.2f}"
+    title = f"entries a row: {lengths['min']} to {lengths['max']}, mean {lengths['mean']:.2f}, "
+    title += f"deviation {lengths['deviation']:.2f}"
     table = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False, pad_edge=False)
     table.add_column(justify="right")
     table.add_column(justify="right")

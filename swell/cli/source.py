@@ -1,4 +1,5 @@
-"""Where a command's matrix comes from: a file, or the gallery by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``."""
+"""Where a command's matrix comes from: a file, the gallery by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``, or an
+acoustic problem like those of table 1 of the paper by ``paper:NAME`` or ``paper:NAME:HZ``."""
 from __future__ import annotations
 
 import difflib
@@ -6,8 +7,10 @@ import difflib
 from swell.core.errors import InputError
 
 HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, SciPy .npz, NumPy .npy, PETSc binary), or gallery:NAME, or "
-        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000")
+        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or paper:NAME:HZ for an acoustic "
+        "one such as paper:Audi3D-2:500")
 PREFIX = "gallery:"
+ACOUSTIC = "paper:"
 
 
 def read_system(source: str):
@@ -24,6 +27,8 @@ def read_system(source: str):
     InputError
         If there is no such file or name, or the file is damaged.
     """
+    if source.startswith(ACOUSTIC):
+        return _acoustic(source)
     if not source.startswith(PREFIX):
         from swell.io import read_matrix
         return read_matrix(source)
@@ -36,3 +41,21 @@ def read_system(source: str):
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(f"the gallery has no matrix {name!r}: {hint}There are: {', '.join(gallery.names())}")
     return gallery.get(name, int(unknowns) if unknowns else None), []
+
+
+def _acoustic(source):
+    """A(ω) of a generated cabin or cylinder, and what it is."""
+    import math
+
+    from swell.pde.helmholtz import paper_problem
+    name, _, hertz = source[len(ACOUSTIC):].partition(":")
+    try:
+        frequency = float(hertz) if hertz else None
+    except ValueError:
+        raise InputError(f"{source}: {hertz!r} came, expected a frequency in Hz, as in paper:Audi3D-2:500") from None
+    problem, frequency, _ = paper_problem(name, frequency)
+    K, M, B = problem.matrices
+    omega = 2 * math.pi * frequency
+    A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
+    A.sort_indices()
+    return A, [f"A(ω) of a generated mesh at {frequency:.4g} Hz: {problem.mesh}"]

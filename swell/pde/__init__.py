@@ -1,7 +1,8 @@
-"""Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra."""
+"""Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra, and
+`swell.pde.helmholtz`, acoustics in the frequency domain by finite elements."""
 import importlib
 
-__all__ = ["fvm"]
+__all__ = ["fvm", "helmholtz"]
 
 
 def __getattr__(name):

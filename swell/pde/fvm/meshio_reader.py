@@ -44,7 +44,7 @@ def read_meshio(path, thickness=1.0):
     """
     from swell.io.files import regular_file
     path = regular_file(path)
-    return from_meshio(_read(path), thickness, str(path))
+    return from_meshio(parsed(path), thickness, str(path))
 
 
 def from_meshio(given, thickness=1.0, name="the mesh"):
@@ -75,7 +75,7 @@ def from_meshio(given, thickness=1.0, name="the mesh"):
         raise InputError(f"{name}: {error}") from error
 
 
-def _read(path):
+def parsed(path):
     """The file as a ``meshio.Mesh``."""
     try:
         import meshio

@@ -20,6 +20,7 @@ _PLACES = {
     "Absorbing": "conditions",
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
     "band": "frequencies", "car_cabin": "cabin", "cylinder": "tube", "paper_mesh": "table1",
+    "paper_problem": "table1",
 }
 
 __all__ = [*_PLACES]

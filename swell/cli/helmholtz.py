@@ -1,0 +1,232 @@
+"""Sweep a band of frequencies: the sound pressure at an ear in a cavity, by finite elements for the Helmholtz equation.
+
+  swell helmholtz cabin.msh --source firewall --ear 0.9,0.35,0.9 --band 20:600:5 --damping 0.02 --csv ear.csv --plot ear.png
+
+The source is a boundary that vibrates (1 mm/s, or --velocity), or a point x,y,z (a monopole of 1e-3 m3/s). Walls are
+rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)), amplitudes are peaks, levels are of |p|/sqrt(2)
+re 20 uPa. Frequencies that fail are marked, and the sweep goes on; Ctrl-C keeps what is done.
+"""
+from __future__ import annotations
+
+import difflib
+import sys
+import time
+from pathlib import Path
+
+from swell.cli.output import as_json, check_paths
+from swell.core.errors import InputError
+from swell.core.registry import names, resolve
+
+HELP = "frequency response of a cavity (acoustics)"
+KINDS = ("method", "precond", "scaling", "ordering", "format")
+WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}       # numbers that a condition takes
+EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
+GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
+
+
+def add_arguments(parser):
+    """The arguments of ``swell helmholtz``."""
+    parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a generated "
+                        f"one: {GENERATED}")
+    parser.add_argument("--source", metavar="NAME|X,Y,Z", action="append", default=[],
+                        help="boundary that vibrates, or a point source; may be repeated")
+    parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[], help="where to listen, m; may be repeated")
+    parser.add_argument("--band", metavar="FROM:TO:STEP", help="frequencies in Hz; also a list F1,F2,...")
+    parser.add_argument("--velocity", metavar="V", default=None, help="of the boundaries that are sources, m/s; default 1e-3")
+    parser.add_argument("--wall", metavar="NAME=CONDITION", action="append", default=[],
+                        help=f"condition of a boundary, {EXAMPLE}; may be repeated; rigid otherwise")
+    parser.add_argument("--speed", type=float, default=343.0, metavar="C", help="speed of sound, m/s; default 343")
+    parser.add_argument("--density", type=float, default=1.204, metavar="RHO", help="kg/m3; default 1.204")
+    parser.add_argument("--damping", type=float, default=0.0, metavar="ETA", help="loss factor of the medium; default 0")
+    parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="of the elements; default 1")
+    for kind in KINDS:
+        none = "" if kind in ("method", "format") else ", none"
+        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{', '.join(names(kind))}{none}; chosen where none is named")
+    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
+    parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
+    parser.add_argument("--rtol", type=float, default=1e-6, metavar="R", help="relative tolerance of each solve; default 1e-6")
+    parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
+    parser.add_argument("--no-reuse", action="store_true", help="solve each frequency from the beginning")
+    parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency: .csv")
+    parser.add_argument("--plot", metavar="FILE", help="write a picture of the level over the frequency: .png")
+    parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies each gets "
+                        "its own, as FILE_300Hz.vtu")
+    parser.add_argument("--vtu-at", metavar="F1,F2,...", help="frequencies of the fields; the last of the band by default")
+    parser.add_argument("--save-mesh", metavar="FILE", help="write the mesh, such as a generated one: .msh")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+
+
+def run(arguments) -> int:
+    """Check everything that can be checked without the mesh; then read, sweep, write and print."""
+    check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--save-mesh": arguments.save_mesh},
+                (arguments.MESH,), {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
+    from swell.core.space import make_space
+    from swell.core.stopping import Stopping
+    from swell.pde import helmholtz
+    band = helmholtz.band(arguments.band) if arguments.band is not None else None
+    fields = _fields(arguments, band)
+    walls = [_wall(text) for text in arguments.wall]
+    ears = [_point(text, "--ear") for text in arguments.ear]
+    velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity")) if arguments.velocity else helmholtz.Velocity()
+    medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
+    Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
+    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
+    make_space(arguments.device)
+
+    from swell.cli.progress import Progress
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"reading {arguments.MESH}"
+        mesh = _mesh(arguments.MESH)
+    if arguments.save_mesh:
+        mesh.write(arguments.save_mesh)
+    if not arguments.json and not arguments.quiet:
+        print(f"{arguments.MESH}: {mesh}")
+    if band is None or not ears:
+        raise InputError(f"{'--band' if band is None else '--ear'} is missing; the mesh has the boundaries "
+                         f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "
+                         f"{_words(mesh.points.max(0))}: give --source {next(iter(mesh.boundaries))} --ear "
+                         f"{','.join(f'{v:.3g}' for v in mesh.centres[0])} --band 20:200:5")
+    problem = helmholtz.Helmholtz(mesh, medium, _conditions(walls), degree=arguments.degree)
+    sources = [_source(text, mesh, velocity) for text in arguments.source]
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"assembling {len(mesh.cells)} cells"
+        response = problem.response(sources or None, ears, band, **chosen, rtol=arguments.rtol, maxiter=arguments.maxiter,
+                                    device=arguments.device, dtype=arguments.dtype, reuse=not arguments.no_reuse,
+                                    fields=fields, watch=_Watch(progress, len(band)))
+    written = _write(arguments, response)
+    _print(arguments, mesh, response, written)
+    return 0 if response.converged else 1
+
+
+class _Watch:
+    """What the live line says after each frequency."""
+
+    def __init__(self, progress, count):
+        self.progress, self.count, self.done, self.failed = progress, count, 0, 0
+        self.start = time.perf_counter()
+
+    def __call__(self, point):
+        self.done += 1
+        self.failed += not point.converged
+        left = (time.perf_counter() - self.start) / self.done * (self.count - self.done)
+        failed = f", {self.failed} failed" if self.failed else ""
+        self.progress.phase = (f"{point.frequency:g} Hz done ({self.done} of {self.count}{failed}): "
+                               f"{point.result.iterations} iterations, about {left:.0f} s to go")
+        return False
+
+
+def _number(text, option) -> complex:
+    """A complex number."""
+    try:
+        return complex(text.replace(" ", "").replace("i", "j"))
+    except ValueError:
+        raise InputError(f"{option} {text}: expected a number, such as 0.001 or 2+1j") from None
+
+
+def _point(text, option) -> tuple:
+    """Two or three coordinates."""
+    try:
+        point = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        point = ()
+    if len(point) not in (2, 3):
+        raise InputError(f"{option} {text}: expected coordinates in m, such as 0.9,0.35,0.9")
+    return point
+
+
+def _wall(text):
+    """(name, condition) from NAME=CONDITION."""
+    from swell.pde import helmholtz
+    name, _, words = text.rpartition("=")
+    kind, *numbers = words.lower().split(":")
+    if not name or kind not in WALLS or len(numbers) != WALLS.get(kind):
+        near = difflib.get_close_matches(kind, WALLS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near and kind not in WALLS else ""
+        if name and kind in WALLS:
+            hint = f"{kind} takes {'one number' if WALLS[kind] else 'no number'}. "
+        raise InputError(f"--wall {text}: {hint}Expected NAME=CONDITION with one of {', '.join(WALLS)}, {EXAMPLE}")
+    make = getattr(helmholtz, kind.capitalize())
+    return name, make(*(_number(number, f"--wall {text}:") for number in numbers))
+
+
+def _conditions(walls) -> dict:
+    conditions = {}
+    for name, condition in walls:
+        if name in conditions:
+            raise InputError(f"--wall: boundary {name!r} has two conditions; give one")
+        conditions[name] = condition
+    return conditions
+
+
+def _source(text, mesh, velocity):
+    """A point, or a boundary with its velocity."""
+    if text in mesh.boundaries or "," not in text:
+        return {text: velocity}
+    return _point(text, "--source")
+
+
+def _fields(arguments, band):
+    """Frequencies whose fields are written."""
+    from swell.pde import helmholtz
+    if arguments.vtu_at and not arguments.vtu:
+        raise InputError("--vtu-at says when, but --vtu FILE.vtu is missing, which says where")
+    if not arguments.vtu or band is None:
+        return ()
+    fields = helmholtz.band(arguments.vtu_at) if arguments.vtu_at else band[-1:]
+    nearest = [float(min(band, key=lambda g, f=f: abs(g - f))) for f in fields]
+    for asked, near in zip(fields, nearest):
+        if abs(asked - near) > 1e-9 * max(asked, 1):
+            raise InputError(f"--vtu-at {asked:g}: the band has no such frequency; the nearest is {near:g} Hz")
+    return nearest
+
+
+def _mesh(name):
+    """The mesh that MESH names."""
+    from swell.pde import helmholtz
+    kind, _, rest = name.partition(":")
+    if kind not in ("cabin", "cylinder", "paper") or Path(name).exists():
+        return helmholtz.read_mesh(name)
+    if kind == "paper":
+        return helmholtz.paper_mesh(rest)
+    size, _, shape = rest.partition(":")
+    try:
+        size = float(size)
+    except ValueError:
+        raise InputError(f"{name}: expected a size in m, as in {kind}:0.1; there are {GENERATED}") from None
+    make = helmholtz.car_cabin if kind == "cabin" else helmholtz.cylinder
+    return make(size, shape) if shape else make(size)
+
+
+def _words(point):
+    return "(" + ", ".join(f"{v:.4g}" for v in point) + ")"
+
+
+def _write(arguments, response) -> list:
+    """The files that were asked for: their names."""
+    written = []
+    if arguments.csv:
+        response.write_csv(arguments.csv)
+        written.append(arguments.csv)
+    if arguments.plot and response.points:
+        response.plot(arguments.plot)
+        written.append(arguments.plot)
+    for frequency, field in response.fields.items():
+        path = Path(arguments.vtu)
+        if len(response.fields) > 1:
+            path = path.with_name(f"{path.stem}_{frequency:g}Hz.vtu")
+        field.write(path)
+        written.append(str(path))
+    return written
+
+
+def _print(arguments, mesh, response, written):
+    """The result on stdout."""
+    if arguments.json:
+        print(as_json({"mesh": arguments.MESH, **mesh.facts(), **response.as_dict(), "written": written}))
+    elif not arguments.quiet:
+        print(response)
+        for path in written:
+            print(f"  written: {path}")
+    if len(response.points) < response.asked:
+        print("swell: interrupted; the frequencies that were done are what follows and what was written", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""Field: the sound pressure in the whole mesh at one frequency."""
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.pde.helmholtz.locating import locate
+from swell.pde.helmholtz.meshes import INSTALL
+
+REFERENCE = 20e-6       # Pa, effective: 0 dB
+
+
+def decibels(p):
+    """Level of complex amplitudes (peaks, Pa) in dB re 20 µPa of the effective value |p|/√2."""
+    with np.errstate(divide="ignore"):
+        return 20 * np.log10(np.abs(p) / (math.sqrt(2) * REFERENCE))
+
+
+class Field:
+    """A solution.
+
+    Attributes
+    ----------
+    frequency : float
+        Hz.
+    p : ndarray, shape (dofs,), complex
+        Amplitudes in Pa; the first are those of the mesh's points.
+    result : Result
+        How it was solved (without x).
+    """
+
+    def __init__(self, problem, frequency, p, result):
+        self.problem, self.frequency, self.p, self.result = problem, frequency, p, result
+
+    @property
+    def converged(self) -> bool:
+        """True if the true residual met the tolerance."""
+        return self.result.converged
+
+    def at(self, point) -> complex:
+        """The pressure at a point (m)."""
+        dofs, weights = self.problem.space.at(*locate(self.problem.mesh, point, "point"))
+        return complex(self.p[dofs] @ weights)
+
+    def dissipation(self) -> dict:
+        """Where the power goes (W, mean over a period): into the "medium" by its damping, and into the "walls".
+
+        Their sum is what the sources deliver, ½ Re ∫ p v̄, but for the solve's residual; a wall of given pressure may
+        bring or take power too.
+        """
+        _, M, B = self.problem.matrices
+        omega = 2 * math.pi * self.frequency
+        return {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
+                "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+
+    def write(self, path):
+        """Write p for ParaView: real part, imaginary part, amplitude and level at the mesh's points, as .vtu."""
+        from swell.io.files import write_atomically
+        path = Path(path)
+        if path.suffix.lower() != ".vtu":
+            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .vtu")
+        try:
+            import meshio
+        except ImportError as error:
+            raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
+        mesh, p = self.problem.mesh, self.p[:len(self.problem.mesh.points)]
+        points = np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim)))
+        level = np.maximum(decibels(p), -400)                    # a pressure of 0 has no level
+        given = meshio.Mesh(points, [(mesh.shape, mesh.cells)], point_data={
+            "p_real": p.real.copy(), "p_imag": p.imag.copy(), "p_amplitude": abs(p), "level_dB": level})
+        with tempfile.TemporaryDirectory() as folder:            # meshio takes names, not streams
+            plain = Path(folder) / "field.vtu"
+            meshio.write(plain, given)
+            write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
+
+    def __str__(self):
+        state = "converged" if self.converged else f"NOT converged ({self.result.reason.name})"
+        return (f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa "
+                f"({decibels(self.p).max():.1f} dB)\n" + "\n".join("  " + line for line in str(self.result).splitlines()))

@@ -1,0 +1,159 @@
+"""Response: the pressure at the ears over a band, and how far to trust it."""
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.helmholtz.field import decibels
+
+
+@dataclass(eq=False)
+class Point:
+    """One frequency of a sweep.
+
+    Attributes
+    ----------
+    frequency : float
+        Hz.
+    pressure : ndarray, shape (ears,), complex
+        Amplitudes, Pa. Of a solve that failed, those of its last iterate.
+    result : Result
+        How it was solved (without x).
+    seconds : float
+    advice : str
+        What to do about a failed solve.
+    """
+
+    frequency: float
+    pressure: np.ndarray
+    result: object
+    seconds: float
+    advice: str = ""
+
+    @property
+    def converged(self) -> bool:
+        """True if the true residual met the tolerance."""
+        return self.result.converged
+
+    @property
+    def reason(self):
+        """Why the solve ended."""
+        return self.result.reason
+
+
+@dataclass(eq=False)
+class Response:
+    """What a sweep found.
+
+    Attributes
+    ----------
+    problem : Helmholtz
+    ears : ndarray, shape (ears, dim)
+    device : str
+    asked : int
+        Frequencies that were asked for.
+    points : list of Point
+        One for each frequency that was solved, in the order of the sweep.
+    fields : dict of float to Field
+        By frequency.
+    setups : int
+        Preconditioners made.
+    notes : list of str
+    """
+
+    problem: object
+    ears: np.ndarray
+    device: str
+    asked: int
+    points: list = field(default_factory=list)
+    fields: dict = field(default_factory=dict)
+    setups: int = 0
+    notes: list = field(default_factory=list)
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """Hz, shape (points,)."""
+        return np.array([point.frequency for point in self.points])
+
+    @property
+    def pressure(self) -> np.ndarray:
+        """Complex amplitudes in Pa, shape (points, ears)."""
+        return np.array([point.pressure for point in self.points]).reshape(len(self.points), -1)
+
+    @property
+    def level(self) -> np.ndarray:
+        """dB re 20 µPa of the effective values |p|/√2, shape (points, ears)."""
+        return decibels(self.pressure)
+
+    @property
+    def failed(self) -> list:
+        """The points that did not converge."""
+        return [point for point in self.points if not point.converged]
+
+    @property
+    def converged(self) -> bool:
+        """True if every frequency that was asked for converged."""
+        return len(self.points) == self.asked and not self.failed
+
+    def write_csv(self, path):
+        """Write one row a frequency: real part, imaginary part, level and phase at each ear, and how it was solved."""
+        from swell.io.files import write_atomically
+        path = Path(path)
+        if path.suffix.lower() != ".csv":
+            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .csv")
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        ears = [""] if len(self.ears) == 1 else [f"_ear{k + 1}" for k in range(len(self.ears))]
+        rows.writerow(["frequency_Hz", *(f"{what}{ear}" for ear in ears for what in
+                       ("p_real_Pa", "p_imag_Pa", "level_dB", "phase_deg")),
+                       "converged", "reason", "iterations", "products", "residual", "seconds"])
+        for point in self.points:
+            heard = [v for p in point.pressure for v in (p.real, p.imag, decibels(p), np.angle(p, deg=True))]
+            r = point.result
+            rows.writerow([f"{point.frequency:.10g}", *(f"{v:.10g}" for v in heard), int(point.converged), r.reason.name,
+                           r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
+        write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
+
+    def plot(self, path):
+        """Write the level at the ears against the frequency as a picture (.png)."""
+        from swell.report.response import plot
+        plot(self, path)
+
+    def as_dict(self) -> dict:
+        """Everything but the fields in plain types, for JSON."""
+        return {"ears": self.ears.tolist(), "device": self.device, "converged": self.converged, "asked": self.asked,
+                "setups": self.setups, "unknowns": self.problem.space.n, "finest": self.problem.finest,
+                "notes": self.notes,
+                "points": [{"frequency": p.frequency, "pressure": [[v.real, v.imag] for v in p.pressure.tolist()],
+                            "level": decibels(p.pressure).tolist(), "converged": p.converged, "reason": p.reason.name,
+                            "iterations": p.result.iterations, "products": p.result.products,
+                            "residual": p.result.residual, "seconds": p.seconds, "advice": p.advice}
+                           for p in self.points]}
+
+    def __str__(self):
+        done = len(self.points) - len(self.failed)
+        seconds = sum(point.seconds for point in self.points)
+        lines = [f"{done} of {self.asked} frequencies converged: {self.problem.space.n} unknowns, degree "
+                 f"{self.problem.degree}, {self.device}"]
+        if self.points:
+            iterations = sum(point.result.iterations for point in self.points)
+            lines.append(f"  {seconds:.3g} s, {iterations} iterations, {sum(p.result.products for p in self.points)} "
+                         f"products, {self.setups} preconditioners, residuals up to "
+                         f"{max(p.result.residual for p in self.points):.1e}")
+        for k, ear in enumerate(self.ears):
+            if self.points:
+                loudest = int(np.argmax(self.level[:, k]))
+                lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {self.level[loudest, k]:.1f} dB at "
+                             f"{self.frequencies[loudest]:g} Hz")
+        lines += [f"  {point.frequency:g} Hz NOT converged ({point.reason.name}) at {point.result.residual:.1e}: "
+                  f"{point.advice}" for point in self.failed]
+        lines += [f"  note: {note}" for note in self.notes]
+        if self.points:
+            lines.append("  the last solve:")
+            lines += ["    " + line for line in str(self.points[-1].result).splitlines()]
+        return "\n".join(lines)

@@ -1,0 +1,45 @@
+"""Gmsh, opened and closed around the making of one mesh."""
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from swell.core.errors import InputError, MissingDependency
+
+INSTALL = "pip install 'swell[pde]' (or: pip install gmsh)"
+MOST = 30_000_000       # cells that a mesh may have by estimate
+
+
+@contextmanager
+def session():
+    """The module gmsh with an empty model; silent, and closed at the end."""
+    try:
+        import gmsh
+    except (ImportError, OSError) as error:                      # its wheel needs libraries of the system, such as libGLU
+        raise MissingDependency(f"generating a mesh needs gmsh ({error}): {INSTALL}; its wheel needs the system's "
+                                "libGL, libGLU and X11 libraries too") from None
+    if gmsh.isInitialized():
+        raise InputError("gmsh is in use: finish with gmsh.finalize() before swell makes a mesh with it")
+    gmsh.initialize(["", "-v", "0"], readConfigFiles=False, interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        gmsh.option.setNumber("General.NumThreads", 1)           # the same mesh every time
+        gmsh.model.add("swell")
+        yield gmsh
+    finally:
+        gmsh.finalize()
+
+
+def finished(gmsh, dimension):
+    """Mesh the model as a ``meshio.Mesh``; what gmsh complains about is our error."""
+    from swell.pde.fvm.meshio_reader import parsed
+    try:
+        gmsh.model.mesh.generate(dimension)
+    except Exception as error:
+        raise InputError(f"gmsh could not mesh this shape ({error}): take another size") from error
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "mesh.msh"
+        gmsh.option.setNumber("Mesh.MshFileVersion", 2.2)
+        gmsh.write(str(plain))
+        return parsed(plain)

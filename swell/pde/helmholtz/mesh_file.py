@@ -1,0 +1,64 @@
+"""A mesh as a Gmsh file, with its names, for `read_mesh` and other programs."""
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.pde.helmholtz.meshes import INSTALL
+
+FACE = {"triangle": "line", "quad": "line", "tetra": "triangle", "hexahedron": "quad"}
+
+
+def write(path, mesh):
+    """Write a mesh in Gmsh's format 2.2; a cell or face in two groups is written with the first.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Ends in .msh.
+    mesh : Mesh
+    """
+    from swell.io.files import write_atomically
+    path = Path(path)
+    if path.suffix.lower() != ".msh":
+        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .msh")
+    try:
+        import meshio
+    except ImportError as error:
+        raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
+    tags = np.zeros(len(mesh.cells), int)
+    names = {}
+    for k, (name, cells) in enumerate(mesh.regions.items(), 1):
+        tags[cells[tags[cells] == 0]] = k
+        names[name] = np.array([k, mesh.dim])
+    facet_tags = np.zeros(len(mesh.exterior), int)
+    for k, (name, facets) in enumerate(mesh.boundaries.items(), len(names) + 1):
+        facet_tags[facets[facet_tags[facets] == 0]] = k
+        names[name] = np.array([k, mesh.dim - 1])
+    chosen = np.flatnonzero(facet_tags)
+    both = [tags, facet_tags[chosen]]
+    given = meshio.Mesh(np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim))),
+                        [(mesh.shape, mesh.cells), (FACE[mesh.shape], _around(mesh, mesh.fem.facets[:, chosen].T))],
+                        cell_data={"gmsh:physical": both, "gmsh:geometrical": both}, field_data=names)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "mesh.msh"
+        meshio.write(plain, given, file_format="gmsh22")
+        write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
+
+
+def _around(mesh, faces):
+    """Corners of quadrilateral faces in the order of a walk around them."""
+    if mesh.shape != "hexahedron":
+        return faces
+    x = mesh.points[faces]
+    for a, b, c, d in ((0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3)):
+        # A walk around a convex face has its diagonals cross: the triangles on both sides of a diagonal turn alike.
+        turns = ((np.cross(x[:, b] - x[:, a], x[:, c] - x[:, a]) * np.cross(x[:, c] - x[:, a], x[:, d] - x[:, a])).sum(1) > 0)
+        other = ((np.cross(x[:, c] - x[:, b], x[:, d] - x[:, b]) * np.cross(x[:, d] - x[:, b], x[:, a] - x[:, b])).sum(1) > 0)
+        good = turns & other
+        faces = np.where(good[:, None], faces[:, [a, b, c, d]], faces)
+        x = mesh.points[faces]
+    return faces

@@ -1,0 +1,268 @@
+"""The front door: the sound pressure in a mesh at one frequency, or over a band at the ears of a listener.
+
+Weak form, for p = 0 outside the walls of given pressure, with e^{+iωt}:
+
+    ∫ 1/ρ ∇p·∇q − ω² ∫ 1/(ρc²) p q + iω ∫ 1/Z p q = iω ∫ v q + iω Σ Q q(x_s)       for all q,
+
+A(ω) p = iω f with A(ω) = K − ω² M + iω B: complex symmetric, and K, M, B and f assembled once. Structural damping
+makes c² (1 + iη) of c², in M.
+"""
+from __future__ import annotations
+
+import math
+import time
+from functools import cached_property
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.stopping import Reason
+from swell.pde.helmholtz import conditions as walls
+from swell.pde.helmholtz.discretisation import Discretisation
+from swell.pde.helmholtz.field import Field
+from swell.pde.helmholtz.frequencies import NODES, checked, finest
+from swell.pde.helmholtz.frequency_response import Point, Response
+from swell.pde.helmholtz.locating import locate
+from swell.pde.helmholtz.media import Medium, of_cells
+from swell.pde.helmholtz.meshes import Mesh
+from swell.pde.helmholtz.sources import drives, load, vibrating
+from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep
+
+AIR = Medium()
+
+
+class Helmholtz:
+    """The acoustics of a closed or open domain.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    medium : Medium, or dict of str to Medium
+        One for all, or one for each region by name. Air by default.
+    boundary : dict, optional
+        Name → ``Rigid()``, ``Pressure(p)``, ``Velocity(v)``, ``Impedance(Z)`` or ``Absorbing()``; walls that are not
+        named are rigid.
+    degree : {1, 2}
+        Of the elements: P1, Q1, or P2, Q2.
+
+    Attributes
+    ----------
+    finest : float
+        The frequency in Hz up to which the mesh has 10 nodes a wavelength everywhere, the rule of the paper.
+
+    Raises
+    ------
+    InputError
+        For names that the mesh has not, conditions that contradict each other, regions without a medium.
+
+    Examples
+    --------
+    >>> from swell.pde import helmholtz
+    >>> mesh = helmholtz.box((40, 2, 2), upper=(2.0, 0.1, 0.1))
+    >>> duct = helmholtz.Helmholtz(mesh, boundary={"xmax": helmholtz.Absorbing()})
+    >>> r = duct.response(source="xmin", ear=(2.0, 0.05, 0.05), frequencies=[100, 200])
+    >>> [round(float(level)) for level in r.level[:, 0]]        # ρ c v = 0.41 Pa: a plane wave, damped by nothing
+    [83, 83]
+    """
+
+    def __init__(self, mesh, medium=AIR, boundary=None, *, degree=1):
+        if not isinstance(mesh, Mesh):
+            raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('cabin.msh'), "
+                             "box((32, 16, 16)) or car_cabin(0.1)")
+        self.mesh, self.degree = mesh, degree
+        self.media, self.medium_of = of_cells(mesh, medium)
+        self.conditions = walls.checked(mesh, boundary)
+        self.finest = finest(mesh, self._of_cells([m.speed for m in self.media]), degree)
+
+    def _of_cells(self, values):
+        return np.asarray(values)[self.medium_of]
+
+    @cached_property
+    def space(self) -> Discretisation:
+        """The finite elements."""
+        return Discretisation(self.mesh, self.degree)
+
+    @cached_property
+    def matrices(self):
+        """(K, M, B) of all dofs as SciPy CSR matrices, real or complex as their coefficients are."""
+        import scipy.sparse as sp
+        density = np.array([m.density for m in self.media])
+        bulk = np.array([m.density * m.complex_speed ** 2 for m in self.media])
+        if not any(m.damping for m in self.media):
+            bulk = bulk.real
+        K, M = self.space.volume(self._of_cells(1 / density), self._of_cells(1 / bulk))
+        B = sp.csr_matrix((self.space.n, self.space.n))
+        plane = np.array([m.impedance for m in self.media])
+        for name, condition in self.conditions.items():
+            facets = self.mesh.boundaries[name]
+            if isinstance(condition, walls.Impedance):
+                admittance = np.full(len(facets), 1 / complex(condition.value))
+            elif isinstance(condition, walls.Absorbing):
+                admittance = 1 / self._of_cells(plane)[self.mesh.fem.f2t[0, facets]]
+            else:
+                continue
+            admittance = admittance.real if not admittance.imag.any() else admittance
+            B = B + self.space.facets(facets, admittance)
+        return K, M, B
+
+    @cached_property
+    def _given(self):
+        """(is it given?, its value) of every dof, by the walls of given pressure."""
+        given, value = np.zeros(self.space.n, bool), np.zeros(self.space.n, complex)
+        for name, condition in self.conditions.items():
+            if isinstance(condition, walls.Pressure):
+                dofs = self.space.facet_dofs(self.mesh.boundaries[name])
+                value[dofs] = walls.values(condition.value, self.space.points[dofs], f"boundary {name!r}")
+                given[dofs] = True
+        return given, value
+
+    @property
+    def damped(self) -> bool:
+        """True if anything takes energy out of the sound."""
+        resists = any(isinstance(c, walls.Absorbing) or (isinstance(c, walls.Impedance) and complex(c.value).real > 0)
+                      for c in self.conditions.values())
+        return resists or any(m.damping for m in self.media)
+
+    def _system(self, source):
+        """(K, M, B of the free dofs, free dofs, f, what the given pressures bring to the right-hand side)."""
+        panels, monopoles = vibrating(self.mesh, self.conditions, source)
+        if not drives(panels, monopoles, self.conditions):
+            raise InputError("nothing makes sound: name a source (a boundary such as source="
+                             f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or a "
+                             "Pressure")
+        f = load(self.space, self.mesh, panels, monopoles)
+        given, value = self._given
+        free = np.flatnonzero(~given)
+        if not given.any():
+            return self.matrices, free, f, None
+        if not free.size:
+            raise InputError("every dof lies on a wall of given pressure: refine the mesh, or free a wall")
+        lifted = [A[free] @ value for A in self.matrices]
+        return [A[free][:, free] for A in self.matrices], free, f[free], lifted
+
+    def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
+              rtol=1e-8, maxiter=None, device="cpu", dtype="complex128") -> Field:
+        """The field at one frequency (Hz); the parameters are those of `response`."""
+        return self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
+                             ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device, dtype=dtype,
+                             fields=[frequency]).fields[float(frequency)]
+
+    def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None, ordering=None,
+                 format=None, rtol=1e-6, maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED,
+                 fields=(), watch=None) -> Response:
+        """The frequency response at one ear or several.
+
+        Parameters
+        ----------
+        source : str, point, Monopole, dict, or a list of these, optional
+            What makes the sound, beside the walls of given velocity or pressure: the name of a boundary, which
+            vibrates with 1 mm/s, ``{name: Velocity(v)}``, or a point, a Monopole of 1e-3 m³/s.
+        ear : point, or sequence of points
+            Where to listen, m.
+        frequencies : sequence of float
+            Hz, as `band` makes them.
+        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, reuse, remember
+            As of `Sweep`.
+        fields : sequence of float
+            Frequencies at which the whole field is kept.
+        watch : callable, optional
+            ``watch(point)`` after each frequency, with the `Point`; a true return value ends the sweep.
+
+        Returns
+        -------
+        Response
+            Of the frequencies that were solved, the failed ones marked: a sweep that is interrupted keeps what it has.
+
+        Raises
+        ------
+        InputError
+            For an ear outside the mesh, a frequency of 0 in a domain without a given pressure.
+        """
+        frequencies, fields = checked(frequencies), checked(fields) if len(fields) else np.zeros(0)
+        strange = ~np.isin(fields, frequencies)
+        if strange.any():
+            raise InputError(f"fields: {fields[np.argmax(strange)]:g} Hz is not among the frequencies of the sweep")
+        ears = self._ears(ear)
+        listeners = [self.space.at(*locate(self.mesh, x, "ear")) for x in ears]
+        (K, M, B), free, f, lifted = self._system(source)
+        if not frequencies.all() and lifted is None:
+            raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
+                             "it): begin above 0 Hz, or give a boundary a Pressure")
+        sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
+                      rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember)
+        answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies))
+        answer.notes += self._remarks(frequencies)
+        with sweep.space.active(sweep.n):
+            parts = [None if part is None else sweep.space.xp.asarray(part, dtype=dtype)
+                     for part in (f, *(lifted or (None,) * 3))]
+        for frequency in frequencies:
+            point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
+            if point is None or point.reason in (Reason.INTERRUPTED, Reason.STOPPED):
+                answer.notes.append(f"interrupted at {frequency:g} Hz: {len(answer.points)} of {len(frequencies)} "
+                                    "frequencies were solved")
+                break
+            if watch is not None and watch(point):
+                answer.notes.append(f"stopped after {frequency:g} Hz as asked")
+                break
+        answer.setups = sweep.setups
+        return answer
+
+    def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
+        """Solve for one frequency and listen; None where Ctrl-C came during a setup."""
+        start, omega = time.perf_counter(), 2 * math.pi * float(frequency)
+        f, *lifted = parts
+        try:
+            with sweep.space.active(sweep.n):
+                b = (1j * omega) * f
+                if lifted[0] is not None:
+                    b = b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
+                b = b.astype(sweep.system.dtype)
+            result = sweep.solve(omega, b)
+        except KeyboardInterrupt:
+            return None
+        with sweep.space.active(sweep.n):
+            p = self._given[1].copy()
+            p[free] = sweep.space.to_host(result.x)
+        x, result.x = result.x, None                             # it would keep the memory of every frequency
+        del x
+        point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
+                      time.perf_counter() - start, self._advice(result))
+        if point.reason is not Reason.INTERRUPTED:
+            answer.points.append(point)
+        if keep:
+            answer.fields[float(frequency)] = Field(self, float(frequency), p, result)
+        return point
+
+    def _ears(self, ear):
+        if ear is None:
+            return []
+        try:
+            ears = np.asarray(ear, float)
+        except (TypeError, ValueError):
+            raise InputError(f"ear={ear!r}: expected a point of {self.mesh.dim} coordinates in m, or a list of them") \
+                from None
+        if ears.ndim > 2 or not ears.size:
+            raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a list "
+                             "of them")
+        return list(np.atleast_2d(ears))
+
+    def _remarks(self, frequencies):
+        """What should be known before the results are believed."""
+        notes, most = [], float(frequencies.max())
+        if most > self.finest:
+            notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
+                         f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed; refine it, or take "
+                         f"degree={2 if self.degree == 1 else 'more cells'}")
+        if not self.damped:
+            notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the medium "
+                         "a damping, or a wall an Impedance")
+        return notes
+
+    def _advice(self, result):
+        """What to do about a failed solve."""
+        if result.converged:
+            return ""
+        if not self.damped and result.reason in (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN,
+                                                 Reason.ATTAINABLE_ACCURACY):
+            return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, such as 0.01"
+        return result.message

@@ -1,0 +1,106 @@
+"""What makes the sound, as the right-hand side b = iω f of the weak form: panels that vibrate, and point sources."""
+from __future__ import annotations
+
+import cmath
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.helmholtz.conditions import Pressure, Rigid, Velocity, boundary, values
+from swell.pde.helmholtz.locating import locate
+
+
+@dataclass(frozen=True)
+class Monopole:
+    """A point source.
+
+    Attributes
+    ----------
+    position : tuple of float
+        m.
+    strength : complex
+        Volume velocity, m³/s.
+    """
+
+    position: tuple
+    strength: complex = 1e-3
+
+    def __post_init__(self):
+        try:
+            strength = complex(self.strength)
+        except (TypeError, ValueError):
+            raise InputError(f"Monopole(strength={self.strength!r}): expected a complex number, in m³/s") from None
+        if not cmath.isfinite(strength):
+            raise InputError(f"Monopole(strength={self.strength!r}): expected a finite number, in m³/s")
+
+
+def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
+    """(velocity by name of boundary, monopoles): those of the conditions, and the sources beside them.
+
+    Parameters
+    ----------
+    sources : str, point, Monopole, dict of str to Velocity, a sequence of these, or None
+        A name is a panel: it has its own Velocity, or else ``PANEL``. A point is a Monopole.
+    """
+    panels = {name: c for name, c in conditions.items() if isinstance(c, Velocity)}
+    monopoles = []
+    for source in _each(sources):
+        if isinstance(source, Monopole):
+            monopoles.append(source)
+        elif isinstance(source, str):
+            _add(mesh, conditions, panels, source, panels.get(source) or Velocity())
+        elif isinstance(source, dict):
+            for name, velocity in source.items():
+                if not isinstance(velocity, Velocity):
+                    raise InputError(f"source {{{name!r}: {velocity!r}}}: expected a Velocity, the name of a boundary, "
+                                     "or a point")
+                _add(mesh, conditions, panels, name, velocity)
+        else:
+            monopoles.append(Monopole(tuple(source)))
+    return panels, monopoles
+
+
+def _each(sources):
+    if sources is None:
+        return []
+    if isinstance(sources, (str, Monopole, dict)):
+        return [sources]
+    try:
+        parts = list(sources)
+    except TypeError:
+        parts = []
+    if not parts:
+        raise InputError(f"source={sources!r}: expected the name of a boundary, a point, a Monopole, or a list of these")
+    return [parts] if all(np.isscalar(p) and not isinstance(p, str) for p in parts) else parts
+
+
+def _add(mesh, conditions, panels, name, velocity):
+    facets = boundary(mesh, name)
+    held = conditions.get(name, Rigid())
+    if not isinstance(held, (Rigid, Velocity)):
+        raise InputError(f"boundary {name!r} is the source and has the condition {type(held).__name__}: a face is moved "
+                         "or has another condition, not both; name another source")
+    for other, theirs in conditions.items():
+        if other != name and not isinstance(theirs, (Rigid, Velocity)):
+            if np.intersect1d(facets, mesh.boundaries[other]).size:
+                raise InputError(f"boundary {name!r} is the source and shares faces with {other!r}, which has the "
+                                 f"condition {type(theirs).__name__}: give a face one of them")
+    panels[name] = velocity
+
+
+def load(space, mesh, panels, monopoles) -> np.ndarray:
+    """f of b = iω f, shape (n,), complex."""
+    f = np.zeros(space.n, complex)
+    for name, velocity in panels.items():
+        f += space.load(mesh.boundaries[name], lambda x: values(velocity.value, x, f"boundary {name!r}"))
+    for source in monopoles:
+        dofs, weights = space.at(*locate(mesh, source.position, "source"))
+        f[dofs] += source.strength * weights
+    return f
+
+
+def drives(panels, monopoles, conditions) -> bool:
+    """True where anything makes sound."""
+    held = [c.value for c in conditions.values() if isinstance(c, Pressure)]
+    return bool(panels or monopoles) or any(callable(value) or np.any(np.asarray(value) != 0) for value in held)

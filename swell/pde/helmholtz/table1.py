@@ -1,0 +1,63 @@
+"""The meshes of table 1 of Cheik Ahamed and Magoulès, generated: as many unknowns in cavities of the same kind.
+
+The paper's meshes are not published. The Audi and the Twingo become our cabin, of good cells and of bad ones, and the
+cylinder ours. Their sizes aim at the paper's numbers of unknowns.
+"""
+from __future__ import annotations
+
+import difflib
+import math
+
+from swell.core.errors import InputError
+from swell.pde.helmholtz.meshes import Mesh
+
+# name: (cavity, size in m that makes about as many unknowns, unknowns in the paper)
+MESHES = {
+    "Audi3D-1": ("bare cabin", 0.18, 1727), "Audi3D-2": ("cabin", 0.085, 11637),
+    "Audi3D-3": ("cabin", 0.0365, 85001), "Audi3D-4": ("cabin", 0.0178, 648849),
+    "Twingo3D-0": ("hard", 0.14, 8439), "Twingo3D-1": ("hard", 0.0575, 62357),
+    "Twingo3D-2": ("hard", 0.029, 479169),
+    "Cylinder3D-0": ("cylinder", 0.0335, 2717), "Cylinder3D-1": ("cylinder", 0.0175, 19041),
+    "Cylinder3D-2": ("cylinder", 0.0088, 142049),
+}
+
+
+def paper_mesh(name) -> Mesh:
+    """The mesh that stands in for one of table 1.
+
+    Parameters
+    ----------
+    name : str
+        Audi3D-1 to Audi3D-4, Twingo3D-0 to Twingo3D-2, Cylinder3D-0 to Cylinder3D-2.
+    """
+    if name not in MESHES:
+        near = difflib.get_close_matches(str(name), MESHES, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"table 1 has no mesh {name!r}: {hint}There are: {', '.join(MESHES)}")
+    cavity, size, _ = MESHES[name]
+    from swell.pde.helmholtz.cabin import car_cabin
+    from swell.pde.helmholtz.tube import cylinder
+    if cavity == "cylinder":
+        return cylinder(size)
+    return car_cabin(size, "divided" if cavity == "hard" else "hexahedron", seats=cavity != "bare cabin")
+
+
+def paper_problem(name, frequency=None):
+    """(Helmholtz problem, frequency in Hz, source) on such a mesh.
+
+    The frequency is by default the one at which an edge of the size aimed at is a tenth of a wavelength.
+    The cabins have a damping of 1 % (the hard one of 0.1 %) and a lined roof; the cylinder's wall absorbs.
+    """
+    from swell.pde.helmholtz.conditions import Absorbing, Impedance
+    from swell.pde.helmholtz.media import Medium
+    from swell.pde.helmholtz.problem import Helmholtz
+    mesh = paper_mesh(name)
+    cavity, size, _ = MESHES[name]
+    if frequency is None:
+        frequency = 343.0 / (10 * size)
+    if not math.isfinite(frequency) or frequency <= 0:
+        raise InputError(f"frequency {frequency!r}: expected a positive number in Hz")
+    if cavity == "cylinder":
+        return Helmholtz(mesh, boundary={"wall": Absorbing()}), frequency, "bottom"
+    medium = Medium(damping=0.001 if cavity == "hard" else 0.01)
+    return Helmholtz(mesh, medium, None if cavity == "hard" else {"roof": Impedance(2000)}), frequency, "firewall"

@@ -1,0 +1,63 @@
+"""The frequency response: level in dB over frequency, an ear a line, frequencies that failed marked."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.report.figure import COLOURS, GRID, INK, new_figure, save
+
+SPAN = 10.0             # dB that the picture shows at least
+MANY = 60               # points of a line from which markers would hide it
+
+
+def plot(response, path):
+    """Write the level at the ears over the frequency as a PNG file.
+
+    Parameters
+    ----------
+    response : swell.pde.helmholtz.Response
+    path : str or path-like
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    save(figure(response), path)
+
+
+def figure(response):
+    """The same as a matplotlib figure."""
+    if not len(response.ears) or not response.points:
+        raise InputError("there is nothing to draw: the response needs an ear and at least one frequency")
+    figure, axes = new_figure()
+    order = np.argsort(response.frequencies, kind="stable")
+    hertz, levels = response.frequencies[order], response.level[order]
+    good = np.array([point.converged for point in response.points], bool)[order]
+    for k, ear in enumerate(response.ears):
+        colour = COLOURS[k % len(COLOURS)]
+        shown = good & np.isfinite(levels[:, k])
+        label = f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
+        axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
+                  marker="o" if len(hertz) < MANY else None, ms=3.5)
+        if not good.all():
+            axes.plot(hertz[~good], _bridged(hertz, levels[:, k], shown)[~good], "x", color=colour, ms=7,
+                      label="not solved" if k == len(response.ears) - 1 else None)
+    if hertz.size and hertz.max() > response.problem.finest:
+        axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
+                     label="fewer than 10 nodes a wavelength")
+    axes.set_xlabel("frequency in Hz", color=INK)
+    axes.set_ylabel("sound pressure level in dB re 20 µPa", color=INK)
+    low, high = axes.get_ylim()
+    if high - low < SPAN:
+        axes.set_ylim((low + high - SPAN) / 2, (low + high + SPAN) / 2)
+    axes.grid(True, color=GRID, lw=0.6)
+    if len(hertz) > 1:
+        axes.set_xlim(hertz.min(), hertz.max())
+    axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
+    return figure
+
+
+def _bridged(hertz, levels, good):
+    """Levels with those that are not known taken from their neighbours, to have a place for their marks."""
+    return np.interp(hertz, hertz[good], levels[good]) if good.any() else np.zeros(len(hertz))
