@@ -108,17 +108,16 @@ class Meter:
 
     def seconds(self, call, repeat: int) -> float:
         """The median time of a call."""
+        return statistics.median(self.times(call, repeat))
+
+    def times(self, call, repeat: int) -> list[float]:
+        """The times of ``repeat`` calls, after a few that warm up."""
+        if self.space.name == "cpu":
+            return wall_times(call, repeat)
         for _ in range(WARM_UP):
             call()
         self.space.synchronize()
-        times = self._wall(call, repeat) if self.space.name == "cpu" else self._events(call, repeat)
-        return statistics.median(times)
-
-    def _wall(self, call, repeat):
-        for _ in range(repeat):
-            start = time.perf_counter()
-            call()
-            yield time.perf_counter() - start
+        return list(self._events(call, repeat))
 
     def _events(self, call, repeat):
         """Times between events; while the copies run, the host issues the calls, so that none waits for it."""
@@ -134,6 +133,18 @@ class Meter:
                 event.record(stream)
             events[-1].synchronize()
             yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(events))
+
+
+def wall_times(call, repeat: int) -> list[float]:
+    """Times of calls that return when their work is done, after a few that warm up."""
+    for _ in range(min(WARM_UP, repeat)):
+        call()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, object]:
@@ -308,7 +319,7 @@ def report(path, title, tables, space, *figures):
     page.write(path, page.page(title, body))
 
 
-def bars(groups, labels, values, ylabel):
+def bars(groups, labels, values, ylabel, log=False):
     """A bar chart: a group of bars for each matrix, one bar for each label; values[label][group] may be None."""
     from swell.report.figure import COLOURS, GRID, INK, new_figure
     figure, axes = new_figure(7.5, 3.8)
@@ -318,6 +329,8 @@ def bars(groups, labels, values, ylabel):
         axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
                  color=COLOURS[k % len(COLOURS)])
     axes.set_xticks(range(len(groups)), groups)
+    if log:
+        axes.set_yscale("log")
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, axis="y", color=GRID, lw=0.6)
     axes.set_axisbelow(True)

@@ -1,15 +1,27 @@
-"""Products y = A x: time, bytes by the model, share of the copy speed, the peer of the same run, and stored figures."""
+"""Products y = A x: time, bytes by the model, share of the copy speed, the peer of the same run, and stored figures.
+
+``--complex`` prints table 9 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU" on
+boxes of its meshes' sizes; ``--tune`` the default format beside what ``format="tuned"`` finds.
+"""
 from __future__ import annotations
 
+import statistics
 from functools import partial
 
 import numpy as np
 
+from swell.advisor.choose import default_format
+from swell.advisor.tuning import Tuned
 from swell.bench import engine
+from swell.core import timing
 from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.formats.csr import CSRMatrix
 
+AGAIN, TURNS = 10, 3    # products timed of the default and of the tuned format, and how often
+RUNS_BESIDE = 5         # of SciPy on the host of a GPU
+TABLE9 = ("problem", "format", "unknowns", "entries", "mean ms", "GFLOP/s", "SciPy ms", "GFLOP/s", "ratio")
+TUNED = ("matrix", "default", "µs", "tuned", "µs", "default / tuned", "tuning s", "in products")
 HEADER = ("matrix", "format", "n", "entries", "µs", "MB by the model", "GB/s", "of copy", "peer", "its µs", "ratio")
 
 
@@ -22,11 +34,16 @@ def run(arguments) -> int:
         meter = engine.Meter(space)
         found = engine.Findings(f"swell bench spmv: products, copy {meter.copy_speed / 1e9:.1f} GB/s", space, arguments)
         found.take(record for name, A in systems for record in _measure(meter, name, A, formats, arguments))
-    found.table(f"Products; copy {meter.copy_speed / 1e9:.1f} GB/s", HEADER, _rows(found.records))
-    stored = _stored(found.records)
+    products = [r for r in found.records if r["benchmark"] == "spmv"]
+    found.table(f"Products; copy {meter.copy_speed / 1e9:.1f} GB/s", HEADER, _rows(products))
+    if arguments.complex:
+        found.table("Table 9: complex products, the mean as in the paper", TABLE9, _table9(products))
+    if arguments.tune:
+        found.table("Default beside tuned", TUNED, _tuned_rows(found.records))
+    stored = _stored(products)
     if stored:
         found.table("Stored figures of others, µs", ("matrix", "figures"), stored)
-    found.report(("Entries a second, each format beside the peer", _figure(found.records)))
+    found.report(("Entries a second, each format beside the peer", _figure(products)))
     return 0
 
 
@@ -40,18 +57,41 @@ def _measure(meter, name, A, formats, arguments):
     expected = A @ space.to_host(x)
     peer, product = _peer(space, csr, A, x)
     peer_seconds = meter.seconds(product, repeat)
+    flops = (8 if csr.dtype.kind == "c" else 2) * A.nnz
+    on_host = {}
+    if arguments.complex:
+        here = space.to_host(x)
+        on_host["scipy_mean_seconds"] = statistics.fmean(
+            engine.wall_times(lambda: A @ here, repeat if space.name == "cpu" else RUNS_BESIDE))
     for label, settings in formats.items():
         matrix = settings.build(csr)
-        seconds = meter.seconds(partial(matrix.apply, x, y), repeat)
+        times = meter.times(partial(matrix.apply, x, y), repeat)
+        seconds = statistics.median(times)
         error = np.linalg.norm(space.to_host(y) - expected) / np.linalg.norm(expected)
         yield {"benchmark": "spmv", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "dtype": csr.dtype.name,
-               "format": label, "settings": matrix.describe(), "seconds": seconds, "bytes": matrix.product_bytes,
+               "format": label, "settings": matrix.describe(), "seconds": seconds,
+               "mean_seconds": statistics.fmean(times), "flops": flops, **on_host, "bytes": matrix.product_bytes,
                "matrix_bytes": matrix.matrix_bytes, "bytes_per_second": matrix.product_bytes / seconds,
                "copy_bytes_per_second": meter.copy_speed,
                "copy_share": matrix.product_bytes / seconds / meter.copy_speed, "relative_error": float(error),
                "peer": peer, "peer_seconds": peer_seconds, "ratio": peer_seconds / seconds,
                "published_us": engine.published("spmv_us", space, name, arguments.scale), "scale": arguments.scale,
                **engine.circumstances(space)}
+    if arguments.tune:
+        yield _tune(space, name, csr, x, y)
+
+
+def _tune(space, name, csr, x, y):
+    """A record of the default beside the tuned format, both timed once more, turn and turn about."""
+    default = default_format(csr).build(csr)
+    with engine.stopwatch(space) as elapsed:
+        tuned = Tuned(seconds=60.0, cache=False).build(csr)
+    pairs = [[timing.seconds(space, partial(M.apply, x, y), AGAIN) for M in (default, tuned)] for _ in range(TURNS)]
+    before, after = (min(times) for times in zip(*pairs))
+    return {"benchmark": "spmv tuned", "matrix": name, "n": csr.shape[0], "nnz": csr.nnz, "dtype": csr.dtype.name,
+            "default": default.describe(), "tuned": tuned.describe(), "origin": tuned.origin,
+            "default_seconds": before, "tuned_seconds": after, "gain": before / after, "tuning_seconds": elapsed[0],
+            "tuning_products": elapsed[0] / before, **engine.circumstances(space)}
 
 
 def _peer(space, csr, A, x):
@@ -67,6 +107,25 @@ def _rows(records):
     return [(r["matrix"], r["format"], r["n"], r["nnz"], f"{1e6 * r['seconds']:.1f}", f"{r['bytes'] / 1e6:.1f}",
              f"{r['bytes_per_second'] / 1e9:.1f}", f"{r['copy_share']:.0%}", r["peer"],
              f"{1e6 * r['peer_seconds']:.1f}", f"{r['ratio']:.2f}") for r in records]
+
+
+def _table9(records):
+    """The paper's columns: this device, SciPy on its host, and how many times sooner."""
+    return [(r["matrix"], r["format"], r["n"], r["nnz"], f"{1e3 * r['mean_seconds']:.4f}",
+             f"{r['flops'] / r['mean_seconds'] / 1e9:.2f}", f"{1e3 * r['scipy_mean_seconds']:.4f}",
+             f"{r['flops'] / r['scipy_mean_seconds'] / 1e9:.2f}", f"{r['scipy_mean_seconds'] / r['mean_seconds']:.2f}")
+            for r in records]
+
+
+def _tuned_rows(records):
+    return [(r["matrix"], _short(r["default"]), f"{1e6 * r['default_seconds']:.1f}", _short(r["tuned"]),
+             f"{1e6 * r['tuned_seconds']:.1f}", f"{r['gain']:.2f}", f"{r['tuning_seconds']:.2f}",
+             f"{r['tuning_products']:.0f}") for r in records if r["benchmark"] == "spmv tuned"]
+
+
+def _short(description):
+    """What a format says of itself, without its padding and its offsets."""
+    return description.split(", padding")[0].split(", 16-bit")[0]
 
 
 def _stored(records):

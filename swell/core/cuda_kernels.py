@@ -3,7 +3,7 @@
 A kernel's launch is declared in the comment above it, beside the code that relies on it:
 
     // launch: elements of r, 256 threads                          one thread for each element
-    // launch: elements of r, task threads                         the same, in blocks of as many threads as the argument
+    // launch: elements of r, task threads                         the same, in blocks of as many as the argument
                                                                    ``task`` says
     // launch: columns of V, 256 threads                           one for each column of a basis
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor

@@ -113,8 +113,8 @@ class Space(ABC):
         out[...] = x
 
     def assign(self, alpha, out):
-        """``out = alpha``, a scalar. Vectors of these operations have one length and one type, and begin at multiples of
-        16 bytes on a GPU, as all that a space makes do."""
+        """``out = alpha``, a scalar. Vectors of these operations have one length and one type, and begin at multiples
+        of 16 bytes on a GPU, as all that a space makes do."""
         self.kernels("swell.core", "vector", out.dtype).assign(out.dtype.type(alpha), out)
 
     def scale(self, alpha, x):

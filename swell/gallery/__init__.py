@@ -1,8 +1,9 @@
 """Matrices of discretised PDEs, by name: for examples, tests and benchmarks.
 
 ``get(name)`` gives the standard size, ``get(name, n)`` one of about n unknowns. A name that ends in ``~`` stands in for
-the SuiteSparse matrix of that name: same order of size and same structure, but generated. The functions behind the
-names have further parameters:
+the SuiteSparse matrix of that name: same order of size and same structure, but generated. ``audi3d1~`` and its like
+have the sizes of the acoustic meshes of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on
+GPU", on boxes. The functions behind the names have further parameters:
 
 =====================================  ==================================================
 `swell.gallery.poisson`                Poisson 1D to 3D, anisotropic, jumping coefficients
@@ -63,7 +64,10 @@ _CATALOGUE = {
     "parabolic_fem~": (525_825, lambda n: p1_laplacian(n, seed=1)),
     "ecology2~": (999_999, lambda n: poisson((_side(n + 1, 2, 2) + 1, _side(n + 1, 2, 2) - 1))),
     "atmosmodd~": (1_259_712, lambda n: convection_diffusion((_side(n, 3),) * 3)),
-    "audi3d4~": (658_503, lambda n: helmholtz((_side(n, 3, 2),) * 3)),
+    **{name: (n, lambda n: helmholtz((_side(n, 3, 2),) * 3)) for name, n in (
+        ("audi3d4~", 658_503), ("audi3d1~", 1_727), ("audi3d2~", 11_637), ("audi3d3~", 85_001), ("twingo3d0~", 8_439),
+        ("twingo3d1~", 62_357), ("twingo3d2~", 479_169), ("cylinder3d0~", 2_717), ("cylinder3d1~", 19_041),
+        ("cylinder3d2~", 142_049))},
 }
 
 

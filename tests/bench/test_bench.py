@@ -96,3 +96,47 @@ def test_block_gmres(tmp_path, capsys):
     assert tight["block ILU(0), exact"] < 0.7 * tight["none"]
     assert abs(tight["block ILU(0), 8 sweeps"] - tight["block ILU(0), exact"]) <= 1
     assert "Tables 2 to 4" in capsys.readouterr().out and report.read_text("utf-8").count("data:image/png") == 2
+
+
+def test_blas1(tmp_path, capsys):
+    from swell.bench.blas1 import OPERATIONS, SIZES
+    out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
+    assert main(["bench", "blas1", "--scale", "0.0005", "--repeat", "3", "--dtypes", "float32,complex128", "--out", str(out),
+                 "--report", str(report)]) == 0
+    found = records(out)
+    assert [r["dtype"] for r in found] == ["float32"] * 42 + ["complex128"] * 42
+    assert {r["table"]: r["operation"] for r in found} == {3: "assign", 4: "scale", 5: "axpy", 6: "multiply", 7: "dot",
+                                                           8: "norm", 0: "axpy_dots"}
+    assert [r["n"] for r in found[::len(OPERATIONS)]] == 2 * [round(0.0005 * size) for size in SIZES]
+    for r in found:
+        assert r["relative_error"] < (1e-6 if r["dtype"] == "float32" else 1e-14)
+        assert r["mean_seconds"] > 0 and r["median_seconds"] > 0 and set(r["peer_mean_seconds"]) == {"NumPy"}
+        assert r["flops_per_second"] == pytest.approx(r["flops"] / r["mean_seconds"])
+    complex_ = {r["operation"]: r["flops"] / r["n"] for r in found[42:]}
+    assert complex_ == {"assign": 1, "scale": 6, "axpy": 8, "multiply": 6, "dot": 8, "norm": 5, "axpy_dots": 21}
+    shown = capsys.readouterr().out
+    assert all(f"Table {k}: " in shown for k in range(3, 9)) and "Fused: " in shown and "NumPy ms" in shown
+    assert report.read_text("utf-8").count("data:image/png") == 2
+
+
+def test_blas1_would_see_a_wrong_operation(monkeypatch, tmp_path):
+    monkeypatch.setattr(CpuSpace, "axpy", lambda self, alpha, x, y: None)
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "blas1", "--scale", "0.0001", "--repeat", "1", "--out", str(out)]) == 0
+    assert all((r["relative_error"] > 0.1) == (r["operation"] == "axpy") for r in records(out))
+
+
+def test_spmv_tuned_and_table_9(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "spmv", "--complex", "--tune", "--scale", "0.05", "--repeat", "2", "--matrices",
+                 "audi3d2~,cylinder3d1~", "--out", str(out), "--report", str(tmp_path / "r.html")]) == 0
+    found = records(out)
+    assert [(r["benchmark"], r["matrix"]) for r in found] == [
+        (kind, name) for name in ("audi3d2~", "cylinder3d1~") for kind in ("spmv", "spmv", "spmv tuned")]
+    for r in found:
+        if r["benchmark"] == "spmv":
+            assert r["dtype"] == "complex128" and r["flops"] == 8 * r["nnz"] and r["scipy_mean_seconds"] > 0
+        else:
+            assert r["gain"] == pytest.approx(r["default_seconds"] / r["tuned_seconds"]) and "tuned: " in r["origin"]
+    shown = capsys.readouterr().out
+    assert "Table 9" in shown and "Default beside tuned" in shown

@@ -147,6 +147,9 @@ def test_no_gpu(cli, bad):
     (["bench", "krylov", "--matrices", "poisson2d"], ["poisson2d", "thermal2~"]),
     (["bench", "spmv", "--formats", "sel"], ["did you mean 'sell'"]),
     (["bench", "spmv", "--scale", "0"], ["--scale"]),
+    (["bench", "blas1", "--dtypes", "float16"], ["float16", "complex128"]),
+    (["bench", "krylov", "--tune"], ["--tune", "spmv"]),
+    (["bench", "blas1", "--complex"], ["--complex", "spmv"]),
     (["bench", "spmv", "--out", "x.csv"], [".jsonl"]),
 ], ids=lambda value: " ".join(value)[:50])
 def test_other_commands(cli, bad, arguments, words):

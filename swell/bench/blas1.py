@@ -1,0 +1,176 @@
+"""Vector operations: tables 3 to 8 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on
+GPU", its six sizes, its count of operations, the mean of 100 runs as there, and the median; and one fused form.
+
+Assign is y = α: the paper does not say, but a copy in the time of its second card would be faster than that card's
+memory (480 MB in 3.03 ms; a GTX 570 has 152 GB/s).
+Operations of complex numbers: 1 (assign), 6 (scale, product), 8 (axpy, dot), 5 (norm, as the paper counts; we would
+count 4). A share of more than 100 % of the copy speed means that vectors stay in a cache.
+"""
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from swell.bench import engine
+from swell.core.errors import InputError
+from swell.core.space import accumulator, make_space
+
+SIZES = 100_000, 500_000, 1_000_000, 8_000_000, 10_000_000, 15_000_000
+RUNS = 100
+RUNS_BESIDE = 3         # of NumPy on the host of a GPU
+DTYPES = "float32", "float64", "complex64", "complex128"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: its table in the paper (0: ours), vectors read and written, and flops an entry, real and complex.
+
+    ``name`` is also that of the space's method.
+    """
+
+    name: str
+    formula: str
+    table: int
+    moved: int
+    flops: tuple[int, int]
+
+
+OPERATIONS = (
+    Operation("assign", "y = α", 3, 1, (1, 1)),
+    Operation("scale", "x = α x", 4, 2, (1, 6)),
+    Operation("axpy", "y = α x + y", 5, 3, (2, 8)),
+    Operation("multiply", "y = x y, element by element", 6, 3, (1, 6)),
+    Operation("dot", "(x, y)", 7, 2, (2, 8)),
+    Operation("norm", "‖x‖₂", 8, 1, (2, 5)),
+    Operation("axpy_dots", "y = α x + y with (w, y) and (y, y), one pass", 0, 4, (6, 21)),
+)
+HEADER = ("h", "mean ms", "median ms", "GFLOP/s", "GB/s", "of copy")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    dtypes = [name.strip() for name in arguments.dtypes.split(",")]
+    for name in dtypes:
+        if name not in DTYPES:
+            raise InputError(f"--dtypes: there is no {name!r}; expected some of {', '.join(DTYPES)}")
+    sizes = [max(1, round(arguments.scale * size)) for size in SIZES]
+    space = make_space(arguments.device)
+    with space.active():
+        meter = engine.Meter(space)
+        copy = f"copy {meter.copy_speed / 1e9:.1f} GB/s"
+        found = engine.Findings(f"swell bench blas1: vector operations, {copy}", space, arguments)
+        for dtype in dtypes:
+            records = found.take(record for n in sizes for record in _measure(meter, n, np.dtype(dtype), arguments))
+            for operation in OPERATIONS:
+                _table(found, operation, [r for r in records if r["operation"] == operation.name], f"{dtype}, {copy}")
+    found.report(*((f"{dtype}: bytes a second", _figure(found.records, dtype, meter)) for dtype in dtypes))
+    return 0
+
+
+def _measure(meter, n, dtype, arguments):
+    """A record for each operation on vectors of n entries."""
+    engine.tell(f"vector operations: {dtype.name}, {n}")
+    space, repeat = meter.space, arguments.repeat or RUNS
+    alpha = dtype.type(0.6 + 0.8j if dtype.kind == "c" else -1)  # of modulus 1: repetitions cannot overflow
+    x, y, w, out = (space.empty(n, dtype), space.empty(n, dtype), space.empty(n, dtype),
+                    space.empty(2, accumulator(dtype)))
+    for seed, v in enumerate((x, y, w)):
+        space.random(seed, v)
+        v += dtype.type(1j) * v[::-1].copy() if dtype.kind == "c" else 0
+    space.xp.divide(x, abs(x) + np.finfo(dtype).tiny, out=x)     # modulus 1, for the products
+    host = [space.to_host(v).copy() for v in (x, y, w)]
+    for operation in OPERATIONS:
+        vectors = [v.copy() for v in (x, y, w)]
+        ours = partial(_ours, space, operation.name, alpha, *vectors, out)
+        error = _error(space, ours, operation.name, alpha, host, vectors, out)
+        times = meter.times(ours, repeat)
+        peers = {}
+        if space.name == "cuda":
+            t = space.empty(n, dtype)
+            peers["CuPy"] = statistics.fmean(meter.times(partial(_theirs, space.xp, operation.name, alpha, *vectors, t),
+                                                         repeat))
+        theirs = partial(_theirs, np, operation.name, alpha, *(v.copy() for v in host), np.empty(n, dtype))
+        peers["NumPy"] = statistics.fmean(engine.wall_times(theirs, repeat if space.name == "cpu" else RUNS_BESIDE))
+        mean, median = statistics.fmean(times), statistics.median(times)
+        bytes_, flops = operation.moved * n * dtype.itemsize, operation.flops[dtype.kind == "c"] * n
+        yield {"benchmark": "blas1", "operation": operation.name, "table": operation.table, "n": n, "dtype": dtype.name,
+               "mean_seconds": mean, "median_seconds": median, "runs": repeat, "flops": flops,
+               "flops_per_second": flops / mean, "bytes": bytes_, "bytes_per_second": bytes_ / median,
+               "copy_bytes_per_second": meter.copy_speed, "copy_share": bytes_ / median / meter.copy_speed,
+               "relative_error": error, "peer_mean_seconds": peers, "scale": arguments.scale,
+               **engine.circumstances(space)}
+
+
+def _ours(space, name, alpha, x, y, w, out):
+    """One operation of the space."""
+    if name == "assign":
+        space.assign(alpha, y)
+    elif name == "scale":
+        space.scale(alpha, x)
+    elif name == "axpy":
+        space.axpy(alpha, x, y)
+    elif name == "multiply":
+        space.multiply(x, y)
+    elif name == "dot":
+        space.dot(x, y, out)
+    elif name == "norm":
+        space.norm(x, out)
+    else:
+        space.axpy_dots(alpha, x, y, w, out)
+
+
+def _theirs(xp, name, alpha, x, y, w, t):
+    """The same by NumPy or CuPy, in place; ``t`` is room for a product. Returns the sums, if there are any."""
+    if name == "assign":
+        y.fill(alpha)
+    elif name == "scale":
+        xp.multiply(x, alpha, out=x)
+    elif name == "multiply":
+        xp.multiply(x, y, out=y)
+    elif name in ("axpy", "axpy_dots"):
+        xp.multiply(x, alpha, out=t)
+        xp.add(y, t, out=y)
+    if name == "dot":
+        return (xp.vdot(x, y),)
+    if name == "norm":
+        return (xp.linalg.norm(x),)
+    return (xp.vdot(w, y), xp.vdot(y, y)) if name == "axpy_dots" else ()
+
+
+def _error(space, ours, name, alpha, host, vectors, out):
+    """The largest difference of the first call from NumPy in double, over the largest value (of sums: over the product
+    of the norms)."""
+    wide = [v.astype(accumulator(v.dtype)) for v in host]
+    sums = _theirs(np, name, accumulator(host[0].dtype).type(alpha), *wide, np.empty_like(wide[0]))
+    out.fill(np.nan)
+    ours()
+    found = [space.to_host(v) for v in vectors]
+    error = max(abs(a - b).max() for a, b in zip(found, wide)) / max(abs(wide[1]).max(), 1)
+    scale = max(np.linalg.norm(wide[0]), np.linalg.norm(wide[2])) * max(np.linalg.norm(wide[1]), 1)
+    return float(max([error, *(abs(a - b) / scale for a, b in zip(space.to_host(out), sums))]))
+
+
+def _table(found, operation, records, facts):
+    """One of the paper's tables."""
+    peers = list(records[0]["peer_mean_seconds"])
+    header = (*HEADER, *(title for peer in peers for title in (f"{peer} ms", "ratio")))
+    number = f"Table {operation.table}" if operation.table else "Fused"
+    found.table(f"{number}: {operation.name}, {operation.formula}; {facts}", header, [
+        (f"{r['n']:,}", f"{1e3 * r['mean_seconds']:.4f}", f"{1e3 * r['median_seconds']:.4f}",
+         f"{r['flops_per_second'] / 1e9:.2f}", f"{r['bytes_per_second'] / 1e9:.1f}", f"{r['copy_share']:.0%}",
+         *(cell for peer in peers for cell in (f"{1e3 * r['peer_mean_seconds'][peer]:.4f}",
+                                               f"{r['peer_mean_seconds'][peer] / r['mean_seconds']:.2f}")))
+        for r in records])
+
+
+def _figure(records, dtype, meter):
+    """GB/s of every operation at every size, beside the copy."""
+    records = [r for r in records if r["dtype"] == dtype]
+    sizes = list(dict.fromkeys(r["n"] for r in records))
+    values = {op.name: [next(r["bytes_per_second"] for r in records if (r["operation"], r["n"]) == (op.name, n)) / 1e9
+                        for n in sizes] for op in OPERATIONS}
+    values["copy"] = [meter.copy_speed / 1e9] * len(sizes)
+    return engine.bars([f"{n:,}" for n in sizes], list(values), values, "GB/s")
