@@ -1,0 +1,109 @@
+"""IS_x(PP): substitution as a fixed-point iteration. Section 2.2.2 and Appendix E of the thesis.
+
+Every y_i = (b_i − Σ l_ij y_j) / l_ii is computed from the last iterate, all at once, until none changes by more than
+``tolerance``; then x in the same way. Like ICM's the iteration is nilpotent: y_i is final one iteration after all before it.
+
+Why the thesis' solver returned invalid values on some systems: it is its test, |old − new| > tolerance, which is false for a
+NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle; where they overflow, inf − inf = NaN, and as soon as
+everything that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations more would
+have computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) Here an entry
+has settled if |old − new| <= tolerance, which no NaN is. Then the iteration ends after n + 1 iterations at most, with the
+result of substitution; if a value is not finite even then, the solution itself overflows, and that is an error.
+
+``form="plain"`` iterates the whole system, as the thesis does, with a host read an iteration. ``form="blocked"``, the
+default: blocks of x rows one after the other, the contributions of finished ones as a matrix product, and a block of x by 8
+threads that iterates x rows of 8 right-hand sides in shared memory, from the first that is not final.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.dense.decomposer import check_not_negative, check_x
+from swell.dense.products import subtract_product
+from swell.dense.solver import BoundSolver, DenseSolver
+
+TOGETHER = 8            # right-hand sides of a block of threads
+FORMS = ("blocked", "plain")
+
+
+@dataclass(frozen=True)
+class IS(DenseSolver):
+    """Both substitutions by iteration.
+
+    Attributes
+    ----------
+    x : {8, 16, 32, 64, 128}
+        Rows of a block.
+    tolerance : float
+        The processing tolerance, absolute; 0: exact.
+    form : {"blocked", "plain"}
+        As above.
+    """
+
+    x: int = 32
+    tolerance: float = 0.0
+    form: str = "blocked"
+
+    cost = "2 n² a right-hand side, in products, and x² iterations a block at worst"
+
+    def __post_init__(self):
+        check_x(self, (8, 16, 32, 64, 128))
+        check_not_negative(self, "tolerance")
+        if self.form not in FORMS:
+            raise InputError(f"IS(form={self.form!r}): expected one of {', '.join(FORMS)}")
+
+    def bind(self, factors):
+        return IterativeSubstitution(self, factors)
+
+
+class IterativeSubstitution(BoundSolver):
+    """IS for one matrix.
+
+    Attributes
+    ----------
+    iterations : tuple of int
+        Of the last solution, forward and backward: in blocks, the sum of those of the slowest right-hand sides.
+    """
+
+    iterations = (0, 0)
+
+    def __init__(self, settings, factors):
+        super().__init__(settings, factors)
+        self.kernels = self.space.kernels("swell.dense", "substitution", factors.dtype)
+
+    def substitute(self, X):
+        substitute = self._blocks if self.settings.form == "blocked" else self._whole
+        self.iterations = substitute(X, False), substitute(X, True)
+        return X
+
+    def _blocks(self, X, backward):
+        """Blocks of x rows, the contributions of finished ones subtracted by products."""
+        n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
+        counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // TOGETHER) + 1), np.int32)
+        blocks = range(0, n, x)
+        for count, f in zip(counts, reversed(blocks) if backward else blocks):
+            g = min(f + x, n)
+            done = slice(g, n) if backward else slice(0, f)
+            subtract_product(space, X[f:g], lu[f:g, done], X[done])
+            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, TOGETHER * x,
+                                self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
+        return int(space.to_host(counts).max(axis=1).sum())  # sync
+
+    def _whole(self, X, backward):
+        """All rows at a time."""
+        n, x, m, space = self.factors.n, self.settings.x, X.shape[1], self.space
+        b, now = X.T.reshape(-1).copy(), X.T.reshape(-1)
+        then, changed = now.copy(), space.empty(1, np.int32)
+        tiles = space.empty(-(-n // x) * -(-m // TOGETHER) + 1, np.int32)
+        for iteration in range(1, n + 2):
+            changed[...] = 0
+            self.kernels.sweep(self.lu, self.row, self.column, int(backward), b, now, then, x, TOGETHER * x,
+                               self.settings.tolerance, n, m, changed, tiles)
+            now[...] = then
+            if not int(changed[0]):  # sync
+                return iteration
+        raise FactorisationError(f"IS: {'backward' if backward else 'forward'} substitution has not settled after {n + 1} "
+                                 f"iterations, when all of it must be final: the solution overflows {X.dtype.name}")

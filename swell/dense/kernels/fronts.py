@@ -1,0 +1,155 @@
+"""The fronts of the iterative Crout method on the CPU: what has settled is not computed again; ``fronts.cu`` is the same on
+a GPU.
+
+``lu`` is the matrix as one array, entry (i, j) at ``i row + j column``. A front is the rows and columns from ``first`` on,
+``size`` of them. Entry (i, j) of it belongs to step min(i, j): its key is 2 j below and on the diagonal (L) and 2 i + 1
+above (U), and it needs entries of smaller keys only. Entries whose key lies below ``front`` are final; the others hold what
+is left of A.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True)
+def settle_diagonal(lu, estimate, row, column, first, size, front, search, x, tolerance, lower, upper, status):
+    """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all is final, or all that comes before a
+    bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``.
+    ``status`` becomes the number of iterations and the bad element (``size`` if there is none)."""
+    v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
+    for i in range(size):
+        for j in range(size):
+            at = (first + i) * row + (first + j) * column
+            a[i, j] = lu[at]
+            v[i, j] = lu[at] if 2 * min(i, j) + (i < j) < front else estimate[at]
+    advance(v, base, 0, front, size)
+    new = v.copy()
+    iterations = 0
+    while True:
+        bad = size
+        for j in range(size - 1, search - 1, -1):
+            if not (lower < abs(v[j, j]) <= upper):              # a NaN is bad
+                bad = j
+        limit = 2 * bad if bad < size else 2 * size - 1
+        if front > limit:
+            break
+        steps, changed = front // 2, 2 * size
+        for i in range(size):
+            for j in range(size):
+                key = 2 * min(i, j) + (i < j)
+                if key < front or key > limit:
+                    continue
+                total = base[i, j]
+                for k in range(steps, min(i, j)):
+                    total += v[i, k] * v[k, j]
+                value = a[i, j] - total                          # (1.11)
+                if i < j and v[i, i] != 0:
+                    value = value / v[i, i]                      # (1.12)
+                if not (abs(value - v[i, j]) <= tolerance):      # nor has a NaN settled
+                    changed = min(changed, key)
+                new[i, j] = value
+        v[:] = new
+        after = min(max(changed, front + 1), limit + 1)          # what it needed was final: so is it
+        advance(v, base, front, after, size)
+        front = after
+        iterations += 1
+    for i in range(size):
+        for j in range(size):
+            if 2 * min(i, j) + (i < j) < front:
+                lu[(first + i) * row + (first + j) * column] = v[i, j]
+    status[0], status[1] = iterations, bad
+
+
+@njit(cache=True)
+def advance(v, base, before, after, size):
+    """Add to ``base`` what the steps contribute that have become final, in their order."""
+    for k in range(before // 2, after // 2):
+        for i in range(k + 1, size):
+            for j in range(k + 1, size):
+                base[i, j] += v[i, k] * v[k, j]
+
+
+@njit(cache=True)
+def settle_line(a, v, base, entering, divide, front, end, tolerance):
+    """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c] over k < c < end, those before ``front`` being final:
+    the number of iterations."""
+    for c in range(front, end):
+        base[c] = 0
+        for k in range(front):
+            base[c] += v[k] * entering[c, k]
+    iterations = 0
+    while front < end:
+        changed = end
+        for c in range(end - 1, front - 1, -1):                  # from the end: what c needs is still the last iterate
+            total = base[c]
+            for k in range(front, c):
+                total += v[k] * entering[c, k]
+            value = a[c] - total
+            if divide and entering[c, c] != 0:
+                value = value / entering[c, c]
+            if not (abs(value - v[c]) <= tolerance):
+                changed = c
+            v[c] = value
+        after = max(changed, front + 1)
+        for c in range(after, end):
+            for k in range(front, min(after, c)):
+                base[c] += v[k] * entering[c, k]
+        front = after
+        iterations += 1
+    return iterations
+
+
+@njit(parallel=True, cache=True)
+def settle_lower(lu, estimate, row, column, first, size, begin, end, x, threads, tolerance, n, counts):
+    """Iterate (1.11) in the rows below the diagonal block, columns ``begin`` to ``end`` of the front. The iterations of
+    every ``x`` rows, those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
+    for tile in prange(counts.size - 1):
+        top = first + size + tile * x
+        counts[tile] += rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, min(top + x, n))
+
+
+@njit(cache=True)
+def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, bottom):
+    """Rows top to bottom of L: the iterations of the slowest."""
+    entering = np.zeros((end, end), lu.dtype)
+    for c in range(end):
+        for k in range(c):
+            entering[c, k] = lu[(first + k) * row + (first + c) * column]
+    slowest = 0
+    a, v, base = np.empty(end, lu.dtype), np.empty(end, lu.dtype), np.empty(end, lu.dtype)
+    for i in range(top, bottom):
+        for c in range(end):
+            at = i * row + (first + c) * column
+            a[c], v[c] = lu[at], lu[at] if c < begin else estimate[at]
+        slowest = max(slowest, settle_line(a, v, base, entering, False, begin, end, tolerance))
+        for c in range(begin, end):
+            lu[i * row + (first + c) * column] = v[c]
+    return slowest
+
+
+@njit(parallel=True, cache=True)
+def settle_right(lu, estimate, row, column, first, size, left, x, threads, tolerance, n, counts):
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``n``; ``counts`` as for the rows below."""
+    for tile in prange(counts.size - 1):
+        begin = left + tile * x
+        counts[tile] += columns_of_tile(lu, estimate, row, column, first, size, tolerance, begin, min(begin + x, n))
+
+
+@njit(cache=True)
+def columns_of_tile(lu, estimate, row, column, first, size, tolerance, left, end):
+    """Columns left to end of U: the iterations of the slowest."""
+    entering = np.zeros((size, size), lu.dtype)
+    for c in range(size):
+        for k in range(c + 1):
+            entering[c, k] = lu[(first + c) * row + (first + k) * column]
+    slowest = 0
+    a, v, base = np.empty(size, lu.dtype), np.empty(size, lu.dtype), np.empty(size, lu.dtype)
+    for j in range(left, end):
+        for c in range(size):
+            at = (first + c) * row + j * column
+            a[c], v[c] = lu[at], estimate[at]
+        slowest = max(slowest, settle_line(a, v, base, entering, True, 0, size, tolerance))
+        for c in range(size):
+            lu[(first + c) * row + j * column] = v[c]
+    return slowest

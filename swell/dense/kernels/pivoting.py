@@ -1,0 +1,31 @@
+"""The choice of a pivot and the swap of two rows, on the CPU; ``pivoting.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def pick_pivot(lu, row, column, j, tolerance, n, pivots):
+    """``pivots[j]`` is the row of the largest |lu[i, j]|, i >= j, the first of them (1.13), if |lu[j, j]| is not above
+    ``tolerance``; -1 otherwise. A NaN counts as the largest."""
+    largest, chosen = -1.0, -1
+    if not (abs(lu[j * (row + column)]) > tolerance):
+        for i in range(j, n):
+            size = abs(lu[i * row + j * column])
+            if not size >= 0:
+                size = np.inf
+            if size > largest:
+                largest, chosen = size, i
+    pivots[j] = chosen
+
+
+@njit(cache=True)
+def swap_rows(lu, row, column, j, n, pivots):
+    """Swap row j with its pivot's."""
+    p = pivots[j]
+    if p <= j:
+        return
+    for k in range(n):
+        a, b = j * row + k * column, p * row + k * column
+        lu[a], lu[b] = lu[b], lu[a]

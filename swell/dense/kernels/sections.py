@@ -1,0 +1,60 @@
+"""One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the same on a
+GPU."""
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags, tiles):
+    """``next`` is (1.11) and (1.12) with whole sums of ``lu``, in rows top to bottom and columns left to right, without what
+    lies to the lower right of the bad element. ``flags[section]`` becomes 1 if anything has changed."""
+    across = -(-(right - left) // x)
+    changed = 0
+    for tile in prange(tiles.size - 1):
+        i, j = top + tile // across * x, left + tile % across * x
+        changed += compute_tile(a, lu, next, row, column, i, min(i + x, bottom), j, min(j + x, right), bad, tolerance)
+    if changed:
+        flags[section] = 1
+
+
+@njit(cache=True)
+def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolerance):
+    """A tile of x by x: how many elements have changed."""
+    changed = 0
+    for i in range(top, bottom):
+        for j in range(left, right):
+            if i >= bad and j > bad:
+                continue
+            total = lu.dtype.type(0)
+            for k in range(min(i, j)):
+                total += lu[i * row + k * column] * lu[k * row + j * column]
+            value = a[i * row + j * column] - total              # (1.11)
+            if i < j:
+                diagonal = lu[i * (row + column)]
+                if diagonal != 0:
+                    value = value / diagonal                     # (1.12)
+            if not (abs(value - lu[i * row + j * column]) <= tolerance):     # a NaN has not settled
+                changed += 1
+            next[i * row + j * column] = value
+    return changed
+
+
+@njit(parallel=True, cache=True)
+def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, tiles):
+    """What has been computed becomes the iterate."""
+    for i in prange(top, bottom):
+        for j in range(left, right):
+            if not (i >= bad and j > bad):
+                lu[i * row + j * column] = next[i * row + j * column]
+
+
+@njit(cache=True)
+def find_bad(lu, row, column, search, end, lower, upper, n, flags):
+    """``flags[0]`` is the first j from ``search`` to ``end`` without lower < |l[j, j]| <= upper, which a NaN does not have
+    either; n if there is none."""
+    flags[0] = n
+    for j in range(search, end):
+        if not (lower < abs(lu[j * (row + column)]) <= upper):
+            flags[0] = j
+            return

@@ -1,0 +1,92 @@
+"""Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is the
+iteration on a GPU.
+
+In the iteration ``X`` is one array, entry (i, r) at ``i + r n``; backward, positions count from the last row.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True)
+def forward_backward(lu, row, column, X, n):
+    """L Y = X, then U X = Y, the unit diagonal in U; ``X`` has shape (n, m)."""
+    m = X.shape[1]
+    for i in range(n):
+        for j in range(i):
+            for r in range(m):
+                X[i, r] -= lu[i * row + j * column] * X[j, r]
+        for r in range(m):
+            X[i, r] /= lu[i * (row + column)]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            for r in range(m):
+                X[i, r] -= lu[i * row + j * column] * X[j, r]
+
+
+@njit(parallel=True, cache=True)
+def settle(lu, row, column, first, size, backward, x, threads, tolerance, X, n, m, counts):
+    """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand sides,
+    those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
+    for tile in prange(counts.size - 1):
+        slowest = 0
+        for r in range(8 * tile, min(8 * tile + 8, m)):
+            slowest = max(slowest, settle_block(lu, row, column, first, size, backward, tolerance, X[r * n:(r + 1) * n]))
+        counts[tile] += slowest
+
+
+@njit(cache=True)
+def settle_block(lu, row, column, first, size, backward, tolerance, v):
+    """One right-hand side: the number of iterations."""
+    start, step = (first + size - 1, -1) if backward else (first, 1)
+    b, base = np.empty(size, lu.dtype), np.zeros(size, lu.dtype)
+    for p in range(size):
+        b[p] = v[start + step * p]
+    front = iterations = 0
+    while front < size:
+        changed = size
+        for p in range(size - 1, front - 1, -1):                 # from the end: what p needs is still the last iterate
+            i = start + step * p
+            total = base[p]
+            for q in range(front, p):
+                k = start + step * q
+                total += lu[i * row + k * column] * v[k]
+            value = b[p] - total
+            if not backward:
+                value = value / lu[i * (row + column)]
+            if not (abs(value - v[i]) <= tolerance):             # a NaN has not settled
+                changed = p
+            v[i] = value
+        after = max(changed, front + 1)                          # what it needed was final: so is it
+        for p in range(after, size):
+            i = start + step * p
+            for q in range(front, min(after, p)):
+                k = start + step * q
+                base[p] += lu[i * row + k * column] * v[k]
+        front = after
+        iterations += 1
+    return iterations
+
+
+@njit(parallel=True, cache=True)
+def sweep(lu, row, column, backward, b, now, then, x, threads, tolerance, n, m, changed, tiles):
+    """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if any entry has."""
+    count = 0
+    for t in prange(n * m):
+        count += sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, t % n, t // n)
+    if count:
+        changed[0] = 1
+
+
+@njit(cache=True)
+def sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, i, r):
+    """One entry: whether it has changed."""
+    total = lu.dtype.type(0)
+    for k in range(i + 1 if backward else 0, n if backward else i):
+        total += lu[i * row + k * column] * now[k + r * n]
+    value = b[i + r * n] - total
+    if not backward:
+        value = value / lu[i * (row + column)]
+    then[i + r * n] = value
+    return 0 if abs(value - now[i + r * n]) <= tolerance else 1

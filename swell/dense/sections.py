@@ -1,0 +1,144 @@
+"""ICM by whole sections, as in the thesis: in every iteration every sum of a section is computed anew, from the first term.
+
+Section 2.2.2 (listings 2.7 to 2.10) and Appendix C: the diagonal section is iterated up to a bad element, then those below
+it up to that element's column, in streams; the element is pivoted; and again, until there is no bad element left. Then the
+sections to the right, in streams. Every iteration ends with a host read of the sections' flags.
+
+For comparison: its iterations follow the thesis' laws, 2 s + p (less one in the first) for a diagonal section of s rows with
+p pivots, s + p below, s + 1 to the right, on random dense matrices. ``ICM(form="fronts")`` is the fast one.
+
+On a CPU there are no streams: sections follow one another, the rows of each in parallel.
+"""
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+
+from swell.core.errors import FactorisationError
+
+DIAGONAL, LOWER, RIGHT = 0, 1, 2        # what a section is to the kernel
+
+
+class Sections:
+    """One decomposition.
+
+    Parameters
+    ----------
+    settings : ICM
+    work : Work
+    section : int
+
+    Attributes
+    ----------
+    flags : array of the space, of int32
+        The bad element of the diagonal section, then for every other section of its row or column whether it changed.
+    """
+
+    def __init__(self, settings, work, section):
+        self.settings, self.work, self.section = settings, work, section
+        self.kernels, self.swaps = work.kernels("sections"), work.kernels("pivoting")
+        self.count = -(-work.n // section)
+        self.a, self.next = work.lu.copy(), work.space.empty(work.lu.size, work.dtype)
+        if work.estimate is not None:
+            work.lu[...] = work.estimate
+        self.flags = work.space.empty(self.count + 1, np.int32)
+        self.tiles = work.space.empty((section // settings.x) ** 2 + 1, np.int32)
+        self.iterations = np.zeros((self.count, self.count), np.int64)
+        cuda = work.space.name == "cuda"
+        self.streams = [work.space.xp.cuda.Stream(non_blocking=True) if cuda else None for _ in range(self.count)]
+
+    def run(self):
+        """Decompose; the iterations of every section."""
+        for d in range(self.count):
+            self._diagonal_and_below(d)
+            self._together(RIGHT, d, self._end(d))
+        return self.iterations
+
+    def _end(self, section):
+        return min((section + 1) * self.section, self.work.n)
+
+    def _diagonal_and_below(self, d):
+        """The diagonal section and those below it, with pivots."""
+        begin, end, last = d * self.section, self._end(d), self.work.n - 1
+        search = begin
+        while True:
+            bad = self._diagonal(d, search)
+            cutoff = min(bad + 1, end)
+            self._together(LOWER, d, cutoff)
+            if bad < last and self.settings.pivoting != "none":
+                self._pivot(bad)
+            if bad >= end - 1:
+                return
+            search = bad + 1
+
+    def _diagonal(self, d, search):
+        """Iterate a diagonal section: its first bad element from ``search`` on, or n."""
+        begin, end, n = d * self.section, self._end(d), self.work.n
+        bad = self._bad(search, end)
+        for _ in range(2 * (end - begin) + 2):
+            before = bad
+            self.flags[1 + d] = 0
+            self._compute(DIAGONAL, d, d, bad, end)
+            self.iterations[d, d] += 1
+            self._find(search, end)
+            host = self.work.space.to_host(self.flags)  # sync
+            bad = int(host[0])
+            if not host[1 + d] and bad == before:
+                return bad
+        raise self._unsettled(d, d, n)
+
+    def _bad(self, search, end):
+        self._find(search, end)
+        return int(self.work.space.to_host(self.flags[:1])[0])  # sync
+
+    def _find(self, search, end):
+        """The first bad element from ``search`` to ``end`` into ``flags[0]``; n if there is none."""
+        work, (lower, upper) = self.work, self.settings.bounds
+        self.kernels.find_bad(work.lu, work.row, work.column, search, end, lower, upper, work.n, self.flags)
+
+    def _together(self, kind, d, cutoff):
+        """Iterate the sections below (to column ``cutoff``) or to the right of a diagonal one, each in a stream, until all
+        have settled."""
+        active = list(range(d + 1, self.count))
+        work = self.work
+        for _ in range(2 * self.section + 2):
+            if not active:
+                return
+            self.flags[...] = 0
+            work.space.synchronize()
+            for s in active:
+                with self.streams[s] or nullcontext():
+                    self._compute(kind, d, s, work.n, cutoff)
+            for s in active:
+                if self.streams[s]:
+                    self.streams[s].synchronize()
+                self.iterations[(s, d) if kind == LOWER else (d, s)] += 1
+            changed = work.space.to_host(self.flags)  # sync
+            active = [s for s in active if changed[1 + s]]
+        raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])), work.n)
+
+    def _compute(self, kind, d, s, bad, cutoff):
+        """One iteration of a section, and its iterate taken over."""
+        work, x = self.work, self.settings.x
+        top, left = (s if kind == LOWER else d) * self.section, (s if kind == RIGHT else d) * self.section
+        bottom = min(top + self.section, work.n)
+        right = min(left + self.section, work.n) if kind == RIGHT else cutoff
+        tiles = self.tiles[:-(-(bottom - top) // x) * -(-(right - left) // x) + 1]
+        box = work.row, work.column, top, bottom, left, right, bad
+        self.kernels.compute(kind, self.a, work.lu, self.next, *box, x, x * x, self.settings.tolerance, 1 + s, self.flags,
+                             tiles)
+        self.kernels.assign(work.lu, self.next, *box, x, x * x, tiles)
+
+    def _pivot(self, j):
+        """Swap row j with that of the largest in its column, in A too."""
+        work = self.work
+        self.swaps.pick_pivot(work.lu, work.row, work.column, j, np.inf, work.n, work.pivots)
+        for matrix in (work.lu, self.a):
+            self.swaps.swap_rows(matrix, work.row, work.column, j, work.n, work.pivots)
+
+    def _unsettled(self, i, j, n):
+        """The error for a section in which something is not finite to the end."""
+        return FactorisationError(f"ICM: section ({i}, {j}) of {self.section} rows has not settled after "
+                                  f"{self.iterations[i, j]} iterations, when all of it must be final: its values overflow "
+                                  f"{self.work.dtype}; scale the matrix, or take pivoting='full' or a wider type")

@@ -1,0 +1,30 @@
+"""SS(PP): forward and backward substitution, sequential, on a CPU. Section 2.2.2 and Appendix D of the thesis.
+
+y_i = (b_i − Σ l_ij y_j) / l_ii for j < i, then x_i = y_i − Σ u_ij x_j for j > i, all right-hand sides of a row at a time.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.dense.solver import BoundSolver, DenseSolver
+
+
+@dataclass(frozen=True)
+class SS(DenseSolver):
+    """Forward and backward substitution, sequential, on a CPU."""
+
+    cost = "2 n² a right-hand side, sequential"
+    devices = ("cpu",)
+    layout = "C"
+
+    def bind(self, factors):
+        return Substitution(self, factors)
+
+
+class Substitution(BoundSolver):
+    """SS for one matrix."""
+
+    def substitute(self, X):
+        from swell.dense.kernels.substitution import forward_backward
+        forward_backward(self.lu, self.row, self.column, X, self.factors.n)
+        return X

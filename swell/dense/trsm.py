@@ -1,0 +1,48 @@
+"""trsm: two triangular solves by BLAS, or by cuBLAS on a GPU; for a unit diagonal in L and in U. Section 2.1.2 of the thesis."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.dense.factors import CroutFactors, DoolittleFactors
+from swell.dense.products import layout
+from swell.dense.solver import BoundSolver, DenseSolver
+
+
+@dataclass(frozen=True)
+class Trsm(DenseSolver):
+    """Two triangular solves by BLAS or cuBLAS."""
+
+    cost = "2 n² a right-hand side, the library's"
+    accepts = (CroutFactors, DoolittleFactors)
+
+    def bind(self, factors):
+        return TriangularSolves(self, factors)
+
+
+class TriangularSolves(BoundSolver):
+    """trsm for one matrix."""
+
+    def substitute(self, X):
+        solve = self._blas if self.space.name == "cpu" else self._cublas
+        X = solve(X, True, self.factors.unit == "L")             # L Y = P B
+        return solve(X, False, self.factors.unit == "U")         # U X = Y
+
+    def _blas(self, X, lower, unit):
+        from scipy.linalg import get_blas_funcs
+        rows = self.column == 1                  # read column-major, what lies by rows is the transpose
+        matrix = self.factors.lu.T if rows else self.factors.lu
+        return get_blas_funcs("trsm", (matrix, X))(1, matrix, X, lower=lower != rows, trans_a=int(rows), diag=int(unit),
+                                                   overwrite_b=True)
+
+    def _cublas(self, X, lower, unit):
+        from cupy.cuda import cublas, device
+        call = {"f": cublas.strsm, "d": cublas.dtrsm, "F": cublas.ctrsm, "D": cublas.ztrsm}[X.dtype.char]
+        op, distance = layout(self.factors.lu)
+        lower = lower == (op == cublas.CUBLAS_OP_N)
+        call(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
+             cublas.CUBLAS_FILL_MODE_LOWER if lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
+             cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT, *X.shape, np.array(1, X.dtype).ctypes.data,
+             self.factors.lu.data.ptr, distance, X.data.ptr, self.factors.n)
+        return X
