@@ -15,7 +15,9 @@ __version__ = "0.1.0"
 _PLACES = {
     "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
     "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
-    "BiCGSTAB": "swell.krylov.bicgstab", "Direct": "swell.preconditioners.direct",
+    "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
+    "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",
+    "Direct": "swell.preconditioners.direct",
     "JacobiSmoother": "swell.smoothers.jacobi", "GaussSeidel": "swell.smoothers.gauss_seidel",
     "BlockJacobiSmoother": "swell.smoothers.block_jacobi", "BlockGaussSeidel": "swell.smoothers.block_gauss_seidel",
     "Chebyshev": "swell.smoothers.chebyshev", "Stationary": "swell.smoothers.stationary",

@@ -1,4 +1,5 @@
-"""Is a matrix Hermitian? Asked of two products with random vectors; an exact comparison needs a transposed copy."""
+"""Is a matrix Hermitian, or equal to its transpose? Asked of two products with random vectors, which are real; an
+exact comparison needs a transposed copy."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,10 +10,12 @@ from swell.core.space import accumulator
 SEED = 20241
 
 
-def asymmetry(A) -> float:
-    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm, by estimate: |(x, A y) − (A x, y)| for random x and y.
+def asymmetry(A, conjugate=True) -> float:
+    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm, by estimate: |(x, A y) − (A x, y)| for random x and y; ‖A − Aᵀ‖ where
+    not ``conjugate``.
 
-    The estimate is of the right size with overwhelming probability and 0 (to rounding) exactly for a Hermitian matrix.
+    The estimate is of the right size with overwhelming probability and 0 (to rounding) exactly for a Hermitian matrix
+    (one that equals its transpose).
     """
     if not A.nnz:
         return 0.0
@@ -25,7 +28,8 @@ def asymmetry(A) -> float:
     dots = space.empty((2, 2), accumulator(A.dtype))
     space.dots(x, ay, dots[0])
     space.dots(ax, y, dots[1])
-    difference = abs(complex(dots[0, 0] - dots[1, 0]))
+    other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real: (A x, y) is the conjugate of yᵀ A x
+    difference = abs(complex(dots[0, 0] - other))
     size = space.norms(A.data)[0]
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
 
@@ -50,15 +54,25 @@ def require_hermitian(A, owner):
                      "for general matrices")
 
 
+def require_symmetric(A, owner):
+    """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᵀ."""
+    if asymmetry(A, conjugate=False) <= tolerance(A):
+        return
+    i, j, here, there = worst_pair(A, conjugate=False)
+    raise InputError(f"{owner} needs a matrix that equals its transpose, A = Aᵀ, and A does not: the entry ({i}, {j}) "
+                     f"is {here:.6g} and ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres', or 'cg' where "
+                     "A = Aᴴ")
+
+
 def modulus_symmetric(A) -> bool:
     """|A| = |A|ᵀ, to rounding."""
     return hermitian(A.absolute())
 
 
-def worst_pair(A):
-    """(i, j, aᵢⱼ, conj(aⱼᵢ)) where A differs most from Aᴴ; by a transposed copy."""
+def worst_pair(A, conjugate=True):
+    """(i, j, aᵢⱼ, conj(aⱼᵢ)) where A differs most from Aᴴ, or (i, j, aᵢⱼ, aⱼᵢ) for Aᵀ; by a transposed copy."""
     xp = A.space.xp
-    other = A.transpose(conjugate=True)
+    other = A.transpose(conjugate)
     rows = xp.concatenate([A.rows(), other.rows()]).astype(np.int64)
     columns = xp.concatenate([A.indices, other.indices]).astype(np.int64)
     values = xp.concatenate([A.data, -other.data])
@@ -70,7 +84,8 @@ def worst_pair(A):
     sums[1:][same] = 0                                           # counted with the one before
     at = int(xp.argmax(abs(sums)))
     i, j = int(rows[at]), int(columns[at])
-    return i, j, entry(A, i, j), np.conj(entry(A, j, i))
+    there = entry(A, j, i)
+    return i, j, entry(A, i, j), np.conj(there) if conjugate else there
 
 
 def entry(A, i, j):

@@ -52,12 +52,13 @@ class BiCGSTABIteration(Iteration):
         self.ph = self.p if self.M is None else self.vector("p hat")
         self.sh = self.r if self.M is None else self.vector("s hat")
         self.s = self.scalars("bicgstab", 9)
+        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "bicgstab", self.dtype)
 
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         self.space.random(self.seed + self.attempt, self.shadow)               # r̂
-        self.step.begin(self.r, self.shadow, self.weights, self.p, self.s)     # p = r;  ρ = (r̂, r)
+        self.first.begin(self.r, self.shadow, self.weights, self.p, self.s)    # p = r;  ρ = (r̂, r)
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s

@@ -51,9 +51,19 @@ class Method(ABC):
     flexible : bool
         True if the preconditioner may vary from step to step.
     self_adjoint_only : bool
-        True if the preconditioner must be its own adjoint.
+        True if the preconditioner must be its own adjoint (its own transpose, for a method with ``symmetric_only``).
+    symmetric_only : bool
+        True if A must equal its transpose.
+    adjoint : bool
+        True if it multiplies with Aᴴ, and with Mᴴ.
     smooths : bool
         True if it has a use for a smoother beside the preconditioner.
+    preconditionable : bool
+        True if it can apply a preconditioner.
+    gpu_only : bool
+        True if it runs on a GPU only.
+    format : settings object or None
+        The storage of the matrix, if the method works on one only.
     """
 
     problem: str
@@ -61,7 +71,12 @@ class Method(ABC):
     vectors: str
     flexible = False
     self_adjoint_only = False
+    symmetric_only = False
+    adjoint = False
     smooths = False
+    preconditionable = True
+    gpu_only = False
+    format = None
 
     @abstractmethod
     def bind(self, system: System) -> "Iteration":
@@ -107,6 +122,10 @@ class Iteration(ABC):
     def basis(self, name, count, dtype=None):
         """That many vectors as the rows of one array, of another type than that of the system if asked."""
         return self.workspace.array(name, (count, self.space.padded(self.n)), dtype or self.dtype)[:, :self.n]
+
+    def conjugate_vector(self, name, needed=True):
+        """Room for the conjugate of a vector; empty where it is not needed, as in a real system."""
+        return self.workspace.array(name, self.n if needed and self.dtype.kind == "c" else 0, self.dtype)
 
     def scalars(self, name, count):
         """A named group of scalars that stay where the vectors are."""

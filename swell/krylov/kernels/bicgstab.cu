@@ -1,38 +1,9 @@
 // The fused steps of BiCGSTAB on a GPU; bicgstab.py is the same on a CPU, with the same scalars s.
+#include "breakdown.cuh"
 #include "judge.cuh"
 
-constexpr double EPS2 = 0x1p-104;
-
-template <class A> DEVICE A quotient(A a, A b) { return b != A(0) ? a / b : A(0); }
-template <class A> DEVICE bool vanishes(A product, double a2, double b2) { return abs2(product) <= EPS2 * a2 * b2; }
 template <class A> DEVICE A step_alpha(const A* s) { return quotient(s[0], s[1]); }
 template <class A> DEVICE A step_omega(const A* s) { return quotient(conj(s[3]), A(real(s[4]))); }
-
-// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* shadow, const float* w, T* p, acc_t<T>* s, long long n) {
-  if (stopped(ctx)) return;
-  constexpr int P = scalar<T>::parts;
-  acc_t<T> rho(0);
-  double v[P + 3] = {};
-  for (long long i = thread_id(); i < n; i += threads()) {
-    T ri = r[i], h = shadow[i];
-    p[i] = ri;
-    rho = conj_fused(h, ri, rho);
-    double r2 = abs2(acc_t<T>(ri));
-    v[P] += abs2(acc_t<T>(h));
-    v[P + 1] += r2;
-    v[P + 2] += w ? w[i] * r2 : r2;
-  }
-  split(v, rho);
-  if (grid_sum(ctx, v)) {
-    join(rho, v);
-    s[0] = rho;
-    s[7] = acc_t<T>(v[P]);
-    s[8] = acc_t<T>(v[P + 1]);
-    judge_start(ctx, v[P + 2]);
-    if (!ctx->flags[STOP] && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
-  }
-}
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {

@@ -1,7 +1,7 @@
 """The fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` is the same on a GPU.
 
 Scalars: s[0] ρ = (r̂, r), s[1:3] (r̂, v) and (v, v), s[3:5] conj (t, s) side by side with (t, t), s[5] next ρ,
-s[6] norm² of the judged residual, s[7] (r̂, r̂), s[8] (r, r).
+s[6] norm² of the judged residual, s[7] (r̂, r̂), s[8] (r, r). The first of them come from ``shadow.py``.
 """
 from __future__ import annotations
 
@@ -10,45 +10,11 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.breakdown import quotient, vanishes
+from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin", "half", "update", "direction")
-EPS2 = 2.0**-104        # the square of the double's rounding unit: an inner product below it is noise
-
-
-@njit(cache=True)
-def quotient(a, b):
-    """a/b, or 0 where b = 0."""
-    return a / b if b != 0 else a * 0
-
-
-@njit(cache=True)
-def vanishes(product, a2, b2):
-    """True if an inner product of vectors with squared norms a2 and b2 is no more than rounding."""
-    return (product * np.conj(product)).real <= EPS2 * a2 * b2
-
-
-@njit(parallel=True, cache=True, fastmath=FAST)
-def begin(state, r, shadow, w, p, s):
-    """p = r; ρ = (r̂, r); the first judgement of r."""
-    rho = s.dtype.type(0)
-    norm2 = 0.0
-    rr = 0.0
-    shadow2 = 0.0
-    for i in prange(r.size):
-        p[i] = r[i]
-        rho += np.conj(shadow[i]) * r[i]
-        shadow2 += (np.conj(shadow[i]) * shadow[i]).real
-        t = (np.conj(r[i]) * r[i]).real
-        rr += t
-        norm2 += t * w[i] if w.size else t
-    s[0] = rho
-    s[7] = shadow2
-    s[8] = rr
-    judge_start(state, norm2)
-    if state[0][0] == 0 and vanishes(rho, shadow2, rr):
-        halt(state, BREAKDOWN)
+KERNELS = ("half", "update", "direction")
 
 
 @njit(parallel=True, cache=True)

@@ -1,0 +1,110 @@
+"""BiCGSTAB(l), preconditioned on the right: l steps of BiCG, then a residual polynomial of degree l.
+
+For any square A, and for eigenvalues far from the real axis, where BiCGSTAB's polynomials of degree one stagnate.
+Sleijpen and Fokkema 1993, algorithm 3.1; the polynomial as in Sleijpen and van der Vorst 1995, section 4: a combination
+of the minimal residual without r̂_l and of the shortest r̂_l, whose angle is kept away from a right one (``convex``).
+
+An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic: 3 l (l + 1) words a
+row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial, beside what the products move. Storage: 2 l + 2 vectors and the
+shadow vector r̂; with an M two more. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
+
+Differs from the textbook: the (l + 1)² inner products of r̂_0 … r̂_l come in one reduction, and one thread solves their
+normal equations, dropping powers that depend on those before them; the powers are those of θ A with θ a power of two near
+1/‖A‖ (found while iterating; it rounds nothing), so that they neither over- nor underflow; with an M, the correction of x
+is gathered in its range and M applied to it once; the shadow vector is random with a fixed seed. A step of BiCG whose inner
+products are rounding is left out; what is left of the iteration is a step of minimal residuals, and the run then ends as
+BREAKDOWN, to be resumed with another shadow vector.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.core.errors import InputError
+from swell.core.settings import positive, real
+from swell.krylov.method import Counts, Iteration, Method
+
+
+@dataclass(frozen=True)
+class BiCGSTABL(Method):
+    """BiCGSTAB with residual polynomials of degree l, for any square matrix.
+
+    Attributes
+    ----------
+    l : int
+        Degree, 1 to 8; 1 is BiCGSTAB.
+    convex : float
+        Least cosine of the angle in the combination, in [0, 1); 0: the minimal residual.
+    seed : int
+        Seed of the random shadow vector.
+    """
+
+    l: int = 4
+    convex: float = 0.7
+    seed: int = 1
+
+    problem = "any square matrix; indefinite and wave problems"
+    cost = "2 l products, 2 l + 1 preconditioners, 2 l + 1 reductions"
+    vectors = "2 l + 3 (2 l + 5 with a preconditioner)"
+
+    def __post_init__(self):
+        positive(self, "l", most=8)
+        positive(self, "seed", 0)
+        if not real(self.convex) or not 0 <= self.convex < 1:
+            raise InputError(f"BiCGSTABL(convex={self.convex!r}): expected a number from 0 to less than 1, such as 0.7")
+
+    def bind(self, system):
+        return BiCGSTABLIteration(system, self)
+
+    def window(self, n):
+        return 1000 // self.l
+
+
+class BiCGSTABLIteration(Iteration):
+    """The loop of BiCGSTAB(l)."""
+
+    def __init__(self, system, settings):
+        super().__init__(system)
+        self.seed, self.convex, l = settings.seed, settings.convex, settings.l
+        self.l = l
+        self.R, self.U = self.basis("R", l + 1), self.basis("U", l + 1)
+        self.shadow = self.vector("shadow")
+        self.hat, self.y = (None, self.x) if self.M is None else (self.vector("hat"), self.vector("y"))
+        self.s, self.c = self.scalars("bicgstabl", 13), self.scalars("coefficients of R and U, of x", 2 * l + 2)
+        self.space.reserve_sums((l + 1) * (l + 2) // 2)
+        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
+        self.step = self.loop.kernels("swell.krylov", "bicgstabl", self.dtype)
+
+    def start(self, zero_guess):
+        self.first_residual(self.R[0], zero_guess)                             # r̂_0 = b − A x
+        self.space.random(self.seed + self.attempt, self.shadow)               # r̃
+        self.s.fill(0)                                                         # α = ρ_ = 0, so that û_0 = r̂_0
+        self.first.begin(self.R[0], self.shadow, self.weights, self.U[0], self.s)
+
+    def body(self):
+        A, step, R, U, s, l = self.A, self.step, self.R, self.U, self.s, self.l
+        for j in range(l):
+            step.direction(R, U, s, j)                                         # û_i = r̂_i − β û_i
+            A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, s[1:3])       # û_j+1 = A û_j;  γ = (r̃, û_j+1)
+            step.half(R, U, self.y, s, j, j > 0 or self.M is None)             # α = ρ/γ;  r̂_i −= α û_i+1;  x += α û_0
+            if j + 1 < l:
+                A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, s[3:5])   # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
+            else:
+                A.apply(self._hat(R[j]), R[j + 1])
+        step.polynomial(R, self.c, s, l, self.convex)                          # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
+        step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x alike
+        self.space.allreduce(s)
+        if self.M is not None:
+            self.M.apply(self.y, self.x, 1, 1)                                 # x += M y
+        step.settle(s)
+
+    def _hat(self, v):
+        """M v."""
+        if self.M is None:
+            return v
+        self.M.apply(v, self.hat)
+        return self.hat
+
+    def counts(self, iterations, zero_guess):
+        l = self.l
+        return Counts(2 * l * iterations + (not zero_guess), (2 * l + 1) * iterations if self.M is not None else 0,
+                      (2 * l + 1) * iterations + 1)

@@ -1,0 +1,220 @@
+"""The fused steps of BiCGSTAB(l) on the CPU; ``bicgstabl.cu`` is the same on a GPU. Notation of ``bicgstabl.py``.
+
+What a product has just written is A times a vector, not θ A times it: it is multiplied by θ by whoever reads it, and stored
+so by the first who writes it. x is corrected by θ times what the recurrences of θ A say.
+
+Scalars: s[0] (r̃, r̂_0), s[1:3] (r̃, û) and (û, û) of the last û = A û_j, s[3:5] the same of r̂ = A r̂_j, s[5] ρ, s[6] α,
+s[7] (r̃, r̃), s[8] (r̂_0, r̂_0), s[9] ω, s[10] θ (0: not yet known), s[11] not 0 once an inner product was rounding,
+s[12] norm² of the judged residual. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
+from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.vector import FAST
+
+KERNELS = ("direction", "half", "polynomial", "combine", "settle")
+TILE = 512              # rows worked on at a time, as in gmres.py
+DEPENDENT = 64 * EPS    # part of r̂_i left by those before it, squared, up to which it counts as dependent
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def direction(state, R, U, s, j):
+    """β = α ρ'/ρ; û_i = r̂_i − β û_i for i ≤ j."""
+    rho, theta = s[0], 1.0
+    if j > 0:
+        theta = s[10].real
+        rho = theta * s[3]
+    lost = vanishes(s[0], s[7].real, s[8].real) if j == 0 else vanishes(s[3], s[7].real, s[4].real)
+    before = s[5] if j > 0 else -s[9] * s[5]
+    b = s[6] * quotient(rho, before)
+    if lost:
+        b *= 0
+    n = U.shape[1]
+    beta, fresh_beta, fresh = U.dtype.type(b), U.dtype.type(theta * b), U.dtype.type(theta)
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        for i in range(j):
+            r, u = R[i, lo:hi], U[i, lo:hi]
+            for k in range(u.size):
+                u[k] = r[k] - beta * u[k]
+        r, u = R[j, lo:hi], U[j, lo:hi]
+        for k in range(u.size):
+            u[k] = fresh * r[k] - fresh_beta * u[k]
+    s[5] = rho
+    if lost:
+        s[11] = 1
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def half(state, R, U, x, s, j, add):
+    """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0, or x = α θ û_0."""
+    theta = s[10].real
+    if theta == 0:
+        theta = 1 / magnitude(s[2].real / s[8].real)
+    lost = vanishes(s[1], s[7].real, s[2].real)
+    a = s[0] * 0 if lost else s[5] / (theta * s[1])
+    n = U.shape[1]
+    kind = U.dtype.type
+    alpha, fresh_alpha, fresh = kind(a), kind(theta * a), kind(theta if j > 0 else 1.0)
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        out, u = x[lo:hi], U[0, lo:hi]
+        if add:
+            for k in range(u.size):
+                out[k] += fresh_alpha * u[k]
+        else:
+            for k in range(u.size):
+                out[k] = fresh_alpha * u[k]
+        for i in range(j):
+            r, u = R[i, lo:hi], U[i + 1, lo:hi]
+            for k in range(u.size):
+                r[k] -= alpha * u[k]
+        r, u = R[j, lo:hi], U[j + 1, lo:hi]
+        for k in range(u.size):
+            r[k] = fresh * r[k] - fresh_alpha * u[k]
+    s[6] = a
+    s[10] = theta
+    if lost:
+        s[11] = 1
+
+
+@njit(cache=True)
+def solve(G, c, s, l, convex):
+    """The coefficients of the next residual from G = (r̂_i, r̂_j), whose lower triangle becomes its Cholesky factor."""
+    a, b = np.zeros(l + 1, G.dtype), np.zeros(l + 1, G.dtype)    # minimal residual without r̂_l; shortest r̂_l
+    inverse = np.zeros(l + 1)
+    a[0] = 1
+    b[l] = 1
+    last = G[l, l].real
+    for i in range(1, l):
+        left = G[i, i].real
+        for k in range(1, i):
+            G[i, k] = np.conj(G[k, i])
+            for m in range(1, k):
+                G[i, k] -= G[i, m] * np.conj(G[k, m])
+            G[i, k] *= inverse[k]
+            left -= abs(G[i, k]) ** 2
+        inverse[i] = 1 / math.sqrt(left) if left > DEPENDENT * G[i, i].real else 0.0
+        a[i] = -np.conj(G[0, i])
+        b[i] = -G[i, l]
+        for k in range(1, i):
+            a[i] -= G[i, k] * a[k]
+            b[i] -= G[i, k] * b[k]
+        a[i] *= inverse[i]
+        b[i] *= inverse[i]
+    for i in range(l - 1, 0, -1):
+        for k in range(i + 1, l):
+            a[i] -= np.conj(G[k, i]) * a[k]
+            b[i] -= np.conj(G[k, i]) * b[k]
+        a[i] *= inverse[i]
+        b[i] *= inverse[i]
+    product = np.conj(G[0, l])                                   # (b's vector, a's vector), and their squared lengths
+    of_a, of_b = G[0, 0].real, last
+    for i in range(1, l):
+        product += np.conj(G[i, l]) * a[i]
+        of_a += (G[0, i] * a[i]).real
+        of_b += (np.conj(G[i, l]) * b[i]).real
+    omega = product * 0
+    if of_b > DEPENDENT * last:
+        omega = product / of_b
+        cosine = abs(product) / (math.sqrt(max(of_a, 0.0)) * math.sqrt(of_b)) if of_a > 0 else 1.0
+        if 0 < cosine < convex:
+            omega *= convex / cosine
+    theta = s[10].real
+    for i in range(l + 1):
+        c[i] = a[i] - omega * b[i]
+        if i > 0:
+            c[l + i] = -theta * c[i]
+    c[l] *= theta
+    s[9] = omega
+    if omega == 0:
+        s[11] = 1
+    grown = 0.0
+    for i in range(1, l + 1):
+        before, after = G[i - 1, i - 1].real, G[i, i].real
+        if before > 0:
+            grown = max(grown, after / before)
+    if grown > 1:
+        s[10] = theta / magnitude(grown)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def polynomial(state, R, c, s, l, convex):
+    """All inner products of r̂_0 … r̂_l, and the coefficients that they give."""
+    n = R.shape[1]
+    tiles = (n + TILE - 1) // TILE
+    parts = min(tiles, 64)
+    partial = np.zeros((parts, l + 1, l + 1), s.dtype)
+    for part in prange(parts):
+        for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
+            lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+            for j in range(l + 1):
+                y = R[j, lo:hi]
+                for i in range(j + 1):
+                    x = R[i, lo:hi]
+                    total = s.dtype.type(0)
+                    for k in range(y.size):
+                        total += np.conj(x[k]) * y[k]
+                    partial[part, i, j] += total
+    G = np.zeros((l + 1, l + 1), s.dtype)
+    theta = s[10].real
+    for part in range(parts):
+        G += partial[part]
+    G[:, l] *= theta
+    G[l, l] *= theta
+    solve(G, c, s, l, convex)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def combine(state, R, U, c, shadow, w, x, s, l):
+    """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; ρ = (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|²."""
+    n = R.shape[1]
+    kind = R.dtype.type
+    rho = s.dtype.type(0)
+    rr = 0.0
+    weighted = 0.0
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        r, u, out, h = R[0, lo:hi], U[0, lo:hi], x[lo:hi], shadow[lo:hi]
+        of_x = kind(c[l + 1])
+        for k in range(r.size):
+            out[k] += of_x * r[k]
+        for i in range(1, l + 1):
+            ci, of_x = kind(c[i]), kind(c[l + 1 + i]) if i < l else kind(0)
+            ri, ui = R[i, lo:hi], U[i, lo:hi]
+            for k in range(r.size):
+                r[k] += ci * ri[k]
+                u[k] += ci * ui[k]
+            if i < l:
+                for k in range(r.size):
+                    out[k] += of_x * ri[k]
+        of_rho = s.dtype.type(0)
+        of_rr = 0.0
+        judged = 0.0
+        for k in range(r.size):
+            of_rho += np.conj(h[k]) * r[k]
+            d2 = (np.conj(r[k]) * r[k]).real
+            of_rr += d2
+            judged += w[lo + k] * d2 if w.size else d2
+        rho += of_rho
+        rr += of_rr
+        weighted += judged
+    s[0] = rho
+    s[8] = rr
+    s[12] = weighted
+
+
+@njit(cache=True)
+def settle(state, s):
+    """The judgement of this iteration."""
+    lost = s[11] != 0
+    s[11] = 0
+    judge(state, s[12].real)
+    if state[0][0] == 0 and lost:
+        halt(state, BREAKDOWN if math.isfinite(s[2].real) else NONFINITE)

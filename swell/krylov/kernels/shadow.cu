@@ -1,0 +1,29 @@
+// How methods with a shadow residual begin, on a GPU; shadow.py is the same on a CPU, with the same scalars s.
+#include "breakdown.cuh"
+#include "judge.cuh"
+
+// launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void begin(Context* ctx, const T* r, const T* shadow, const float* w, T* p, acc_t<T>* s, long long n) {
+  if (stopped(ctx)) return;
+  constexpr int P = scalar<T>::parts;
+  acc_t<T> rho(0);
+  double v[P + 3] = {};
+  for (long long i = thread_id(); i < n; i += threads()) {
+    T ri = r[i], h = shadow[i];
+    p[i] = ri;
+    rho = conj_fused(h, ri, rho);
+    double r2 = abs2(acc_t<T>(ri));
+    v[P] += abs2(acc_t<T>(h));
+    v[P + 1] += r2;
+    v[P + 2] += w ? w[i] * r2 : r2;
+  }
+  split(v, rho);
+  if (grid_sum(ctx, v)) {
+    join(rho, v);
+    s[0] = rho;
+    s[7] = acc_t<T>(v[P]);
+    s[8] = acc_t<T>(v[P + 1]);
+    judge_start(ctx, v[P + 2]);
+    if (!ctx->flags[STOP] && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
+  }
+}

@@ -1,0 +1,33 @@
+"""How methods with a shadow residual begin, on the CPU; ``shadow.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.breakdown import vanishes
+from swell.core.kernels.judge import BREAKDOWN, halt, judge_start
+from swell.core.kernels.vector import FAST
+
+KERNELS = ("begin",)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def begin(state, r, shadow, w, p, s):
+    """p = r; s[0] = ρ = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r); the first judgement of r."""
+    rho = s.dtype.type(0)
+    norm2 = 0.0
+    rr = 0.0
+    shadow2 = 0.0
+    for i in prange(r.size):
+        p[i] = r[i]
+        rho += np.conj(shadow[i]) * r[i]
+        shadow2 += (np.conj(shadow[i]) * shadow[i]).real
+        t = (np.conj(r[i]) * r[i]).real
+        rr += t
+        norm2 += t * w[i] if w.size else t
+    s[0] = rho
+    s[7] = shadow2
+    s[8] = rr
+    judge_start(state, norm2)
+    if state[0][0] == 0 and vanishes(rho, shadow2, rr):
+        halt(state, BREAKDOWN)

@@ -1,0 +1,115 @@
+"""The fused steps of TFQMR on the CPU; ``tfqmr.cu`` is the same on a GPU.
+
+Scalars: s[0] ρ = (r̂, w), s[1:3] σ = (r̂, v) and (v, v), s[3] (w, w) after the odd step, s[4] after the even one, s[5] next
+ρ, s[6] τ², s[7] (r̂, r̂), s[8] ‖r‖² at the start, s[9] θ² η of the iteration before, s[10] β.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.breakdown import quotient, vanishes
+from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.vector import FAST
+
+KERNELS = ("clear", "direction", "odd", "even", "update")
+
+
+@njit(cache=True)
+def share(tau2, w2):
+    """c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the part of w in the next residual."""
+    return tau2 / (tau2 + w2) if tau2 > 0 else 0.0
+
+
+@njit(parallel=True, cache=True)
+def clear(state, r, y, v, even, d, s):
+    """y = r; v = A y = d = 0; τ = ‖r‖, θ = η = 0."""
+    for i in prange(r.size):
+        y[i] = r[i]
+        v[i] = 0
+        even[i] = 0
+        d[i] = 0
+    s[6] = s[8]
+    s[9] = 0
+    s[10] = 0
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def direction(state, odd, even, shadow, v, s):
+    """v = A y + β (A y_ + β v); σ = (r̂, v), (v, v)."""
+    beta = v.dtype.type(s[10])
+    sigma = s.dtype.type(0)
+    vv = 0.0
+    for i in prange(v.size):
+        t = odd[i] + beta * (even[i] + beta * v[i])
+        v[i] = t
+        sigma += np.conj(shadow[i]) * t
+        vv += (np.conj(t) * t).real
+    s[1] = sigma
+    s[2] = vv
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def odd(state, yh, v, u, d, y, w, s):
+    """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖²."""
+    step = quotient(s[0], s[1])
+    alpha, c = w.dtype.type(step), w.dtype.type(quotient(s[9], step))
+    ww = 0.0
+    for i in prange(w.size):
+        d[i] = yh[i] + c * d[i]
+        y[i] -= alpha * v[i]
+        t = w[i] - alpha * u[i]
+        w[i] = t
+        ww += (np.conj(t) * t).real
+    s[3] = ww
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def even(state, u, shadow, w, s):
+    """w −= α u; ‖w‖²; next ρ = (r̂, w)."""
+    alpha = w.dtype.type(quotient(s[0], s[1]))
+    rho = s.dtype.type(0)
+    ww = 0.0
+    for i in prange(w.size):
+        t = w[i] - alpha * u[i]
+        w[i] = t
+        rho += np.conj(shadow[i]) * t
+        ww += (np.conj(t) * t).real
+    s[4] = ww
+    s[5] = rho
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def update(state, yh, u, w, weights, d, x, r, y, s):
+    """Both steps of x and r: x += η d, r = (1 − c²) r + c² w, with d = ŷ + θ² η/α d between them, where the first w was
+    w + α u; y = w + β y; then the judgement of this iteration."""
+    step, rho, tau2 = quotient(s[0], s[1]), s[5], s[6].real
+    c1 = share(tau2, s[3].real)
+    tau2 *= 1 - c1                               # τ θ c, squared
+    c2 = share(tau2, s[4].real)
+    next_beta = quotient(rho, s[0])
+    kind = w.dtype.type
+    alpha, beta, eta1, eta2, carry = kind(step), kind(next_beta), kind(c1 * step), kind(c2 * step), kind(1 - c1)
+    own1, own2, new1, new2 = carry, kind(1 - c2), kind(c1), kind(c2)
+    weighted = 0.0
+    for i in prange(w.size):
+        first = d[i]
+        second = yh[i] + carry * first
+        d[i] = second
+        x[i] += eta1 * first + eta2 * second
+        t = own2 * (own1 * r[i] + new1 * (w[i] + alpha * u[i])) + new2 * w[i]
+        r[i] = t
+        y[i] = w[i] + beta * y[i]
+        t2 = (np.conj(t) * t).real
+        weighted += weights[i] * t2 if weights.size else t2
+    finite = math.isfinite(s[2].real) and math.isfinite(s[4].real)
+    lost = vanishes(s[1], s[7].real, s[2].real) or vanishes(rho, s[7].real, s[4].real) or not finite
+    s[0] = rho
+    s[6] = tau2 * (1 - c2)
+    s[9] = (1 - c2) * step
+    s[10] = next_beta
+    judge(state, weighted)
+    if state[0][0] == 0 and lost:
+        halt(state, BREAKDOWN if finite else NONFINITE)
