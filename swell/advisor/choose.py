@@ -2,7 +2,8 @@
 
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
 2. Hermitian with a positive diagonal: cg. On a CPU with IC(0), which was never much slower than Jacobi there and gets
-   much further; on a GPU Jacobi-scaled, whose iterations cost a product, and with IC(0) where that fails. Singular
+   much further; on a GPU Jacobi-scaled, whose iterations cost a product (as resident_cg, whose iterations cost half of
+   that, while the vectors fit on the chip), and with cg and IC(0) where that fails. Singular
    systems: Jacobi-scaled. Everything else: bicgstab, which on the real systems of the tests converges more often than
    gmres(30), and several times sooner; on a CPU with ILU(0), which there converges wherever Jacobi does, and two more,
    in a median of a quarter of its iterations; on a GPU and for singular systems with Jacobi.
@@ -13,15 +14,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from swell.advisor.analyse import analyse
 from swell.core.configuration import Configuration
 from swell.core.registry import load
 from swell.formats.blocks import detect
+from swell.formats.parts import most_rows
 from swell.preconditioners.direct import unavailable
 
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
-BLOCKS_FROM = 3             # block size from which BSR is the default on a CPU: with 2 × 2, SELL was as fast
-FULL = 1.05                 # ... and the fill up to which it is
+BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
+FULL = 1.05                 # ... and the fill up to which they are
+EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
+LONG = 16                   # entries a row from which CSR is faster on a CPU in single complex: 0.71 ms for 0.93 with 26
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
@@ -33,20 +39,23 @@ def setting(kind, name):
 def default_format(A):
     """SELL where its padding and its offsets make a product cheaper than CSR's, as on PDE meshes; else CSR.
 
-    On a CPU, BSR where A is made of dense blocks of 3 × 3 or more with hardly any fill: it was measured faster.
+    Where A is made of dense blocks of 3 × 3 or more with hardly any fill, BSR on a CPU, and on a GPU block SELL if its
+    block rows are about equally long: these were measured faster.
     """
     if A.shape[0] < 256:
         return setting("format", "csr")
-    if A.space.name == "cpu":
-        size = detect(A, FULL)
-        if size >= BLOCKS_FROM:
-            return load("format", "bsr")(block=size)
     lengths = A.indptr[1:] - A.indptr[:-1]
     longest, mean = int(lengths.max()), A.nnz / A.shape[0]
-    return setting("format", "csr" if longest > 64 and longest > 8 * mean else "sell")
+    size = detect(A, FULL)
+    if size >= BLOCKS_FROM:
+        padded = A.space.name == "cpu" or longest > EVEN * mean
+        return load("format", "bsr" if padded else "block_sell")(block=size)
+    ragged = longest > 64 and longest > 8 * mean
+    slow = A.space.name == "cpu" and A.dtype == np.complex64 and mean > LONG
+    return setting("format", "csr" if ragged or slow else "sell")
 
 
-def choose(A, named: Configuration) -> list[Configuration]:
+def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     """Configurations to try in order; what the user named stays as it is.
 
     Parameters
@@ -54,9 +63,12 @@ def choose(A, named: Configuration) -> list[Configuration]:
     A : CSRMatrix or matrix-free LinearOperator
     named : Configuration
         The user's choices, with ``method`` None.
+    resident : bool
+        False where the resident form of cg was tried, and the matrix does not fit.
     """
     if not hasattr(A, "indptr"):
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
+    resident = resident and named.format is None and named.smoother is None
     named = replace(named, format=named.format or default_format(A))
     facts = analyse(A)
     singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
@@ -68,6 +80,8 @@ def choose(A, named: Configuration) -> list[Configuration]:
         if chain[0].scaling is not None and named.scaling is None and not singular:
             chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
                                  why=("Jacobi scaling was not enough",)))
+        if resident:
+            chain[0] = _resident(A, chain[0])
     missing = unavailable(A.space)
     if missing:
         why += f", and {missing}"
@@ -79,6 +93,16 @@ def choose(A, named: Configuration) -> list[Configuration]:
     jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
     chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
     return chain
+
+
+def _resident(A, chosen):
+    """Scaled cg on a GPU as its resident form, where that may fit."""
+    if (chosen.name("method") != "cg" or chosen.scaling is None or chosen.precond is not None or A.space.name == "cpu"
+            or not A.space.bulk_copies or A.shape[0] > most_rows(A.space.multiprocessors, A.dtype)):
+        return chosen
+    method = setting("method", "resident_cg")
+    return replace(chosen, method=method, format=method.format,
+                   why=(chosen.why[0] + "; its vectors fit on the multiprocessors, where resident_cg keeps them",))
 
 
 def _iterative(facts, named, singular, space):

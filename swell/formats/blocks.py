@@ -76,14 +76,25 @@ def block_size(ratios: dict[int, float]) -> int:
     return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
 
 
+def _adjoining(A) -> float:
+    """The share of entries whose neighbour to the right is an entry too."""
+    columns = A.indices                          # an entry and the first of the next row may count: a row's worth too many
+    return int((columns[1:] == columns[:-1] + 1).sum()) / A.nnz  # sync
+
+
 def detect(A, most=CHEAP) -> int:
     """The largest block size up to `LARGEST` whose fill is at most ``most``; 1 where there is none.
 
-    A sample of the block rows rules most sizes out before all entries are looked at.
+    Most sizes are ruled out before all entries are looked at, by a sample of the block rows, and before that by how
+    many entries have a neighbour: with fill f, f (s − 1)/s of E entries' worth of places have one, and each of the
+    (f − 1) E places that are no entries takes two away at most.
     """
     if not A.nnz:
         return 1
+    share = _adjoining(A)
     for size in reversed(divisors(*A.shape)[1:]):
+        if share < most * (size - 1) / size - 2 * (most - 1):
+            continue
         if _sampled_ratio(A, size) <= 1.5 * most and fill_ratios(A, (size,))[size] <= most:
             return size
     return 1
