@@ -5,10 +5,10 @@ For systems with several unknowns a vertex: (L U)ᵢⱼ = Aᵢⱼ in whole block
 unit lower L; a block is divided by with partial pivoting inside it, so that a zero on the diagonal is no breakdown, a
 singular diagonal block is. Diagonal blocks of U are kept inverted. With blocks of 1 this is ILU(0).
 
-Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU; on a GPU a warp a block
-row, as soon as those that it needs are done; or by ``factor_sweeps`` fixed-point sweeps over all blocks at once, with
-two buffers (ParILU, Chow and Patel 2015, with blocks for entries), which tend to the same factors. An application: two blockwise solves (block_triangular.py), exact or by
-sweeps.
+Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU, or threaded by levels; on
+a GPU a warp a block row, as soon as those that it needs are done; or by ``factor_sweeps`` fixed-point sweeps over all
+blocks at once, with two buffers (ParILU, Chow and Patel 2015, with blocks for entries), which tend to the same factors.
+An application: two blockwise solves (block_triangular.py), exact or by sweeps.
 
 Storage: A's blocks twice (the factor, and L and U as they are solved with), 2 s words a row for the inverses.
 
@@ -30,7 +30,9 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.block_triangular import BlockFactor
 from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, check_factor, largest_moduli, shifted
-from swell.preconditioners.lu_factorisation import TINY, ByColumns, relative_change
+from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, levels_pay, relative_change
+
+APART = 16              # words between the work of two threads: no cache line has some of both
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class BlockILU0(IncompleteLU):
     ordering : str or Ordering
         In which order block rows are eliminated.
     factor : str
-        "exact", or "sweeps": the fixed-point iteration of Chow and Patel, with blocks.
+        "exact": on a CPU one block row after the other or, with threads enough, by levels, the same to the bit;
+        "levels": these in any case (on a GPU "exact" is that already); "sweeps": the fixed-point iteration of Chow and
+        Patel, with blocks.
     factor_sweeps : int
         How many of these.
     """
@@ -62,7 +66,7 @@ class BlockILU0(IncompleteLU):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "block", 0, LARGEST)
-        check_factor(self, ("exact", "sweeps"))
+        check_factor(self, ("exact", "levels", "sweeps"))
 
     def build(self, A):
         """The operator (L U)⁻¹.
@@ -125,11 +129,14 @@ class BlockILU0Operator(LUOperator):
         self._kernels = self.space.kernels("swell.preconditioners", "block_ilu", A.dtype)
         self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
         self._bad = xp.empty(2, np.int64)
-        self._columns = self._sequence = None
+        self._columns = self._sequence = self._bounds = None
         if self.settings.factor == "sweeps":
             self.diagonal = self.diagonal.astype(self.factor.indptr.dtype)
             self._columns = ByColumns(self.factor.indptr, self.factor.indices, xp)
-        elif self.space.name != "cpu":
+        elif self.space.name == "cpu":
+            if self.settings.factor == "levels" or levels_pay(count, s):
+                self._sequence, self._bounds = levels(self.factor.indptr, self.factor.indices, self.diagonal)
+        else:
             from swell.preconditioners.level_schedule import Schedule
             self._sequence = Schedule(numbers, True).sequence.astype(self.factor.indptr.dtype)
             self.diagonal = self.diagonal.astype(self.factor.indptr.dtype)
@@ -178,8 +185,7 @@ class BlockILU0Operator(LUOperator):
             self._sweep(data, tiny, replacement)
         elif self.space.name == "cpu":
             T.data[...] = data
-            work, order = np.empty(self.block**2, self.dtype), np.empty(self.block, np.int64)
-            self._kernels.factor(*arrays, np.zeros(count, np.int64), work, order, tiny, replacement, self._bad)
+            self._factor_on_host(arrays, tiny, replacement)
         else:
             T.data[...] = data
             done, drawn = xp.zeros(count, np.int32), xp.zeros(1, np.int32)
@@ -191,6 +197,19 @@ class BlockILU0Operator(LUOperator):
         if not bool(finite.all()):
             return int(rows_of(T.indptr, T.indices.size, xp)[int(finite.argmin())]), 1
         return None, 0
+
+    def _factor_on_host(self, arrays, tiny, replacement):
+        """Block rows one after the other, or by levels on threads, each with work arrays of its own."""
+        count, s = self.diagonal.size, self.block
+        if self._sequence is None:
+            work, order = np.empty(s * s, self.dtype), np.empty(s, np.int64)
+            self._kernels.factor(*arrays, np.zeros(count, np.int64), work, order, tiny, replacement, self._bad)
+            return
+        from numba import get_num_threads
+        threads = get_num_threads()
+        work, order = np.empty((threads, s * s + APART), self.dtype), np.empty((threads, s + APART), np.int64)
+        self._kernels.factor_levels(*arrays, np.zeros((threads, count), np.int64), work, order, self._sequence,
+                                    self._bounds, tiny, replacement, self._bad)
 
     def _clear(self):
         self._bad[0], self._bad[1] = np.iinfo(np.int64).max, 0

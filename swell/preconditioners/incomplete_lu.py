@@ -30,7 +30,7 @@ from swell.core.operator import LinearOperator
 from swell.core.settings import describe, positive
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.incomplete_cholesky import FIRST_SHIFT, LARGEST_SHIFT, ORDERINGS
-from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Sequential, Threaded
+from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, soonest
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
 
@@ -90,8 +90,8 @@ class PatternLU(IncompleteLU):
     Attributes
     ----------
     factor : str
-        "exact"; "levels", the same with a CPU's threads sharing each level of rows (on a GPU "exact" is that already);
-        or "sweeps", the fixed-point iteration of Chow and Patel.
+        "exact": on a CPU row by row or, with threads enough, by levels, the same to the bit; "levels": these in any
+        case (on a GPU "exact" is that already); "sweeps": the fixed-point iteration of Chow and Patel.
     factor_sweeps : int
         How many of these.
     """
@@ -295,8 +295,8 @@ class PatternLUOperator(LUOperator):
         elif A.space.name != "cpu":
             self._factor = Scheduled(self.factor, self.diagonal)
         else:
-            kind = Threaded if settings.factor == "levels" else Sequential
-            self._factor = kind(self.factor, self.diagonal)
+            by_levels = settings.factor == "levels"
+            self._factor = (Threaded if by_levels else soonest)(self.factor, self.diagonal)
 
     def _load(self, A):
         xp = self.space.xp

@@ -3,11 +3,15 @@
 One after the other (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications and no search; by
 levels on threads, and on a GPU, rows are merged instead, with no work vector for each. A fixed-point sweep reads, for
 each entry, its row of L and its column of U.
+
+On a CPU the first two give the same bits, so ``factor="exact"`` takes what is sooner (``levels_pay``): a level's rows lie
+far apart, so by levels the work itself takes about 1 + 4/s times as long, s the rows of a block.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.core.space import SERIAL
 from swell.formats.matrix import rows_of
 from swell.preconditioners.triangular import halves
 
@@ -63,10 +67,7 @@ class Threaded(Factor):
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
-        depth = np.empty(diagonal.size, np.int64)
-        self.kernels.find_depths(*self.pattern, depth)
-        self.sequence = np.argsort(depth, kind="stable").astype(factor.indptr.dtype)
-        self.bounds = np.concatenate([[0], np.cumsum(np.bincount(depth))])
+        self.sequence, self.bounds = levels(*self.pattern)
 
     def __call__(self, data, scale, replacement):
         self._clear()
@@ -79,6 +80,31 @@ class Threaded(Factor):
     @property
     def nbytes(self):
         return self.sequence.nbytes + self.bounds.nbytes
+
+
+def levels(indptr, indices, diagonal):
+    """(sequence, bounds): the rows level by level, those of level l in sequence[bounds[l]:bounds[l + 1]]; on a CPU."""
+    from swell.preconditioners.kernels import ilu
+    depth = np.empty(diagonal.size, np.int64)
+    ilu.find_depths(indptr, indices, diagonal, depth)
+    return np.argsort(depth, kind="stable").astype(indptr.dtype), np.concatenate([[0], np.cumsum(np.bincount(depth))])
+
+
+def soonest(factor, diagonal):
+    """How a CPU factors: in halves where there are, else by levels where these pay, else row by row."""
+    by_rows = Sequential(factor, diagonal)
+    by_levels = by_rows.cuts is None and levels_pay(diagonal.size, 1)
+    return Threaded(factor, diagonal) if by_levels else by_rows
+
+
+def levels_pay(rows, size):
+    """Are there threads enough, on this CPU, for a factorisation of so many block rows of ``size`` by levels?
+
+    What it costs more was measured in seconds of two cores' time: 4 times for points, 2.4 to 3 for blocks of 3, 2 for
+    4, 1.3 to 1.5 for 8. A quarter is added for the ends of levels.
+    """
+    import numba
+    return rows * size >= SERIAL and numba.get_num_threads() > 1.25 * (1 + 4 / size)
 
 
 class Scheduled(Factor):

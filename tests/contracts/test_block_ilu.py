@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks import applied, blocked, built, csr, growing, near, singular_block, vector
 from cases import real_matrix, rng
 
 import swell
@@ -13,42 +14,9 @@ from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.core.stopping import Reason
 from swell.formats.bsr import BSR
-from swell.formats.csr import CSRMatrix
 
 SOLVES = ("exact(schedule='levels')", "exact(schedule='sync_free')", "sweeps(count=60)")
 REAL = {"ml_elasticity": 3, "hypre_beam_tet_dof2475": 3, "fasp_spe01_bsr3": 3}
-
-
-def blocked(s, dtype="float64", seed=1, count=30, dominance=4.0):
-    """Full blocks of s, a pattern that is not symmetric, diagonals far from zero."""
-    random = np.random.default_rng(seed)
-    pattern = sp.random_array((count, count), density=0.12, rng=np.random.default_rng(5)) + sp.eye_array(count)
-    A = sp.csr_array(sp.kron(sp.csr_array(pattern) != 0, np.ones((s, s)))).astype(dtype)
-    A.sort_indices()
-    values = random.standard_normal((A.nnz, 2)) @ [1, 1j]
-    A.data = (values if A.dtype.kind == "c" else values.real).astype(dtype)
-    return sp.csr_array(A + dominance * np.sqrt(5 * s) * sp.eye_array(A.shape[0], dtype=dtype))
-
-
-def csr(A, space):
-    A = sp.csr_array(A)
-    A.sort_indices()
-    return CSRMatrix.from_scipy(A, space)
-
-
-def built(settings, A, space):
-    return resolve("precond", settings).build(csr(A, space))
-
-
-def vector(n, dtype="float64", seed=0):
-    v = np.random.default_rng(seed).standard_normal((n, 2)) @ [1, 1j]
-    return v.astype(dtype) if np.dtype(dtype).kind == "c" else v.real.astype(dtype)
-
-
-def applied(M, x, adjoint=False):
-    out = M.space.xp.full(x.size, np.nan, M.dtype)
-    (M.apply_adjoint if adjoint else M.apply)(M.space.from_host(x.astype(M.dtype)), out)
-    return M.space.to_host(out)
 
 
 def dense(M):
@@ -63,10 +31,6 @@ def dense(M):
     pattern = np.kron(stored.toarray() != 0, np.ones((s, s)))
     back = np.argsort(rows)
     return tuple(X[back][:, back] for X in (F * below + np.eye(F.shape[0]), F * (1 - below), pattern))
-
-
-def near(a, b, rel=1e-12):
-    return abs(a - b).max() <= rel * abs(b).max()
 
 
 # -- the factors -------------------------------------------------------------------------------------------------------
@@ -86,6 +50,72 @@ def test_blocks_of_the_product_are_those_of_the_matrix(s, ordering, dtype, space
         assert near(applied(M, x), np.linalg.solve(L @ U, x))
         assert near(applied(M, x, adjoint=True), np.linalg.solve((L @ U).conj().T, x))
         assert M.notes == () and f"blocks of {s}" in M.describe()
+
+
+@pytest.mark.parametrize("s", [1, 2, 3, 4, 5, 8, 11, 32])
+def test_fixed_point_sweeps_converge_to_it(s, dtype, space):
+    """And as many as there are levels and more are it; the description says by how much the last one changed it."""
+    if s == 32 and dtype == "complex128":
+        pytest.skip("one type will do")
+    A = blocked(s, dtype, count=12 if s == 32 else 30)
+    x = vector(A.shape[0], dtype)
+    with space.active():
+        exact, errors, changes = built(f"block_ilu0(block={s})", A, space), [], []
+        for sweeps in (1, 2, 40):
+            M = built(f"block_ilu0(block={s}, factor='sweeps', factor_sweeps={sweeps})", A, space)
+            errors.append(float(abs(M.factor.data - exact.factor.data).max() / abs(exact.factor.data).max()))
+            changes.append(M.change)
+            assert M.notes == () and (sweeps == 40 or f"changed by {M.change:.1e} in the last sweep" in M.describe())
+        assert errors[0] > 2 * errors[1] > 1e-9 and errors[2] <= 1e-13 and exact.change == 0
+        assert changes[0] > changes[1] > changes[2] == 0 or changes[2] < 1e-14
+        assert near(space.to_host(M.factor.inverse), space.to_host(exact.factor.inverse), 1e-11)
+        assert near(applied(M, x), applied(exact, x), 1e-11)
+        assert near(applied(M, x, True), applied(exact, x, True), 1e-11)
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex64"])
+def test_fixed_point_sweeps_in_single(kind, space):
+    A = sp.csr_array(blocked(3).astype(kind))
+    with space.active():
+        exact, M = (built(f"block_ilu0(block=3{how})", A, space) for how in ("", ", factor='sweeps', factor_sweeps=40"))
+        assert M.dtype == kind and near(space.to_host(M.factor.data), space.to_host(exact.factor.data), 1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_sweeps_with_blocks_of_one_are_those_of_ilu0(count, dtype, space):
+    A, how = blocked(1, dtype, count=90), f"factor='sweeps', factor_sweeps={count}"
+    with space.active():
+        M, point = built(f"block_ilu0(block=1, {how})", A, space), built(f"ilu0({how})", A, space)
+        assert abs(M.factor.to_csr().to_scipy() - point.factor.to_scipy()).max() <= 1e-14 * abs(A).max()
+        assert M.change == pytest.approx(point.change, rel=1e-9)
+
+
+@pytest.mark.parametrize("ordering, s", [("rcm", 3), ("multicolor", 7)])
+def test_sweeps_in_an_order_and_padded(ordering, s, space):
+    A, x = blocked(1, count=90), vector(90)
+    text = f"block_ilu0(block={s}, pad=True, ordering={ordering!r}{{}})"
+    with space.active():
+        exact, M = (built(text.format(how), A, space) for how in ("", ", factor='sweeps', factor_sweeps=40"))
+        assert near(applied(M, x), applied(exact, x)) and near(applied(M, x, True), applied(exact, x, True))
+
+
+def test_sweeps_give_the_same_bits_every_time(space):
+    with space.active():
+        first, second = (built("block_ilu0(block=3, factor='sweeps')", blocked(3), space).factor.data for _ in range(2))
+        assert bool((first == second).all())
+
+
+def test_factor_sweeps_that_grow_are_not_used(device):
+    """Their map is nilpotent, yet grows before it vanishes: shifted and said, or an error."""
+    n = 80
+    A = sp.csr_array(np.kron(np.eye(n) + 8 * np.eye(n, k=-1) + 0.3 * np.eye(n, k=1), np.eye(2) + 0.1))
+    for precond in ("block_ilu0(block=2, factor='sweeps', factor_sweeps=8{})", "ilu0(factor='sweeps', factor_sweeps=8{})"):
+        result = swell.solve(A, np.ones(2 * n), method="gmres", precond=precond.format(""), device=device)
+        assert any("fixed-point sweeps changed L and U" in note and "factor='exact'" in note for note in result.notes)
+        assert np.isfinite(result.x).all()
+        result = swell.solve(A, np.ones(2 * n), method="gmres", precond=precond.format(", pivot='error'"), device=device)
+        assert result.reason is Reason.NOT_FACTORED and np.isfinite(result.x).all()
+        assert "fixed-point sweeps changed" in str(result)
 
 
 def test_blocks_of_one_are_ilu0(dtype, space):
@@ -266,12 +296,6 @@ def test_in_place_sweeps_approach_the_solution(space):
 
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
-def growing(s, space, factor=3.0):
-    """Block bidiagonal, its remainder grows ``factor`` times a sweep until it is gone after 40."""
-    A = sp.csr_array(np.kron(np.eye(40) + factor * np.eye(40, k=-1), np.eye(s) + 0.1))
-    return csr(A, space) if s == 1 else BSR(s).build(csr(A, space))
-
-
 @pytest.mark.parametrize("s", [1, 3])
 def test_the_remainder_is_what_it_is_called(s, space):
     A = blocked(s)
@@ -344,29 +368,22 @@ def test_the_result_says_what_the_guard_did(precond, device):
 
 # -- breakdowns and bad input ------------------------------------------------------------------------------------------
 
-def singular_block():
-    """Nonsingular; the diagonal block 4 of U, rows 8 and 9, has the rank 1."""
-    A = np.kron(np.eye(6), np.array([[3.0, 1], [1, 2]]))
-    A[8:10, 8:10] = [[1, 2], [2, 4]]
-    A[8, 11], A[11, 8] = 1, 1
-    A[9, 10], A[10, 9] = 1, -1
-    A[8, 10] = A[9, 11] = A[10, 8] = A[11, 9] = 1e-300                       # blocks are full
-    return sp.csr_array(A)
-
-
-def test_a_singular_diagonal_block_is_named(device):
+@pytest.mark.parametrize("factor", ["", ", factor='sweeps', factor_sweeps=9"])
+def test_a_singular_diagonal_block_is_named(factor, device):
     A = singular_block()
-    result = swell.solve(A, np.ones(12), method="gmres", precond="block_ilu0(block=2, pivot='error')", device=device)
+    result = swell.solve(A, np.ones(12), method="gmres", precond=f"block_ilu0(block=2, pivot='error'{factor})",
+                         device=device)
     assert result.reason is Reason.NOT_FACTORED and "diagonal block 4 (rows 8 to 9)" in str(result)
     assert np.isfinite(result.x).all()
 
 
+@pytest.mark.parametrize("factor", ["", ", factor='sweeps', factor_sweeps=9"])
 @pytest.mark.parametrize("ordering", ["natural", "rcm"])
-def test_a_singular_diagonal_block_is_shifted_and_said(ordering, space, device):
+def test_a_singular_diagonal_block_is_shifted_and_said(ordering, factor, space, device):
     A = singular_block()
-    text = f"block_ilu0(block=2, ordering={ordering!r})"
+    text = f"block_ilu0(block=2, ordering={ordering!r}{factor})"
     with space.active():
-        M = built("block_ilu0(block=2)", A, space)
+        M = built(f"block_ilu0(block=2{factor})", A, space)
         assert M.shift >= 1e-3 and "diagonal block 4 (rows 8 to 9)" in M.notes[0] and f"{M.shift:g} S" in M.notes[0]
         assert f"shifted by {M.shift:g}" in M.describe()
         S = np.diag(np.sign(A.diagonal()) * abs(A).max(axis=1).toarray().ravel())
@@ -378,11 +395,12 @@ def test_a_singular_diagonal_block_is_shifted_and_said(ordering, space, device):
     assert result.converged
 
 
+@pytest.mark.parametrize("factor", ["", ", factor='sweeps', factor_sweeps=9"])
 @pytest.mark.parametrize("phase", [1, 1j])
-def test_a_singular_diagonal_block_is_perturbed_and_said(phase, space):
+def test_a_singular_diagonal_block_is_perturbed_and_said(phase, factor, space):
     A = singular_block() * phase
     with space.active():
-        M = built("block_ilu0(block=2, pivot='perturb')", A, space)
+        M = built(f"block_ilu0(block=2, pivot='perturb'{factor})", A, space)
         assert M.shift == 0 and M.replaced == 1 and "diagonal block 4" in M.notes[0] and "1 of 12" in M.notes[0]
         L, U, pattern = dense(M)
         difference = abs((L @ U - A.toarray()) * pattern)[:10, :10]            # behind it U is as large as 1 / √ε
@@ -401,7 +419,7 @@ def test_a_block_row_without_diagonal_block_is_named(space):
 
 
 @pytest.mark.parametrize("text, words", [("block_ilu0(block=33)", "at most 32"), ("block_ilu0(block=-1)", "at least 0"),
-                                         ("block_ilu0(factor='levels')", "'exact' or 'sweeps'"),
+                                         ("block_ilu0(factor='level')", "'levels' or 'sweeps'"),
                                          ("block_ilu0(solve=\"sweeps(guard='x')\")", "'more'"),
                                          ("block_ilu0(solve='sweeps(growth=0)')", "positive")])
 def test_settings_that_mean_nothing(text, words):
@@ -412,7 +430,8 @@ def test_settings_that_mean_nothing(text, words):
 # -- new values, and in a solve ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("settings", ["block=3", "block=4, pad=True", "block=3, ordering='multicolor'",
-                                      "block=3, solve='sweeps(count=3, upper=5)'"])
+                                      "block=3, solve='sweeps(count=3, upper=5)'", "block=3, solve='isai'",
+                                      "block=3, factor='sweeps', factor_sweeps=3"])
 def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
     A, B, x = blocked(3, dtype), blocked(3, dtype, seed=2), vector(90, dtype)
     with space.active():
@@ -422,6 +441,25 @@ def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
         for adjoint in (False, True):
             found = applied(M, x, adjoint)
             assert (found == applied(fresh, x, adjoint)).all() and (found != before[adjoint]).any()
+
+
+@pytest.mark.parametrize("s, dtype", [(1, "float64"), (3, "float64"), (3, "complex64"), (9, "float64")])
+def test_levels_on_threads_give_the_factor_of_one_thread(s, dtype, all_threads, monkeypatch):
+    """To the bit, at levels of hundreds of block rows, and they count the same tiny pivots."""
+    space, count = make_space("cpu"), 900
+    A = sp.kron(gallery.poisson2d(30), np.eye(s) * s + rng().random((s, s))).tolil()
+    for row in (100, 700):                       # singular, whatever is eliminated before
+        own, other = slice(row * s, (row + 1) * s), slice((row + 30) * s, (row + 31) * s)
+        A[own, :] = 0
+        A[other, own] = 0
+        A[own, own], A[own, other.start] = 1e-30, 1
+    A = sp.csr_array(A).astype(dtype)
+    monkeypatch.setattr("swell.preconditioners.block_ilu0.levels_pay", lambda rows, size: False)
+    one, many = (built(f"block_ilu0(block={s}, pivot='perturb', ordering='multicolor', factor={factor!r})", A, space)
+                 for factor in ("exact", "levels"))
+    assert one._bounds is None and many._bounds.size > 2 and (np.diff(many._bounds) > count // 4).any()
+    assert one.notes == many.notes and "diagonal block 100" in one.notes[0] and one.replaced == many.replaced > 0
+    assert (one.factor.data == many.factor.data).all() and (one.factor.inverse == many.factor.inverse).all()
 
 
 def test_the_devices_give_one_factor(dtype, space):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from blocks import blocked
 from cases import real_matrix, rng
 
 import swell
@@ -17,6 +18,7 @@ from swell.core.registry import resolve
 from swell.core.space import CpuSpace, make_space
 from swell.core.stopping import Reason
 from swell.formats.csr import CSRMatrix
+from swell.preconditioners.lu_factorisation import Threaded, levels_pay
 
 REAL = ("sherman4", "sherman5", "orsirr_1", "pde2961", "cage10", "foam_hump_U", "Grond4e4", "young1c", "add32", "epb0",
         "jpwh_991", "muelu_condif2", "fs_183_6", "nos5")
@@ -100,6 +102,62 @@ def test_ilu0_on_real_systems(name, data, space):
         assert misfit(M, A) <= 1e-13
 
 
+def with_holes(s, dtype):
+    """Blocks of s, half of their entries missing."""
+    A, random = blocked(s, dtype, count=14), np.random.default_rng(3)
+    A.data[(random.random(A.nnz) < 0.5) & (A.tocoo().row != A.indices)] = 0
+    A.eliminate_zeros()
+    return A
+
+
+@pytest.mark.parametrize("ordering", ["natural", "rcm"])
+@pytest.mark.parametrize("s", [2, 3, 4, 5, 8, 11])
+def test_ilu0_on_the_pattern_of_blocks(s, ordering, dtype, space):
+    """Figure 5b of the paper: zeros inside blocks are entries; against the textbook's loops on dense arrays."""
+    A = with_holes(s, dtype)
+    n, x = A.shape[0], vector(A)
+    with space.active():
+        M = built(f"ilu0(block={s}, ordering={ordering!r})", A, space)
+        order = np.arange(n) if M.order is None else space.to_host(M.order)
+        pattern = np.kron((A.toarray() != 0).reshape(n // s, s, n // s, s).any(axis=(1, 3)), np.ones((s, s))) > 0
+        pattern, F = pattern[order][:, order], A.toarray()[order][:, order]
+        for i in range(n):
+            for k in np.flatnonzero(pattern[i, :i]):
+                F[i, k] /= F[k, k]
+                F[i, k + 1:] -= np.where(pattern[i, k + 1:], F[i, k] * F[k, k + 1:], 0)
+        found = M.factor.to_scipy()
+        assert found.nnz == pattern.sum() > A.nnz and abs(found.toarray() - F).max() <= 1e-13 * abs(F).max()
+        fresh = built(f"ilu0(block={s}, ordering={ordering!r})", 2 * A, space)
+        M.update(CSRMatrix.from_scipy(sp.csr_array(2 * A), space))
+        assert (applied(M, x) == applied(fresh, x)).all()
+        if ordering == "natural":                # in exact arithmetic it is block ILU(0)
+            whole = built(f"block_ilu0(block={s})", 2 * A, space)
+            assert abs(applied(M, x) - applied(whole, x)).max() <= 1e-12 * abs(applied(whole, x)).max()
+            assert abs(applied(M, x) - applied(built("ilu0", 2 * A, space), x)).max() > 1e-6 * abs(applied(M, x)).max()
+
+
+def test_the_blocks_of_the_pattern_are_found_or_refused(space):
+    A = with_holes(3, "float64")
+    with space.active():
+        assert (built("ilu0(block=1)", A, space).factor.to_scipy() != built("ilu0", A, space).factor.to_scipy()).nnz == 0
+        assert built("ilu0(block=0)", blocked(3), space).factor.nnz == blocked(3).nnz
+        with pytest.raises(swell.InputError, match=r"ILU0\(block=4\).*42 rows.*1, 2, 3, 6"):
+            built("ilu0(block=4)", A, space)
+        M = built("ilu0(block=4, pad=True, factor='sweeps', factor_sweeps=60)", A, space)
+        assert misfit(M, A) <= 1e-13 and M.factor.nnz > A.nnz
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["ml_elasticity", "hypre_beam_tet_dof2475", "fasp_spe01_bsr3"])
+def test_ilu0_on_the_blocks_of_real_systems(name, data, device):
+    """As many iterations as block ILU(0), which it is but for rounding."""
+    A = sp.csr_array(real_matrix(data, name)).astype(float)
+    b = A @ np.ones(A.shape[0])
+    counts = [swell.solve(A, b, method="gmres(restart=100)", precond=p, rtol=1e-8, device=device).iterations
+              for p in ("ilu0(block=3)", "block_ilu0(block=3)")]
+    assert abs(counts[0] - counts[1]) <= 1, counts
+
+
 @pytest.mark.parametrize("settings", ["ilu0", "iluk(level=1)", "ilut(drop=0.0, fill=99.0)"])
 def test_lu_without_fill_is_the_inverse(settings, space):
     """A tridiagonal matrix has none; nor has an arrow that points to its end."""
@@ -151,9 +209,10 @@ def test_the_devices_give_one_factor(settings, space):
         assert (space.name == "cpu") or settings != "ilut" or "on the host" in M.notes[0]
 
 
-def test_many_threads_give_the_factor_of_one(all_threads):
+def test_many_threads_give_the_factor_of_one(all_threads, monkeypatch):
     """To the bit: levels of thousands of rows, and two halves."""
     A, space = gallery.get("atmosmodd~", 60_000), make_space("cpu")
+    monkeypatch.setattr("swell.preconditioners.lu_factorisation.levels_pay", lambda rows, size: False)
     threaded = built("ilu0(factor='levels', ordering='multicolor')", A, space)
     assert (np.diff(threaded._factor.bounds) > 10_000).any()
     one = built("ilu0(ordering='multicolor')", A, space)
@@ -161,6 +220,18 @@ def test_many_threads_give_the_factor_of_one(all_threads):
     halves = built("ilu0(ordering='twisted')", A, space)
     assert halves._factor.cuts[0] == A.shape[0] // 2 < halves._factor.cuts[1] < A.shape[0]
     assert (halves.factor.data == built("ilu0(factor='levels', ordering='twisted')", A, space).factor.data).all()
+
+
+def test_levels_where_there_are_threads_enough(monkeypatch):
+    """The rule: not for few rows, not for two threads and points, but for them and blocks of 8."""
+    import numba
+    for threads, taken in ((1, set()), (2, {8}), (4, {3, 8}), (8, {1, 3, 8})):
+        monkeypatch.setattr(numba, "get_num_threads", lambda: threads)
+        assert {size for size in (1, 3, 8) if levels_pay(10**6, size)} == taken and not levels_pay(100, 8)
+    space = make_space("cpu")
+    monkeypatch.setattr("swell.preconditioners.lu_factorisation.levels_pay", lambda rows, size: True)
+    A = gallery.get("atmosmodd~", 1000)
+    assert isinstance(built("ilu0", A, space)._factor, Threaded)
 
 
 def test_halves_tell_of_every_tiny_pivot(all_threads):
@@ -400,7 +471,7 @@ def test_fill_that_does_not_fit_is_refused_with_the_estimate(monkeypatch):
 
 
 @pytest.mark.parametrize("text, words", [("ilu0(factor='x')", "'sweeps'"), ("iluk(level=-1)", "at least 0"),
-                                         ("ilu0(factor_sweeps=0)", "at least 1"), ("ilu0(ordering='x')", "ordering"),
+                                         ("ilu0(factor_sweeps=0)", "at least 1"), ("ilu0(block=33)", "at most 32"), ("ilu0(ordering='x')", "ordering"),
                                          ("ilu0(fill=1)", "no setting"), ("ilu0(shift=-1)", "from 0"),
                                          ("ilu0(pivot='x')", "'perturb'"), ("ilut(drop=-1.0)", "at least 0"),
                                          ("ilut(fill='much')", "at least 0"), ("ilut(factor='sweeps')", "no setting")])

@@ -1,7 +1,7 @@
-"""Block incomplete LU on the CPU: one block row after the other, in place, and the fixed-point sweeps. ``blocks`` are those of A, row-major, and
-then L without its identities, and U, in one BSR pattern; ``diagonal`` tells where the diagonal blocks are, whose
-inverses go to ``inverse``. ``block`` is a tuple of as many numbers as a block has rows, or an empty one; see
-block_triangular.py.
+"""Block incomplete LU on the CPU: one block row after the other or by levels, in place, and the fixed-point sweeps.
+``blocks`` are those of A, row-major, and then L without its identities, and U, in one BSR pattern; ``diagonal`` tells
+where the diagonal blocks are, whose inverses go to ``inverse``. ``block`` is a tuple of as many numbers as a block has
+rows, or an empty one; see block_triangular.py.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from swell.preconditioners.kernels.block_triangular import size_of
 from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.triangular import CONTRACT
 
+NARROW = 16                                      # block rows of a level that are not worth another thread
 GPU_ONLY = ("factor_rows",)                      # block rows that wait for one another
 
 
@@ -74,33 +75,64 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
 
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
+def factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, place, work, order, tiny, replacement):
+    """Block row i in Saad's IKJ order with blocks for entries, those that it needs being done. Returns how many of its
+    pivots were tiny."""
+    one, kind = np.uint64(1), values.dtype.type
+    begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
+    for k in range(begin, end):
+        place[np.uint64(indices[k])] = k + one
+    for k in range(begin, middle):
+        j = np.uint64(indices[k])
+        for e in range(size * size):
+            work[e] = 0
+        add_product(values, k, inverses, j, work, np.uint64(0), size, kind(1))
+        for e in range(size * size):
+            values[k * size * size + e] = work[e]
+        for m in range(np.uint64(diagonal[j]) + one, np.uint64(indptr[j + one])):
+            to = np.uint64(place[np.uint64(indices[m])])
+            if to > 0:
+                add_product(work, np.uint64(0), values, m, values, to - one, size, kind(-1))
+    for k in range(begin, end):
+        place[np.uint64(indices[k])] = 0
+    return invert(values, middle, inverses, i, scale, order, work, size, tiny, replacement)
+
+
+@njit(cache=True, _nrt=False)
 def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, tiny, replacement, bad):
-    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, Saad's IKJ order with blocks for entries. ``place``: zeros, one a block row;
-    ``work``, ``order``: as large as a block, and a row of it; bad[0] is the first block row with a tiny pivot,
-    bad[1] how many pivots."""
+    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, one block row after the other. ``place``: zeros, one a block row; ``work``,
+    ``order``: as large as a block, and a row of it; bad[0] is the first block row with a tiny pivot, bad[1] how many
+    pivots."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
-    kind, one = values.dtype.type, np.uint64(1)
     for i in range(np.uint64(diagonal.size)):
-        begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
-        for k in range(begin, end):
-            place[np.uint64(indices[k])] = k + one
-        for k in range(begin, middle):
-            j = np.uint64(indices[k])
-            for e in range(size * size):
-                work[e] = 0
-            add_product(values, k, inverses, j, work, np.uint64(0), size, kind(1))
-            for e in range(size * size):
-                values[k * size * size + e] = work[e]
-            for m in range(np.uint64(diagonal[j]) + one, np.uint64(indptr[j + one])):
-                to = np.uint64(place[np.uint64(indices[m])])
-                if to > 0:
-                    add_product(work, np.uint64(0), values, m, values, to - one, size, kind(-1))
-        for k in range(begin, end):
-            place[np.uint64(indices[k])] = 0
-        count = invert(values, middle, inverses, i, scale, order, work, size, tiny, replacement)
+        count = factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, place, work, order, tiny,
+                           replacement)
         if count:
             bad[0], bad[1] = min(bad[0], i), bad[1] + count
+
+
+@njit(parallel=True, cache=True)
+def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, sequence, bounds, tiny,
+                  replacement, bad):
+    """The same, the block rows sequence[bounds[l]:bounds[l + 1]] of a level at once: ``place``, ``work`` and ``order``
+    have a row for each thread. The same numbers to the bit."""
+    values, inverses = blocks.reshape(-1), inverse.reshape(-1)
+    threads = place.shape[0]
+    found = np.empty((threads, 2), np.int64)
+    found[:, 0], found[:, 1] = bad[0], 0
+    for level in range(bounds.size - 1):
+        begin, rows = bounds[level], bounds[level + 1] - bounds[level]
+        share = max((rows + threads - 1) // threads, NARROW)
+        for part in prange((rows + share - 1) // share):
+            size = size_of(block, blocks.shape)
+            for t in range(begin + part * share, begin + min((part + 1) * share, rows)):
+                i = sequence[t]
+                count = factor_row(np.uint64(i), indptr, indices, diagonal, scale, values, inverses, size, place[part],
+                                   work[part], order[part], tiny, replacement)
+                if count:
+                    found[part, 0], found[part, 1] = min(found[part, 0], i), found[part, 1] + count
+    bad[0], bad[1] = found[:, 0].min(), bad[1] + found[:, 1].sum()
 
 
 @njit(parallel=True, cache=True)
@@ -121,7 +153,8 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
 @njit(parallel=True, cache=True, fastmath=CONTRACT)
 def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
     """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors and
-    inverses to the new factors. Row i and column j are merged; both have a block at or behind min(i, j), where it ends."""
+    inverses to the new factors. Row i and column j are merged; both have a block at or behind min(i, j), where it ends.
+    """
     size, kind = np.uint64(data.shape[2]), data.dtype.type
     given, before, after, inverses = data.reshape(-1), old.reshape(-1), fresh.reshape(-1), inverse.reshape(-1)
     area, none = size * size, np.uint64(0)
