@@ -172,7 +172,7 @@ def candidates(csr, default: str) -> list[str]:
         names = ["staircase_sell", "csr"]
         if not ragged:
             names += ["sell(height=8)", "sell", "sell(height=32)", *(["sell(window=1)"] if sorts else []),
-                      "sell(height=8, task=2048)"]
+                      "sell(height=16)", "sell(height=8, task=2048)"]
     else:
         lanes = next(l for l in (1, 2, 4, 8, 16, 32) if l == 32 or 2 * l > mean)
         csr_forms = [f"csr(lanes={l})" for l in (max(1, lanes // 2), min(32, 2 * lanes)) if l != lanes]

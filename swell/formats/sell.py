@@ -29,6 +29,7 @@ from swell.formats.matrix import Matrix, index_type, rows_of
 
 PAD = 0xFFFF
 HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registers; a warp of a GPU
+COMPLEX_HEIGHT = {"cpu": 8, "cuda": 32}     # a CPU keeps half as many complex sums
 CHUNKS = 64             # of a CPU: more than cores, so that they end together; few enough that their sums cost nothing
 THREADS = 256           # of a block of a GPU
 
@@ -40,7 +41,7 @@ class SELL:
     Attributes
     ----------
     height : int
-        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 16 on a CPU and 32 on a GPU.
+        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 16 on a CPU, 8 for complex values, and 32 on a GPU.
     window : int
         Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
         from ``height`` to 65 536.
@@ -81,7 +82,7 @@ class SELLMatrix(Matrix):
     def __init__(self, csr: CSRMatrix, settings: SELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
-        self.height = settings.height or HEIGHT[csr.space.name]
+        self.height = settings.height or (COMPLEX_HEIGHT if csr.dtype.kind == "c" else HEIGHT)[csr.space.name]
         self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
         if csr.space.name == "cuda":             # the parts of two inner products that each block leaves
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))

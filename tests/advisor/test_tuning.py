@@ -15,6 +15,7 @@ import swell
 from swell import InputError, Tuned, gallery
 from swell.advisor import choices as choices_module
 from swell.advisor.choices import Choices
+from swell.advisor.choose import default_format
 from swell.advisor.tuning import candidates, pattern_class, text_of, tune
 from swell.core import timing
 from swell.core.registry import resolve
@@ -252,3 +253,12 @@ def test_the_least_time_counts(monkeypatch):
     times = iter([0, 5, 10, 11, 20, 23])                         # three calls: 5, 1 and 3 seconds
     monkeypatch.setattr(timing.time, "perf_counter", lambda: next(times))
     assert timing.seconds(space_or_skip("cpu"), lambda: None, 3) == 1
+
+
+@pytest.mark.parametrize("dtype, name, format", [
+    ("float64", "poisson3d", "sell, height 16"), ("float32", "poisson3d", "sell, height 16"),
+    ("complex128", "helmholtz3d", "sell, height 8"), ("complex64", "helmholtz3d", "csr"),
+    ("complex64", "helmholtz2d", "sell, height 8")])
+def test_the_defaults_of_a_cpu_are_what_was_measured_fastest(dtype, name, format):
+    A = CSRMatrix.from_scipy(gallery.get(name, 8000).astype(dtype), space_or_skip("cpu"))
+    assert default_format(A).build(A).describe().startswith(format)
