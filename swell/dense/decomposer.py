@@ -159,7 +159,7 @@ class Decomposer(ABC):
         if bad.any():
             raise self._failure(work, int(bad.argmax()), diagonal)
         if not bool(space.xp.isfinite(matrix).all()):  # sync
-            column = int(space.xp.argmin(space.xp.isfinite(matrix).all(axis=0)))
+            column = int(space.to_host(space.xp.isfinite(matrix).all(axis=0)).argmin())
             raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed {matrix.dtype}: "
                                      "scale the matrix, or take pivoting='full' or a wider type")
         notes, tiny = (), work.n * np.finfo(matrix.dtype).eps * work.largest

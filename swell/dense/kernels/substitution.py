@@ -1,7 +1,7 @@
 """Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is the
 iteration on a GPU.
 
-In the iteration ``X`` is one array, entry (i, r) at ``i + r n``; backward, positions count from the last row.
+In the iteration ``V`` is one array, entry (i, r) at ``i + r n``; backward, positions count from the last row.
 """
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def forward_backward(lu, row, column, X, n):
 
 
 @njit(parallel=True, cache=True)
-def settle(lu, row, column, first, size, backward, x, threads, tolerance, X, n, m, counts):
+def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
     """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand sides,
     those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
     for tile in prange(counts.size - 1):
         slowest = 0
         for r in range(8 * tile, min(8 * tile + 8, m)):
-            slowest = max(slowest, settle_block(lu, row, column, first, size, backward, tolerance, X[r * n:(r + 1) * n]))
+            slowest = max(slowest, settle_block(lu, row, column, first, size, backward, tolerance, V[r * n:(r + 1) * n]))
         counts[tile] += slowest
 
 
@@ -70,7 +70,7 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
 
 
 @njit(parallel=True, cache=True)
-def sweep(lu, row, column, backward, b, now, then, x, threads, tolerance, n, m, changed, tiles):
+def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, m, changed, tiles):
     """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if any entry has."""
     count = 0
     for t in prange(n * m):
