@@ -4,8 +4,8 @@ One after the other (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs i
 levels on threads, and on a GPU, rows are merged instead, with no work vector for each. A fixed-point sweep reads, for
 each entry, its row of L and its column of U.
 
-On a CPU the first two give the same bits, so ``factor="exact"`` takes what is sooner (``levels_pay``): a level's rows lie
-far apart, so by levels the work itself takes about 1 + 4/s times as long, s the rows of a block.
+On a CPU the first two give the same bits, so ``factor="exact"`` takes what is sooner (``soonest``): a level's rows lie
+far apart, so that by levels the work itself takes about 1 + 4/s times as long, s the rows of a block.
 """
 from __future__ import annotations
 
