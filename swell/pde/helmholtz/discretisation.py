@@ -70,7 +70,7 @@ class Discretisation:
             cells = np.arange(first, min(first + CHUNK, len(K)))
             basis = skfem.CellBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order,
                                     elements=cells, dofs=self._dofs)
-            value = np.stack([np.broadcast_to(f[0].value, basis.dx.shape) for f in basis.basis], axis=1)
+            value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
             grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)     # (cells, functions, dim, q)
             weighted = (grad * basis.dx[:, None, None]).reshape(*grad.shape[:2], -1)
             K[cells] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
@@ -94,9 +94,9 @@ class Discretisation:
         import skfem
         basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
                                  dofs=self._dofs)
-        value = np.stack([np.broadcast_to(f[0].value, basis.dx.shape) for f in basis.basis], axis=1)
+        value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
         value = np.where(abs(value).max(axis=2, keepdims=True) > ABSENT, value, 0)
-        return self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, basis.global_coordinates().value
+        return self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, np.asarray(basis.global_coordinates())
 
     def facets(self, facets, coefficient):
         """∫ coefficient u v over facets as a SciPy CSR matrix without zeros; coefficient of shape (k,)."""
