@@ -135,9 +135,9 @@ class Meter:
             yield from (1e-3 * cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(events))
 
 
-def wall_times(call, repeat: int) -> list[float]:
+def wall_times(call, repeat: int, warm_up: int = WARM_UP) -> list[float]:
     """Times of calls that return when their work is done, after a few that warm up."""
-    for _ in range(min(WARM_UP, repeat)):
+    for _ in range(warm_up):
         call()
     times = []
     for _ in range(repeat):
@@ -331,10 +331,13 @@ def bars(groups, labels, values, ylabel, log=False):
     axes.set_xticks(range(len(groups)), groups)
     if log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="y", which="both", labelsize=8)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, axis="y", color=GRID, lw=0.6)
     axes.set_axisbelow(True)
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside upper center", ncols=min(len(labels), 3), fontsize=8, frameon=False)
     return figure
 
 

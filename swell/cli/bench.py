@@ -17,7 +17,7 @@ ACOUSTIC = ("audi3d1~", "audi3d2~", "audi3d3~", "audi3d4~", "twingo3d0~", "twing
             "cylinder3d1~", "cylinder3d2~")
 MATRICES = {"blas1": (), "spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
             "smoothers": DEFINITE, "fvm": DEFINITE,
-            "block-gmres": ("multiconductor2", "coupled_transport3", "multiconductor4", "coupled_transport5")}
+            "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5", "atmosmodd~")}
 BESIDE_A_GPU = 100      # iterations on the host of a GPU, for the time of one
 
 

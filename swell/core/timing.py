@@ -21,9 +21,14 @@ def seconds(space, call, count: int) -> float:
     count : int
         At least 1.
     """
+    return min(times(space, call, count))
+
+
+def times(space, call, count: int, replays: int = REPLAYS) -> list[float]:
+    """All that ``seconds`` takes the least of: the mean of each replay on a GPU, every call on a CPU."""
     call()
     space.synchronize()
-    return min(_wall(call, count) if space.name == "cpu" else _replayed(space, call, count))
+    return list(_wall(call, count) if space.name == "cpu" else _replayed(space, call, count, replays))
 
 
 def _wall(call, count):
@@ -33,14 +38,14 @@ def _wall(call, count):
         yield time.perf_counter() - start
 
 
-def _replayed(space, call, count):
+def _replayed(space, call, count, replays):
     cupy, stream = space.xp, space.stream
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     stream.begin_capture()
     for _ in range(count):
         call()
     graph = stream.end_capture()
-    for _ in range(REPLAYS):
+    for _ in range(replays):
         begin.record(stream)
         graph.launch(stream)
         end.record(stream)

@@ -18,7 +18,7 @@ GPU", on boxes. The functions behind the names have further parameters:
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.gallery.block_systems import coupled_transport, multiconductor
+from swell.gallery.block_systems import coupled_transport, multiconductor, thermal_plate
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
 from swell.gallery.fem import elasticity2d, p1_laplacian
@@ -28,7 +28,7 @@ from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poi
 
 __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
            "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
-           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size"]
+           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "thermal_plate"]
 
 
 def _side(n, axes, least=1):
@@ -55,10 +55,12 @@ _CATALOGUE = {
     "shifted_laplacian2d": (10_000, lambda n: shifted_laplacian((_side(n, 2),) * 2)),
     "saddle_point": (10_045, lambda n: saddle_point(_side(n / 3, 2))),
     "neumann2d": (10_000, lambda n: neumann((_side(n, 2),) * 2)),
-    "coupled_transport3": (81_000, lambda n: coupled_transport((_side(n / 3, 3),) * 3, 3)),
-    "coupled_transport5": (135_000, lambda n: coupled_transport((_side(n / 5, 3),) * 3, 5)),
-    "multiconductor2": (80_000, lambda n: multiconductor(max(4, n // 2), 2)),
-    "multiconductor4": (160_000, lambda n: multiconductor(max(4, n // 4), 4)),
+    "coupled_transport3": (292_008, lambda n: coupled_transport((_side(n / 3, 3),) * 3, 3)),
+    "coupled_transport4": (296_352, lambda n: coupled_transport((_side(n / 4, 3),) * 3, 4)),
+    "coupled_transport5": (296_595, lambda n: coupled_transport((_side(n / 5, 3),) * 3, 5)),
+    "multiconductor2": (299_538, lambda n: multiconductor(max(4, n // 2), 2)),
+    "multiconductor4": (298_116, lambda n: multiconductor(max(4, n // 4), 4)),
+    "thermal_plate5": (300_000, lambda n: thermal_plate(max(3, n // 5), 4)),
     "chip_heat": (262_144, lambda n: chip_heat(_side(n, 3, 8))[0]),
     "thermal2~": (1_228_045, p1_laplacian),
     "parabolic_fem~": (525_825, lambda n: p1_laplacian(n, seed=1)),

@@ -112,6 +112,7 @@ class GMRESIteration(Iteration):
         self.g, self.y = self.scalars("g", m + 1), self.scalars("y", m)
         self.small = self.scalars("small", 2)
         self.columns = self.workspace.array("columns", 1, "int32")
+        self.dense = self.sums, self.H, self.R, self.rotations, self.g, self.small, self.columns
         self.step = self.loop.kernels("swell.krylov", "gmres", self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
@@ -122,20 +123,18 @@ class GMRESIteration(Iteration):
         self.step.first(self.u, self.norm2, self.g, self.columns)
 
     def body(self):
-        step, V, u, m = self.step, self.V, self.u, self.m
-        small = (self.sums, self.H, self.R, self.rotations, self.g, self.small, self.columns)
+        step, u, m = self.step, self.u, self.m
         j = 0
         while j < m and not (j and self.loop.halted()):
             z = self._precondition(j)                                          # z = M u
             self.A.apply(z, self.w)                                            # w = A z
             self.orthogonal_parts(j)                                           # s = Vᴴ u, t = Vᴴ w
             self.space.allreduce(self.sums)
-            begin = self.subtracted(j)
-            step.update(V, u, self.w, *small, begin, j, self.flexible)         # v_j, H(:, j), next u
+            self.finish_vector(j)                                              # v_j, H(:, j), next u
             j += 1
         self.orthogonal_parts(j)                                               # the last candidate's second pass
         self.space.allreduce(self.sums)
-        step.close(*small, self.y, j)                                          # R y = g
+        step.close(*self.dense, self.y, j)                                     # R y = g
         self._correct()                                                        # x = x + M V y
         self.A.residual(self.x, self.b, u)                                     # r = b − A x
         self.residual_norm2(u, self.norm2)
@@ -147,13 +146,13 @@ class GMRESIteration(Iteration):
         for begin in range(0, max(j, 1), self.batch):
             self.step.dots(self.V, self.u, self.w, self.sums, begin, min(begin + self.batch, j))
 
-    def subtracted(self, j):
-        """Subtract from u and w what is more than one batch; the first vector that is left for ``update``."""
+    def finish_vector(self, j):
+        """All updates of a step: what is more than one batch is subtracted from u and w first."""
         begin = 0
         while j - begin > self.batch:
             self.step.subtract(self.V, self.u, self.w, self.sums, begin, begin + self.batch)
             begin += self.batch
-        return begin
+        self.step.update(self.V, self.u, self.w, *self.dense, begin, j, self.flexible)
 
     def _precondition(self, j):
         """M u for the candidate."""

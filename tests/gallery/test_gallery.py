@@ -16,7 +16,7 @@ from swell.gallery.stencil import box, star
 
 SPD = ["poisson1d", "poisson2d", "poisson3d", "anisotropic2d", "jumping_diffusion2d", "jumping_diffusion3d",
        "p1_laplacian", "elasticity2d", "thermal2~", "parabolic_fem~", "ecology2~", "chip_heat",
-       "multiconductor2", "multiconductor4"]
+       "multiconductor2", "multiconductor4", "thermal_plate5"]
 ACOUSTIC = {"audi3d1~": 1727, "audi3d2~": 11637, "audi3d3~": 85001, "audi3d4~": 648849, "twingo3d0~": 8439, "twingo3d1~": 62357,
             "twingo3d2~": 479169, "cylinder3d0~": 2717, "cylinder3d1~": 19041, "cylinder3d2~": 142049}    # table 1 of the paper
 SYMMETRIC = SPD + ["shifted_laplacian2d", "saddle_point", "neumann2d", "helmholtz2d", "helmholtz3d", *ACOUSTIC]
@@ -278,8 +278,8 @@ def test_bad_arguments(call, message):
         call()
 
 
-@pytest.mark.parametrize("name, size", [("coupled_transport3", 3), ("coupled_transport5", 5), ("multiconductor2", 2),
-                                        ("multiconductor4", 4)])
+@pytest.mark.parametrize("name, size", [("coupled_transport3", 3), ("coupled_transport4", 4), ("coupled_transport5", 5),
+                                        ("multiconductor2", 2), ("multiconductor4", 4), ("thermal_plate5", 5)])
 def test_block_systems_are_made_of_full_blocks(name, size):
     A = gallery.get(name, 1500)
     assert A.tobsr((size, size)).data.size == A.nnz
@@ -295,8 +295,18 @@ def test_coupled_transport_of_one_component_is_convection_diffusion():
     assert_equal(skew, (scalar - scalar.T) / 2)
 
 
+def test_a_thermal_plate_conducts_as_its_mesh_does_where_nothing_varies_across_it():
+    """Of x ⊗ 1 the energy is that of x on the mesh, and that of 1 ⊗ t the energy of a line of length 2, t linear."""
+    plate, mesh = gallery.thermal_plate(200, 3, seed=4, mass=0.0), p1_laplacian(200, 4, 0.0)
+    x = np.random.default_rng(0).standard_normal(200)
+    flat, tilted = np.kron(x, np.ones(4)), np.kron(np.ones(200), np.cos(np.pi * np.arange(4) / 3))
+    assert flat @ plate @ flat == pytest.approx(x @ mesh @ x)
+    assert tilted @ plate @ tilted == pytest.approx(200 * 2 * 2)
+    assert abs(np.linalg.eigvalsh(plate.toarray())[0]) < 1e-10
+
+
 @pytest.mark.parametrize("make", [lambda: gallery.coupled_transport((4, 4), 0), lambda: gallery.multiconductor(100, 33),
-                                  lambda: gallery.multiconductor(3), lambda: gallery.coupled_transport((0, 4))])
+                                  lambda: gallery.multiconductor(3), lambda: gallery.thermal_plate(9, 0), lambda: gallery.coupled_transport((0, 4))])
 def test_block_systems_that_mean_nothing(make):
     with pytest.raises(InputError, match="came, expected"):
         make()
