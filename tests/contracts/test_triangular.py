@@ -130,6 +130,22 @@ def test_as_many_sweeps_as_levels_are_exact(space):
     assert error[0] > 1e-9 and error[1] <= 1e-13 * abs(expected).max()
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_sweeps_of_a_unit_bidiagonal_matrix_reach_an_entry_each(lower, dtype, space):
+    """k sweeps on the unit vector where the solve begins have exactly k entries that are not zero."""
+    n = 12
+    T = sp.csr_array(sp.eye_array(n) + 0.7 * sp.eye_array(n, k=-1 if lower else 1)).astype(dtype)
+    e = np.zeros(n, dtype)
+    e[0 if lower else -1] = 1
+    with space.active():
+        csr = CSRMatrix.from_scipy(T, space)
+        for count in range(1, n + 1):
+            for unit in (False, True):
+                found = solved(swell.Sweeps(count, guard="off").build(csr, lower, unit=unit), e)
+                assert (found != 0).sum() == count
+    assert near(found, np.linalg.solve(T.toarray(), e))
+
+
 @pytest.mark.parametrize("solve", ["exact(single=True)", "sweeps(count=200,single=True)"])
 def test_single_storage_rounds_the_factor_alone(solve, dtype, space):
     T = triangular(dtype, True)
