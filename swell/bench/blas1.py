@@ -81,19 +81,21 @@ def _measure(meter, n, dtype, arguments):
         space.random(seed, v)
         v += dtype.type(1j) * v[::-1].copy() if dtype.kind == "c" else 0
     space.xp.divide(x, abs(x) + np.finfo(dtype).tiny, out=x)     # modulus 1, for the products
-    host = [space.to_host(v).copy() for v in (x, y, w)]
+    host = [space.to_host(v).copy() for v in (x, y, w)]          # on which NumPy works, one operation after the other
+    room = np.empty(n, dtype)
     for operation in OPERATIONS:
         vectors = [v.copy() for v in (x, y, w)]
         ours = partial(_ours, space, operation.name, alpha, *vectors, out)
-        error = _error(space, ours, operation.name, alpha, host, vectors, out)
+        error = _error(space, ours, operation.name, alpha, vectors, out)
         times = meter.times(ours, repeat)
         peers = {}
         if space.name == "cuda":
             t = space.empty(n, dtype)
             peers["CuPy"] = statistics.fmean(meter.times(partial(_theirs, space.xp, operation.name, alpha, *vectors, t),
                                                          repeat))
-        theirs = partial(_theirs, np, operation.name, alpha, *(v.copy() for v in host), np.empty(n, dtype))
-        peers["NumPy"] = statistics.fmean(engine.wall_times(theirs, repeat if space.name == "cpu" else RUNS_BESIDE))
+        theirs = partial(_theirs, np, operation.name, alpha, *host, room)
+        counts = (repeat,) if space.name == "cpu" else (RUNS_BESIDE, 1)
+        peers["NumPy"] = statistics.fmean(engine.wall_times(theirs, *counts))
         mean, median = statistics.fmean(times), statistics.median(times)
         bytes_, flops = operation.moved * n * dtype.itemsize, operation.flops[dtype.kind == "c"] * n
         yield {"benchmark": "blas1", "operation": operation.name, "table": operation.table, "n": n, "dtype": dtype.name,
@@ -140,17 +142,18 @@ def _theirs(xp, name, alpha, x, y, w, t):
     return (xp.vdot(w, y), xp.vdot(y, y)) if name == "axpy_dots" else ()
 
 
-def _error(space, ours, name, alpha, host, vectors, out):
-    """The largest difference of the first call from NumPy in double, over the largest value (of sums: over the product
-    of the norms)."""
-    wide = [v.astype(accumulator(v.dtype)) for v in host]
-    sums = _theirs(np, name, accumulator(host[0].dtype).type(alpha), *wide, np.empty_like(wide[0]))
+def _error(space, ours, name, alpha, vectors, out):
+    """The largest difference of the first call from NumPy's or CuPy's values in double, over the largest value (of sums:
+    over the product of the norms)."""
+    xp = space.xp
+    wide = [v.astype(out.dtype) for v in vectors]
+    sums = _theirs(xp, name, out.dtype.type(alpha), *wide, xp.empty_like(wide[0]))
     out.fill(np.nan)
     ours()
-    found = [space.to_host(v) for v in vectors]
-    error = max(abs(a - b).max() for a, b in zip(found, wide)) / max(abs(wide[1]).max(), 1)
-    scale = max(np.linalg.norm(wide[0]), np.linalg.norm(wide[2])) * max(np.linalg.norm(wide[1]), 1)
-    return float(max([error, *(abs(a - b) / scale for a, b in zip(space.to_host(out), sums))]))
+    error = max(float(abs(a - b).max()) for a, b in zip(vectors, wide)) / max(float(abs(wide[1]).max()), 1)
+    norms = [float(xp.linalg.norm(v)) for v in wide]
+    scale = max(norms[0], norms[2]) * max(norms[1], 1)
+    return max([error, *(float(abs(a - b)) / scale for a, b in zip(out, sums))])
 
 
 def _table(found, operation, records, facts):
