@@ -1,0 +1,260 @@
+"""Sweeps: A(ω) on each device, reuse from one frequency to the next, failures that lose nothing, what is written."""
+import csv
+import math
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from conftest import space_or_skip
+
+import swell
+from swell import gallery
+from swell.core.errors import InputError
+from swell.core.stopping import Reason
+from swell.pde.helmholtz import Sweep
+from swell.pde.helmholtz.system import System, on_one_pattern
+
+ITERATIVE = {"method": "bicgstab", "precond": "ilu0"}
+
+
+@pytest.fixture(scope="module")
+def waves():
+    """K, M (damped) and B of a square of 30 × 30 cells with one side that takes sound, without a mesh."""
+    K = gallery.neumann((31, 31))
+    n = K.shape[0]
+    M = sp.identity(n, format="csr") * (1 / 900 / (1 + 0.05j))
+    B = sp.diags(np.where(np.arange(n) < 31, 1 / 30, 0)).tocsr()
+    B.eliminate_zeros()
+    return K, M, B
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_A_on_the_device(device, dtype, waves):
+    """One kernel: A = K − ω² M + iω B on the union of three patterns, to rounding."""
+    K, M, B = waves
+    extra = sp.csr_matrix(([0.25], ([3], [700])), K.shape)       # a place that K has not
+    space = space_or_skip(device)
+    with space.active(K.shape[0]):
+        system = System(K, M, (B + extra).tocsr(), space, dtype)
+        for omega in (0.0, 7.0, 31.0):
+            system.form(omega)
+            wanted = (K - omega ** 2 * M + 1j * omega * (B + extra)).tocsr()
+            found = system.A.to_scipy()
+            assert found.dtype == dtype and found.has_sorted_indices
+            assert abs(found - wanted).max() <= 4 * np.finfo(dtype).eps * abs(wanted).max()
+
+
+def test_one_pattern():
+    K = sp.csr_matrix(np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]]))
+    M = sp.coo_matrix(([1.0, 2.0, 3.0], ([0, 2, 2], [2, 0, 0])), K.shape)       # a duplicate, and places of its own
+    indptr, indices, (k, m, b) = on_one_pattern(K, M, sp.csr_matrix(K.shape))
+    whole = [sp.csr_matrix((v, indices, indptr), K.shape).toarray() for v in (k, m, b)]
+    assert np.array_equal(whole[0], K.toarray()) and np.array_equal(whole[1], M.toarray()) and not whole[2].any()
+    assert indptr.tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("settings", [{"method": "direct"}, ITERATIVE, {"method": "gmres(restart=400)", "precond": "jacobi"}],
+                         ids=lambda s: "-".join(s.values()))
+def test_sweep_solves_each_frequency(device, settings, waves):
+    """True residuals by SciPy; the same with and without reuse."""
+    K, M, B = waves
+    b = np.zeros(K.shape[0], complex)
+    b[17] = 1 - 2j
+    plain, reusing = (Sweep(K, M, B, **settings, rtol=1e-9, device=device, reuse=reuse) for reuse in (False, True))
+    for omega in np.linspace(2, 12, 9):
+        A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
+        for sweep in (plain, reusing):
+            r = sweep.solve(omega, b)
+            x = sweep.space.to_host(r.x)
+            assert r.converged, (omega, r.reason)
+            assert np.linalg.norm(b - A @ x) <= 1.01e-9 * np.linalg.norm(b)
+    if settings is ITERATIVE:
+        assert plain.setups == 9 and reusing.setups < 9
+
+
+def test_reuse_saves_iterations(waves):
+    """On a fine band the start from earlier solutions does most of the work, and is never worse than none."""
+    K, M, B = waves
+    b = np.zeros(K.shape[0], complex)
+    b[400] = 1
+    counts = {}
+    for remember in (0, 8):
+        sweep = Sweep(K, M, B, **ITERATIVE, rtol=1e-6, remember=remember)
+        results = [sweep.solve(omega, b) for omega in np.linspace(8, 10, 30)]
+        assert all(r.converged for r in results) and all(r.history[0] <= 1 + 1e-12 for r in results)
+        counts[remember] = sum(r.iterations for r in results)
+    assert counts[8] < 0.5 * counts[0], counts
+
+
+def test_keeping_the_preconditioner():
+    """``update(keep_preconditioner=True)``: the new matrix with the old factors; the answer is the new one's."""
+    A, b = gallery.convection_diffusion((20, 20)), np.ones(400)
+    s = swell.prepare(A, method="gmres", precond="ilu0", rtol=1e-10)
+    first = s.solve(b)
+    A2 = (A + sp.diags(np.linspace(0, 3, 400))).tocsr()
+    s.update(A2, keep_preconditioner=True)
+    kept = s.solve(b)
+    s.update(A2)
+    fresh = s.solve(b)
+    for r in (kept, fresh):
+        assert r.converged and np.linalg.norm(b - A2 @ r.x) <= 1.01e-10 * np.linalg.norm(b)
+    assert fresh.iterations < kept.iterations and first.converged
+    direct = swell.prepare(A, method="direct")
+    direct.update(A2, keep_preconditioner=True)                  # its factors are the method: made anew
+    assert direct.solve(b).iterations <= 2 and np.linalg.norm(b - A2 @ direct.solve(b).x) < 1e-8
+
+
+def test_later_choices_are_updated_when_they_are_tried():
+    """The advisor's later choices take new values too, though only when their turn comes."""
+    A, b = gallery.convection_diffusion((20, 20)), np.ones(400)
+    s = swell.prepare(A, maxiter=1)
+    assert s.solve(b).method != "bicgstab"
+    A2 = (A * 2).tocsr()
+    s.update(A2)
+    again = s.solve(b)
+    assert again.converged and np.linalg.norm(b - A2 @ again.x) <= 1.01e-8 * np.linalg.norm(b)
+
+
+def test_a_failed_solve_with_an_old_preconditioner_is_repeated(waves):
+    K, M, B = waves
+    sweep = Sweep(K, M, B, method="gmres", precond="direct", rtol=1e-10, maxiter=4, remember=0)
+    assert sweep.solve(2.0, b := np.ones(K.shape[0], complex)).converged
+    far = sweep.solve(25.0, b)                                   # the factors of ω = 2 serve it no more
+    assert far.converged and sweep.setups == 2 and "repeated with a new preconditioner" in far.notes[-1]
+
+
+@pytest.mark.data
+def test_the_real_cabin(data):
+    """The mesh of the data's K, M and B gives them back; a sweep on them has true residuals, and reuse saves work."""
+    pytest.importorskip("skfem")
+    from swell.pde import helmholtz as h
+    K, M, B = (sp.load_npz(data / "car_cabin" / f"{name}.npz") for name in "KMB")
+    given = scipy.io.loadmat(data / "car_cabin" / "carinterior.mat")["mesh"][0, 0]
+    number = np.zeros(int(given["Nodes"][:, 0].max()) + 1, int)
+    number[given["Nodes"][:, 0].astype(int)] = np.arange(len(given["Nodes"]))
+    mesh = h.Mesh(given["Nodes"][:, 1:], "hexahedron", number[given["Elements"][:, 4:].astype(int)])
+    problem = h.Helmholtz(mesh, h.Medium(1.0, 1.0), {"boundary": h.Impedance(1.0)})
+    for ours, theirs in zip(problem.matrices, (K, M, B)):
+        assert ours.nnz == theirs.nnz and abs(ours - theirs).max() <= 1e-12 * abs(theirs).max()
+    b = np.zeros(K.shape[0], complex)
+    b[1000] = 1
+    iterations, sweeps = {}, {}
+    for reuse in (False, True):
+        sweep = sweeps[reuse] = Sweep(K, M, 0.05 * B, **ITERATIVE, rtol=1e-6, reuse=reuse)
+        iterations[reuse] = 0
+        for f in np.arange(100, 115, 3.0):
+            k = 2 * math.pi * f / 340
+            r = sweep.solve(k, b)
+            A = K - k * k * M + 1j * k * 0.05 * B
+            assert r.converged and np.linalg.norm(b - A @ r.x) <= 1.01e-6
+            iterations[reuse] += r.iterations
+    assert iterations[True] < 0.9 * iterations[False] and sweeps[True].setups < sweeps[False].setups
+
+
+@pytest.fixture(scope="module")
+def room():
+    pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
+    from swell.pde import helmholtz as h
+    return h.Helmholtz(h.box((10, 8, 6), upper=(1.0, 0.8, 0.6)), h.Medium(damping=0.02), {"zmax": h.Impedance(1000)})
+
+
+EAR = (0.72, 0.51, 0.33)
+
+
+def test_response_on_each_device(device, room):
+    """The whole way on each device; ears, levels and files belong together."""
+    band = np.arange(100.0, 180.0, 20.0)
+    r = room.response("xmin", [EAR, (0.1, 0.1, 0.1)], band, device=device, **ITERATIVE, rtol=1e-9, fields=[140.0])
+    assert r.converged and r.pressure.shape == r.level.shape == (4, 2) and np.array_equal(r.frequencies, band)
+    exact = room.response("xmin", [EAR, (0.1, 0.1, 0.1)], band, method="direct", reuse=False)
+    np.testing.assert_allclose(r.pressure, exact.pressure, rtol=1e-6)
+    np.testing.assert_allclose(r.level, 20 * np.log10(abs(r.pressure) / math.sqrt(2) / 20e-6))
+    assert r.fields[140.0].at(EAR) == pytest.approx(r.pressure[2, 0], rel=1e-9)
+    assert "4 of 4 frequencies converged" in str(r) and "140 Hz, converged" in str(r.fields[140.0])
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_walls_of_given_pressure(device, degree):
+    """The lifted system: given values are kept, and ω = 0 is then no problem."""
+    pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
+    from swell.pde import helmholtz as h
+    mesh = h.box((12, 2), upper=(1.0, 0.2), shape="triangle")
+    duct = h.Helmholtz(mesh, boundary={"xmin": h.Pressure(2.0), "xmax": h.Pressure(lambda x: 4.0 + 0 * x[:, 0])},
+                       degree=degree)
+    r = duct.response(None, (0.25, 0.1), [0.0, 60.0], **ITERATIVE, rtol=1e-10, device=device, fields=[0.0])
+    assert r.converged and r.pressure[0, 0] == pytest.approx(2.5)              # linear at rest
+    np.testing.assert_allclose(r.fields[0.0].p, 2 + 2 * duct.space.points[:, 0], rtol=1e-8)
+
+
+def test_files(room, tmp_path):
+    meshio = pytest.importorskip("meshio")
+    r = room.response("xmin", EAR, [100.0, 150.0], method="direct", fields=[150.0])
+    r.write_csv(tmp_path / "r.csv")
+    r.plot(tmp_path / "r.png")
+    r.fields[150.0].write(tmp_path / "p.vtu")
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert [row["frequency_Hz"] for row in rows] == ["100", "150"] and all(row["converged"] == "1" for row in rows)
+    assert complex(float(rows[1]["p_real_Pa"]), float(rows[1]["p_imag_Pa"])) == pytest.approx(r.pressure[1, 0], rel=1e-8)
+    assert float(rows[1]["level_dB"]) == pytest.approx(r.level[1, 0])
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+    read = meshio.read(tmp_path / "p.vtu")
+    assert len(read.cells[0].data) == 480 and read.cells[0].type == "hexahedron"
+    np.testing.assert_allclose(read.point_data["p_real"] + 1j * read.point_data["p_imag"], r.fields[150.0].p)
+    np.testing.assert_allclose(read.points, room.mesh.points)
+    with pytest.raises(InputError, match="extension is .txt, expected .csv"):
+        r.write_csv(tmp_path / "r.txt")
+    with pytest.raises(InputError, match="extension is .vtk, expected .vtu"):
+        r.fields[150.0].write(tmp_path / "p.vtk")
+
+
+def test_a_sweep_goes_on_after_a_failure(room, tmp_path):
+    """Frequencies that fail are marked everywhere; the others are there."""
+    r = room.response("xmin", EAR, [10.0, 900.0, 20.0], method="bicgstab", precond="ilu0", maxiter=11, remember=0)
+    assert [p.converged for p in r.points] == [True, False, True] and not r.converged
+    assert r.failed[0].reason is Reason.MAXITER and "raise maxiter" in r.failed[0].advice
+    assert "900 Hz NOT converged (MAXITER)" in str(r) and "2 of 3 frequencies converged" in str(r)
+    assert any("too coarse above" in note and "nodes a wavelength" in note for note in r.notes)
+    r.write_csv(tmp_path / "r.csv")
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert [row["reason"] for row in rows] == ["CONVERGED", "MAXITER", "CONVERGED"]
+    r.plot(tmp_path / "r.png")
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(room):
+    seen = []
+    r = room.response("xmin", EAR, [50.0, 100.0, 150.0], method="direct", watch=lambda p: seen.append(p) or len(seen) == 2)
+    assert len(r.points) == 2 and not r.converged and "stopped after 100 Hz" in r.notes[-1]
+
+    def interrupt(point):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):                       # in the watcher itself it is the watcher's
+        room.response("xmin", EAR, [50.0, 100.0], method="direct", watch=interrupt)
+
+
+def test_ctrl_c_during_a_setup(room, monkeypatch):
+    from swell.pde.helmholtz import sweeping
+    solve, calls = sweeping.Sweep.solve, []
+
+    def second_is_interrupted(self, omega, b, monitor=None):
+        calls.append(omega)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return solve(self, omega, b, monitor)
+    monkeypatch.setattr(sweeping.Sweep, "solve", second_is_interrupted)
+    r = room.response("xmin", EAR, [50.0, 100.0, 150.0], method="direct")
+    assert len(r.points) == 1 and r.points[0].converged and "interrupted at 100 Hz: 1 of 3" in r.notes[-1]
+
+
+def test_resonance_without_damping():
+    """An undamped room at a resonance of its own matrices: the solve fails, and the advice says why."""
+    pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
+    from swell.pde import helmholtz as h
+    n = 8
+    step = 1 / n
+    at = 343 * math.sqrt(6 / step ** 2 * (1 - math.cos(math.pi / n)) / (2 + math.cos(math.pi / n))) / (2 * math.pi)
+    room = h.Helmholtz(h.box((n, n)), h.Medium(343.0, 1.2))
+    r = room.response((0.1, 0.1), (0.9, 0.8), [100.0, at], method="bicgstab", precond="ilu0", rtol=1e-10, maxiter=300)
+    assert r.points[0].converged
+    assert any("nothing takes energy out" in note for note in r.notes)
+    assert not r.points[1].converged and "resonance" in r.points[1].advice and "damping" in r.points[1].advice
