@@ -10,6 +10,6 @@ python benchmarks/product_in_graph.py 2>&1 | tee "$out/products.txt"
 for bench in krylov fvm block-gmres; do
     files=()
     [[ $bench != krylov && $# -gt 0 ]] && files=(--files "$@")
-    python -m swell bench "$bench" --device cuda --cpu-iterations 100 --out "$out/$bench.jsonl" --report "$out/$bench.html" \
+    python -m swell bench "$bench" --device cuda --out "$out/$bench.jsonl" --report "$out/$bench.html" \
         "${files[@]}" 2>&1 | tee "$out/$bench.txt"
 done

@@ -26,7 +26,7 @@ from swell.formats.blocks import detect, fill_ratios
 from swell.formats.csr import CSRMatrix
 from swell.gallery import coupled_transport
 from swell.krylov.gmres import GMRES
-from swell.krylov.method import System
+from swell.krylov import method
 
 RESTART = 30
 RESTARTS = {"cpu": 2, "cuda": 4}        # times that the preconditioning steps of one are timed
@@ -49,7 +49,7 @@ def run(arguments) -> int:
     """Measure, print each table when it is complete, write."""
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
-    systems = [_System(space, name, A) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
+    systems = [System(space, name, A) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
                                                        *engine.files(arguments.files))]
     found = engine.Findings("swell bench block-gmres", space, arguments)
     found.table("Table 1: matrices", MATRICES, [system.row() for system in systems])
@@ -82,7 +82,7 @@ def _sweeps(count):
 def compile_kernels(space, block):
     """Each preconditioner once on a small matrix: what is compiled then counts for no setup."""
     engine.tell(f"compiling what is not in the cache: blocks of {block}")
-    small = _System(space, "small", coupled_transport((4, 4, 4), block), block)
+    small = System(space, "small", coupled_transport((4, 4, 4), block), block)
     for text in preconditioners(block).values():
         small.solver(small.build(text), 1e-3).solve(small.b)
     for _ in small.orthogonalisation():
@@ -106,7 +106,7 @@ class OnHost(LinearOperator):
         out[...] = alpha * back + beta * out if beta else alpha * back
 
 
-class _System:
+class System:
     """One matrix on one device, with its copy on the host where that is another."""
 
     def __init__(self, space, name, A, block=None):
@@ -149,7 +149,7 @@ class _System:
     def _beside_a_gpu(self, limit):
         """The paper's PETScPrecond, and all of it on the host."""
         engine.tell(f"{self.name}, cpu: {HOST}")
-        host = _System(make_space("cpu"), self.name, self.A, self.block)
+        host = System(make_space("cpu"), self.name, self.A, self.block)
         with engine.stopwatch(host.space) as setup:
             M = host.build(preconditioners(self.block)[EXACT])
         yield from self._solves(HOST, OnHost(M, self.space), setup[0], {}, limit)
@@ -216,7 +216,7 @@ class _System:
         # Numbers that mean nothing must not end it: no tolerance, no judgement of progress.
         loop = space.loop(Stopping(rtol=1e-30, maxiter=10_000, window=0), n)
         x = space.empty(n, self.csr.dtype)
-        it = settings.bind(System(self.csr, None, self.b, x, None, Workspace(space), loop))
+        it = settings.bind(method.System(self.csr, None, self.b, x, None, Workspace(space), loop))
         for k, vector in enumerate((*it.V, it.u, it.w)):
             space.random(k, vector)
             vector *= (3 / n) ** 0.5             # of norm about 1
