@@ -63,7 +63,7 @@ DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const T*
     for (int a = 0; a < S::AHEAD; ++a) {
       if (column[a] >= columns) continue;                // past the last block, or past the end of x
       Entries gathered;
-      if (column[a] + S::PER <= columns) gathered = *reinterpret_cast<const Entries*>(x + column[a]);
+      if (S::PER == 1 || column[a] + S::PER <= columns) gathered = *reinterpret_cast<const Entries*>(x + column[a]);
       else
 #pragma unroll
         for (int e = 0; e < S::PER; ++e) gathered.at[e] = column[a] + e < columns ? x[column[a] + e] : T(0);
