@@ -6,7 +6,7 @@ by "auto-tuning" without saying how; the candidates and the rule are ours:
 - candidates: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
   windows and tasks (threads of a block; rows of a chunk on a CPU), staircase SELL;
 - each is built, a few of its products are timed, and the least time counts; another than the default must be 3 %
-  faster. No further candidate is begun once ``seconds`` are over;
+  faster, and still be when both are timed once more. No further candidate is begun once ``seconds`` are over;
 - the choice is kept on disk (``choices.py``) under the class of the matrix: rows, entries a row, their spread, longest
   row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
   measured at all.
@@ -46,7 +46,7 @@ class Tuned:
     Attributes
     ----------
     products : int
-        Products timed of each candidate, of which there are at most nine.
+        Products timed of each candidate, of which there are at most nine; then as many of the best and the default.
     seconds : float
         No further candidate is begun after so many seconds; a choice that this cut short is not kept.
     cache : bool
@@ -72,11 +72,11 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and its time; ``matrix`` is kept of the best alone."""
+    """One candidate and its time; those of the default and of the best are kept."""
 
     format: str
     seconds: float
-    matrix: object = None
+    matrix: object
 
 
 def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.seconds, clock=time.perf_counter):
@@ -114,37 +114,39 @@ def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.se
         choices.complaints.append(f"cache of tuned formats: {choices.path} names {known.get('format')!r} for this "
                                   "class of matrices, which is none of the candidates: measured anew")
     start = clock()
-    best, first, tried = _try(csr, names, settings, measure, clock)
+    best, first, tried, timed = _try(csr, names, settings, measure, clock)
     spent, whole = clock() - start, tried == len(names)
     if choices and whole:
         choices.put(key, {"format": best.format, "seconds": best.seconds, "default": default,
                           "default_seconds": first.seconds}, keep=f"{swell.__version__} | ")
     told = (f"tuned: {best.format}, {1e6 * best.seconds:.4g} µs a product ({1e6 * first.seconds:.4g} with the default, "
-            f"{default}), best of {tried} candidates, {tried * settings.products} products timed, {spent:.2g} s in all")
+            f"{default}), best of {tried} candidates, {timed} products timed, {spent:.2g} s in all")
     if not whole:
         told += f"; {len(names) - tried} were not tried within Tuned(seconds={settings.seconds:g}), so it is not kept"
     return _told(best.matrix, csr, told, choices)
 
 
 def _try(csr, names, settings, measure, clock):
-    """(best trial, the default's, how many were tried) within the budget; the default is always tried."""
+    """(best trial, the default's, candidates tried, products timed) within the budget; the default is tried always."""
     space, start = csr.space, clock()
     x, y = space.empty(csr.shape[1], csr.dtype), space.empty(csr.shape[0], csr.dtype)
     space.random(1, x)
-    best = first = None
-    tried = 0
-    for name in names:
-        if first is not None and clock() - start >= settings.seconds:
-            break
-        matrix = resolve("format", name).build(csr)
-        trial = Trial(name, measure(space, partial(matrix.apply, x, y), settings.products), matrix)
+
+    def trial(name, matrix):
+        return Trial(name, measure(space, partial(matrix.apply, x, y), settings.products), matrix)
+
+    best = first = trial(names[0], resolve("format", names[0]).build(csr))
+    tried = 1
+    while tried < len(names) and clock() - start < settings.seconds:
+        new = trial(names[tried], resolve("format", names[tried]).build(csr))
         tried += 1
-        if first is None:
-            best = trial
-            first = Trial(name, trial.seconds)
-        elif trial.seconds < min(best.seconds, GAIN * first.seconds):
-            best = trial
-    return best, first, tried
+        if new.seconds < min(best.seconds, GAIN * first.seconds):
+            best = new
+    if best is first:
+        return first, first, tried, tried * settings.products
+    first, best = (min(t, trial(t.format, t.matrix), key=lambda t: t.seconds) for t in (first, best))
+    kept = best if best.seconds < GAIN * first.seconds else first    # else other work had slowed the default
+    return kept, first, tried, (tried + 2) * settings.products
 
 
 def _told(matrix, csr, origin, choices=None):
