@@ -19,6 +19,23 @@ def in_triangle(i, j, lower):
     return j < i if lower else j > i
 
 
+@njit(cache=True)
+def strict_part(indptr, indices, i, lower):
+    """(begin, end) of the strictly triangular entries of row i, whose columns ascend. Of the others none but the next
+    is looked at."""
+    begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+    one = np.uint64(1)
+    if lower:
+        middle = begin
+        while middle < end and indices[middle] < i:
+            middle += one
+        return begin, middle
+    middle = end
+    while middle > begin and indices[middle - one] > i:
+        middle -= one
+    return middle, end
+
+
 @njit(parallel=True, cache=True)
 def count(indptr, indices, lower, order, rows, lengths):
     """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries.
@@ -29,14 +46,13 @@ def count(indptr, indices, lower, order, rows, lengths):
     for t in prange(n):
         i = np.int64(t) if lower else n - 1 - np.int64(t)
         rows[t] = order[i] if order.size else i
-        total, first = 0, n
-        for k in range(indptr[i], indptr[i + 1]):
-            j = np.int64(indices[np.uint64(k)])
-            if in_triangle(i, j, lower):
-                total += 1
-                first = min(first, j if lower else n - 1 - j)
-                follows += 1 if abs(i - j) == 1 else 0
-        lengths[t] = total
+        begin, end = strict_part(indptr, indices, i, lower)
+        first = n
+        if begin < end:
+            nearest = indices[end - np.uint64(1)] if lower else indices[begin]
+            first = np.int64(indices[begin]) if lower else n - 1 - np.int64(indices[end - np.uint64(1)])
+            follows += 1 if abs(i - np.int64(nearest)) == 1 else 0
+        lengths[t] = end - begin
         crossing = min(crossing, np.int64(t) if t >= n // 2 and first < n // 2 else n)
     return follows, crossing
 
@@ -48,32 +64,32 @@ def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, 
     bad = n
     for t in prange(n):
         i = np.int64(t) if lower else n - 1 - np.int64(t)
-        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        d = inverse.dtype.type(1 if unit else 0)
-        strict = 0
-        for k in range(begin, end):
-            j = indices[k]
-            strict += in_triangle(i, j, lower)
-            if j == i and not unit:
-                d = inverse.dtype.type(data[k])
-        bad = min(bad, i if d == 0 else n)
-        d = 1 / (inverse.dtype.type(1) if d == 0 else d)
+        begin, end = strict_part(indptr, indices, i, lower)
+        d = inverse.dtype.type(1)
+        if not unit:
+            d = inverse.dtype.type(0)
+            if lower and end < np.uint64(indptr[i + 1]) and indices[end] == i:
+                d = inverse.dtype.type(data[end])
+            elif not lower and begin > np.uint64(indptr[i]) and indices[begin - np.uint64(1)] == i:
+                d = inverse.dtype.type(data[begin - np.uint64(1)])
+            bad = min(bad, i if d == 0 else n)
+            d = 1 / (inverse.dtype.type(1) if d == 0 else d)
         inverse[t] = d
-        beyond = max(strict - width, 0)          # entries in front of the ``width`` nearest
-        near, far = np.int64(t) * width, np.int64(ptr[t])
-        for k in range(width - strict):          # padding: zero times what the row itself has just written
+        near, far = np.uint64(np.int64(t) * width), np.uint64(ptr[t])
+        wide = np.uint64(width)
+        strict = end - begin
+        beyond = strict - min(strict, wide)      # entries in front of the ``width`` nearest
+        while strict < wide:                     # padding: zero times what the row itself has just written
             columns[near] = rows[t]
             values[near] = 0
-            near += 1
-        seen = 0
+            near += np.uint64(1)
+            strict += np.uint64(1)
         for step in range(end - begin):
             k = begin + step if lower else end - np.uint64(1) - step
+            at = far + step if step < beyond else near + step - beyond
             j = indices[k]
-            if in_triangle(i, j, lower):
-                at = np.uint64(far + seen if seen < beyond else near + seen - beyond)
-                columns[at] = order[j] if order.size else j
-                values[at] = d * data[k]
-                seen += 1
+            columns[at] = order[j] if order.size else j
+            values[at] = d * data[k]
     return bad if bad < n else -1
 
 
