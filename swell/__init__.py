@@ -17,6 +17,7 @@ _PLACES = {
     "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
     "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",
+    "IDRS": "swell.krylov.idrs", "QMR": "swell.krylov.qmr",
     "Direct": "swell.preconditioners.direct",
     "JacobiSmoother": "swell.smoothers.jacobi", "GaussSeidel": "swell.smoothers.gauss_seidel",
     "BlockJacobiSmoother": "swell.smoothers.block_jacobi", "BlockGaussSeidel": "swell.smoothers.block_gauss_seidel",

@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "HIGH": ("false", "true"),
          "INDPTR": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
-         "L": ("1", "8"), "S": ("1", "4", "16"),
+         "L": ("1", "8"), "S": ("1", "8"),
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as

@@ -20,6 +20,8 @@ TABLE = {
         "bicgstab": "swell.krylov.bicgstab:BiCGSTAB",
         "bicgstabl": "swell.krylov.bicgstabl:BiCGSTABL",
         "tfqmr": "swell.krylov.tfqmr:TFQMR",
+        "qmr": "swell.krylov.qmr:QMR",
+        "idrs": "swell.krylov.idrs:IDRS",
         "cocg": "swell.krylov.cocg:COCG",
         "cocr": "swell.krylov.cocr:COCR",
         "direct": "swell.preconditioners.direct:Direct",

@@ -71,8 +71,10 @@ class Matrix(LinearOperator):
         return self._adjoint
 
     def discard_adjoint(self):
-        """The values have changed: the adjoint will be built again when it is needed."""
-        self._adjoint = None
+        """The values have changed: the adjoint will be built again when it is needed, and work that it is captured in."""
+        if self._adjoint is not None:
+            self._adjoint = None
+            self.revision += 1
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         self.adjoint().apply(x, out, alpha, beta)

@@ -35,18 +35,23 @@ class JacobiOperator(LinearOperator):
     def __init__(self, A):
         super().__init__(A.shape, A.dtype, A.space)
         self.inverse = A.space.empty(A.shape[0], A.dtype)
+        self._conjugate = None
         self.update(A)
         self._kernels = A.space.kernels("swell.core", "vector", A.dtype)
 
     def update(self, A):
         """Take the diagonal of another matrix, in place."""
         self.inverse[...] = 1 / nonzero_diagonal(A, "the Jacobi preconditioner")
+        if self._conjugate is not None:
+            self._conjugate[...] = self.inverse.conj()
 
     def apply(self, x, out, alpha=1, beta=0):
         self._multiply(self.inverse, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self._multiply(self.inverse.conj(), x, out, alpha, beta)
+        if self._conjugate is None:              # at its first use, so that loops need not allocate
+            self._conjugate = self.inverse.conj()
+        self._multiply(self._conjugate, x, out, alpha, beta)
 
     def _multiply(self, d, x, out, alpha, beta):
         kind = out.dtype.type                    # one type, one compilation

@@ -128,6 +128,11 @@ class SchwarzOperator(LinearOperator):
         return self.inner.notes
 
     @property
+    def revision(self):
+        """That of the inner preconditioner."""
+        return self.inner.revision
+
+    @property
     def nbytes(self):
         return self._matrix.nbytes + self._gather.nbytes + self._back.nbytes + self.inner.nbytes
 

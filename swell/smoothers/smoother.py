@@ -92,6 +92,8 @@ class SmootherOperator(LinearOperator):
 
     def _take(self, A):
         """What every update begins with."""
+        if self._adjoint is not None:            # it will be built again when it is needed, and work that captured it
+            self.revision += 1
         self.A, self._adjoint = A, None
 
     def apply(self, x, out, alpha=1, beta=0):

@@ -1,0 +1,103 @@
+"""IDR(s): induced dimension reduction, preconditioned on the right.
+
+For any square A. Sonneveld and van Gijzen 2008; the variant with bi-orthogonality of van Gijzen and Sonneveld 2011,
+algorithm 913, figure 2: residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that exact
+arithmetic ends after n + n/s products.
+
+An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, no host read. Vector traffic without M: for s = 4
+about 100 words a row beside the ten that the products move. Storage: 2 s + 2 vectors, s real ones (the shadow space P), and
+two more with an M. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
+
+Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from them, and
+from the triangle Pᴴ G that it knows, the coefficients that the modified Gram–Schmidt of the paper finds one after the
+other; P is real, random with a fixed seed and not orthonormalised; ω as in Sleijpen and van der Vorst 1995 (the cosine of
+(r, A r) is kept above 0.7); an inner product that is rounding leaves its step out, and the run ends as BREAKDOWN after the
+iteration, to be resumed with another P.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.core.settings import positive
+from swell.krylov.method import Counts, Iteration, Method
+
+
+@dataclass(frozen=True)
+class IDRS(Method):
+    """Induced dimension reduction, for any square matrix: near GMRES in products, in short recurrences.
+
+    Attributes
+    ----------
+    s : int
+        Dimension of the shadow space, 1 to 8.
+    seed : int
+        Seed of the random shadow space.
+    """
+
+    s: int = 4
+    seed: int = 1
+
+    problem = "any square matrix"
+    cost = "s + 1 products, s + 1 preconditioners, s + 3 reductions"
+    vectors = "3 s + 2 (3 s + 4 with a preconditioner)"
+
+    def __post_init__(self):
+        positive(self, "s", most=8)
+        positive(self, "seed", 0)
+
+    def bind(self, system):
+        return IDRSIteration(system, self)
+
+    def window(self, n):
+        return 2000 // (self.s + 1)
+
+
+class IDRSIteration(Iteration):
+    """The loop of IDR(s)."""
+
+    def __init__(self, system, settings):
+        super().__init__(system)
+        self.seed = settings.seed
+        s = self.count = max(1, min(settings.s, self.n))
+        self.r, self.t = self.vector("r"), self.vector("t")
+        self.G, self.U = self.basis("G", s), self.basis("U", s)
+        self.P = self.basis("P", s, self.dtype.type(0).real.dtype)
+        self.v, self.hat = (self.r, self.r) if self.M is None else (self.vector("v"), self.vector("hat"))
+        self.PG = self.scalars("P G", (s, s))
+        self.f, self.gamma, self.alpha = (self.scalars(name, s) for name in ("f", "gamma", "alpha"))
+        self.small, self.norm2 = self.scalars("idrs", 7), self.scalars("norm2", 2)
+        self.space.reserve_sums(s + 2)
+        self.step = self.loop.kernels("swell.krylov", "idrs", self.dtype)
+        self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
+
+    def start(self, zero_guess):
+        for k in range(self.count):
+            self.space.random(self.seed + 16 * self.attempt + k, self.P[k])
+        self.first_residual(self.r, zero_guess)                                # r = b − A x
+        self.residual_norm2(self.r, self.norm2)
+        self.judge.start(self.norm2)
+        self.G.fill(0)
+        self.U.fill(0)
+        self.step.begin(self.P, self.r, self.PG, self.f, self.gamma, self.small, self.count)   # f = Pᴴ r;  Pᴴ G = I, ω = 1
+
+    def body(self):
+        A, M, step, small, s = self.A, self.M, self.step, self.small, self.count
+        G, U, r, x = self.G, self.U, self.r, self.x
+        for k in range(s):
+            if M is not None:
+                step.reduce(r, G, self.gamma, self.v, k, s)                    # v = r − Σ γ_i g_i
+                M.apply(self.v, self.hat)                                      # v̂ = M v
+            step.expand(self.hat, G, U, self.gamma, small, k, s, M is None)    # u_k = ω v̂ + Σ γ_i u_i
+            A.apply(U[k], G[k])                                                # g_k = A u_k
+            step.project(self.P, G, self.PG, self.f, self.gamma, self.alpha, small, k, s)      # Pᴴ g_k;  α_i, β, γ_i
+            step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k alike
+        if M is not None:                                                      # r −= β g_k;  x += β u_k
+            M.apply(r, self.hat)
+        A.apply_dots(self.hat, self.t, r, small[4:6])                          # t = A M r;  (r, t), (t, t)
+        step.finish(self.P, self.hat, self.t, self.weights, x, r, self.PG, self.f, self.gamma, small, s)
+                                                          # x += ω M r;  r −= ω t;  f = Pᴴ r
+
+    def counts(self, iterations, zero_guess):
+        s = self.count
+        return Counts((s + 1) * iterations + (not zero_guess), (s + 1) * iterations if self.M is not None else 0,
+                      (s + 3) * iterations + 2)

@@ -1,0 +1,189 @@
+"""The fused steps of IDR(s) on the CPU; ``idrs.cu`` is the same on a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
+
+Scalars: small[0] ω, [1] not 0 once an inner product was rounding, [2] β, [3] (r, r), [4:6] (r, t) and (t, t).
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.breakdown import quotient, vanishes
+from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.vector import FAST
+
+KERNELS = ("begin", "reduce", "expand", "project", "update", "finish")
+TILE = 512              # rows worked on at a time, as in gmres.py
+LEAST_COSINE = 0.7
+
+
+@njit(cache=True)
+def solve(PG, f, gamma, k, s):
+    """γ from the last s − k rows of (Pᴴ G) γ = f."""
+    for i in range(k, s):
+        left = f[i]
+        for j in range(k, i):
+            left -= PG[i, j] * gamma[j]
+        gamma[i] = quotient(left, PG[i, i])
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def sums_of(P, y, sums, s):
+    """sums[i] = (p_i, y); returns (y, y)."""
+    n = y.size
+    tiles = (n + TILE - 1) // TILE
+    parts = min(tiles, 64)
+    partial = np.zeros((parts, s + 1), sums.dtype)
+    for part in prange(parts):
+        for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
+            lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+            mine = y[lo:hi]
+            for i in range(s):
+                row = P[i, lo:hi]
+                total = sums.dtype.type(0)
+                for k in range(mine.size):
+                    total += row[k] * mine[k]
+                partial[part, i] += total
+            square = 0.0
+            for k in range(mine.size):
+                square += (np.conj(mine[k]) * mine[k]).real
+            partial[part, s] += square
+    yy = 0.0
+    sums[:s] = 0
+    for part in range(parts):
+        for i in range(s):
+            sums[i] += partial[part, i]
+        yy += partial[part, s].real
+    return yy
+
+
+@njit(cache=True)
+def begin(state, P, r, PG, f, gamma, small, s):
+    """f = Pᴴ r; Pᴴ G = I, ω = 1."""
+    sums_of(P, r, f, s)
+    PG[:] = 0
+    for i in range(s):
+        PG[i, i] = 1
+    small[0] = 1
+    small[1] = 0
+    solve(PG, f, gamma, 0, s)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def reduce(state, r, G, gamma, v, k, s):
+    """v = r − Σ γ_i g_i over i ≥ k."""
+    n = r.size
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        mine = v[lo:hi]
+        mine[:] = r[lo:hi]
+        for i in range(k, s):
+            g, c = G[i, lo:hi], v.dtype.type(gamma[i])
+            for m in range(mine.size):
+                mine[m] -= c * g[m]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def expand(state, hat, G, U, gamma, small, k, s, reduced):
+    """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``."""
+    n = hat.size
+    omega = hat.dtype.type(small[0])
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        mine, h = U[k, lo:hi], hat[lo:hi]
+        own = hat.dtype.type(gamma[k])
+        for m in range(mine.size):
+            mine[m] = omega * h[m] + own * mine[m]
+        for i in range(k + 1, s):
+            u, c = U[i, lo:hi], hat.dtype.type(gamma[i])
+            for m in range(mine.size):
+                mine[m] += c * u[m]
+        if reduced:
+            for i in range(k, s):
+                g, c = G[i, lo:hi], hat.dtype.type(small[0] * gamma[i])
+                for m in range(mine.size):
+                    mine[m] -= c * g[m]
+
+
+@njit(cache=True)
+def project(state, P, G, PG, f, gamma, alpha, small, k, s):
+    """Pᴴ g_k; α_i that makes it vanish above k; column k of Pᴴ G; β; f and γ of the next step."""
+    gg = sums_of(P, G[k], alpha, s)
+    for i in range(k):
+        for m in range(i):
+            alpha[i] -= alpha[m] * PG[i, m]
+        alpha[i] = quotient(alpha[i], PG[i, i])
+    for i in range(k, s):
+        PG[i, k] = alpha[i]
+        for m in range(k):
+            PG[i, k] -= alpha[m] * PG[i, m]
+    if vanishes(PG[k, k], G.shape[1] / 3, gg):                   # of numbers in [−1, 1) the mean square is 1/3
+        PG[k, k] = 0
+        small[1] = 1
+    beta = quotient(f[k], PG[k, k])
+    small[2] = beta
+    f[k] = 0
+    for i in range(k + 1, s):
+        f[i] -= beta * PG[i, k]
+    solve(PG, f, gamma, k + 1, s)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def update(state, G, U, x, r, alpha, small, k, s):
+    """g_k −= Σ α_i g_i, u_k alike, over i < k; r −= β g_k; x += β u_k; (r, r)."""
+    n = r.size
+    beta = r.dtype.type(small[2])
+    rr = 0.0
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        g, u, mine, out = G[k, lo:hi], U[k, lo:hi], r[lo:hi], x[lo:hi]
+        for i in range(k):
+            gi, ui, c = G[i, lo:hi], U[i, lo:hi], r.dtype.type(alpha[i])
+            for m in range(mine.size):
+                g[m] -= c * gi[m]
+                u[m] -= c * ui[m]
+        square = 0.0
+        for m in range(mine.size):
+            mine[m] -= beta * g[m]
+            out[m] += beta * u[m]
+            square += (np.conj(mine[m]) * mine[m]).real
+        rr += square
+    small[3] = rr
+
+
+@njit(cache=True)
+def polynomial(small):
+    """ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal."""
+    rt, tt, rr = small[4], small[5].real, small[3].real
+    omega = quotient(np.conj(rt), tt)
+    cosine = quotient(abs(rt), math.sqrt(tt) * math.sqrt(rr))
+    return omega * (LEAST_COSINE / cosine) if 0 < cosine < LEAST_COSINE else omega
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def advance(omega, hat, t, w, x, r):
+    """x += ω v̂; r −= ω t; returns Σ w |r|²."""
+    weighted = 0.0
+    for i in prange(r.size):
+        x[i] += omega * hat[i]                   # v̂ may be r itself
+        d = r[i] - omega * t[i]
+        r[i] = d
+        d2 = (np.conj(d) * d).real
+        weighted += w[i] * d2 if w.size else d2
+    return weighted
+
+
+@njit(cache=True)
+def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s):
+    """x += ω v̂; r −= ω t; f = Pᴴ r; γ of the next step; the judgement of this iteration."""
+    omega = polynomial(small)
+    weighted = advance(r.dtype.type(omega), hat, t, w, x, r)
+    sums_of(P, r, f, s)
+    solve(PG, f, gamma, 0, s)
+    lost = small[1] != 0 or omega == 0
+    small[0] = omega
+    small[1] = 0
+    judge(state, weighted)
+    if state[0][0] == 0 and lost:
+        halt(state, BREAKDOWN if math.isfinite(small[5].real) else NONFINITE)

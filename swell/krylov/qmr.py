@@ -1,0 +1,87 @@
+"""QMR: quasi-minimal residuals by coupled two-term recurrences, without look-ahead, preconditioned on the right.
+
+For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algorithm 7.1; as in Barrett et al., Templates, figure
+2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that minimises the residual's
+coordinates: the residual falls smoothly where that of BiCG jumps.
+
+An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, no host read. Vector traffic
+without M: 20 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two
+more; the matrix a second time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
+
+Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v and w are
+not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner products that are
+no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x with another w.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.core.settings import positive
+from swell.krylov.method import Counts, Iteration, Method
+
+
+@dataclass(frozen=True)
+class QMR(Method):
+    """Quasi-minimal residuals, for any square matrix, with products with the adjoint.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the random first left vector.
+    """
+
+    seed: int = 1
+
+    problem = "any square matrix with an adjoint"
+    cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions"
+    vectors = "9 (11 with a preconditioner), and Aᴴ"
+    adjoint = True
+
+    def __post_init__(self):
+        positive(self, "seed", 0)
+
+    def bind(self, system):
+        return QMRIteration(system, self.seed)
+
+
+class QMRIteration(Iteration):
+    """The loop of QMR."""
+
+    def __init__(self, system, seed):
+        super().__init__(system)
+        self.seed = seed
+        self.r, self.v, self.w, self.p, self.q = (self.vector(name) for name in ("r", "v", "w", "p", "q"))
+        self.d, self.Ad, self.Ap, self.Aq = (self.vector(name) for name in ("d", "A d", "A p", "adjoint A q"))
+        self.vh, self.MAq = (self.v, self.Aq) if self.M is None else (self.vector("v hat"), self.vector("adjoint M A q"))
+        self.s = self.scalars("qmr", 13)
+        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
+        self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
+        self.q.fill(0)
+        for operator in (self.A, self.M):        # adjoints are built at their first use, which must not be in a capture
+            if operator is not None and operator.capturable:
+                operator.apply_adjoint(self.q, self.Aq)
+
+    def start(self, zero_guess):
+        self.first_residual(self.r, zero_guess)                                # r = b − A x
+        self.space.random(self.seed + self.attempt, self.w)
+        self.first.begin(self.r, self.w, self.weights, self.v, self.s)         # v = r;  (w, v), ξ², ρ²
+        if self.M is not None:
+            self.M.apply(self.v, self.vh)                                      # v̂ = M v
+        self.step.first(self.vh, self.w, self.p, self.q, self.d, self.Ad, self.s)               # p = v̂/ρ;  q = w/ξ
+
+    def body(self):
+        A, M, step, s = self.A, self.M, self.step, self.s
+        A.apply_dots(self.p, self.Ap, self.q, s[1:3])                          # A p;  ε = (q, A p)
+        A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
+        if M is not None:
+            M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
+        step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − (β/ρ) v;  w = Mᴴ Aᴴ q − (β̄/ξ) w
+        self.space.allreduce(s[3:6])
+        if M is not None:
+            M.apply(self.v, self.vh)                                           # v̂ = M v
+        step.update(self.vh, self.w, self.Ap, self.weights, self.p, self.q, self.d, self.Ad, self.x, self.r, s)
+                          # d = η p + c d;  x = x + d;  r = r − A d;  p = v̂/ρ − (ξ δ/ε) p;  q = w/ξ − conj(ρ δ/ε) q
+
+    def counts(self, iterations, zero_guess):
+        return Counts(2 * iterations + (not zero_guess), 2 * iterations + 1 if self.M is not None else 0,
+                      3 * iterations + 1)
