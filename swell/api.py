@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from swell import inputs
-from swell.core.errors import InputError
+from swell.core.errors import DoesNotFit, InputError
 from swell.core.configuration import Configuration
 from swell.core.prepared import Prepared
 from swell.core.registry import resolve
@@ -141,13 +141,22 @@ class Solver:
             if named.method is None:
                 from swell.advisor.choose import choose
                 self.chain = choose(self.A, named)
+                try:
+                    self._prepare(0)
+                except DoesNotFit:
+                    self.chain = choose(self.A, named, resident=False)
             else:
                 self.chain = [self._with_format(named)]
             self._prepare(0)
 
     def _with_format(self, named):
-        """A named method takes the default format of the device unless one is named."""
+        """A named method takes its own format, or the default format of the device unless one is named."""
         from swell.advisor.choose import default_format
+        own = named.method.format
+        if own is not None and hasattr(self.A, "indptr"):
+            if named.format is not None:
+                raise InputError(f"{named.name('method')} stores the matrix in its own way: leave format out")
+            return replace(named, format=own)
         if named.format is not None or self.kept is not None or not hasattr(self.A, "indptr"):
             return named
         return replace(named, format=default_format(self.A))
@@ -231,6 +240,15 @@ class Solver:
             raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
         with self.space.active(self.A.shape[0]):
             self._take_values(new, old, keep_preconditioner)
+        return self
+
+    def prefer(self, k) -> "Solver":
+        """Try choice k of the chain first from now on, as where the ones before it failed for a matrix like the next."""
+        order = [k, *(other for other in range(len(self.chain)) if other != k)]
+        self._prepare(k)
+        self.chain = [self.chain[old] for old in order]
+        self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
+        self._stale = {new for new, old in enumerate(order) if old in self._stale}
         return self
 
     def _take_values(self, new, old, keep_preconditioner):

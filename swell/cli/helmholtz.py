@@ -1,6 +1,6 @@
 """Sweep a band of frequencies: the sound pressure at an ear in a cavity, by finite elements for the Helmholtz equation.
 
-  swell helmholtz cabin.msh --source firewall --ear 0.9,0.35,0.9 --band 20:600:5 --damping 0.02 --csv ear.csv --plot ear.png
+  swell helmholtz cabin.msh --source firewall --ear 0.9,0.35,0.9 --band 20:600:5 --damping 0.02 --plot ear.png
 
 The source is a boundary that vibrates (1 mm/s, or --velocity), or a point x,y,z (a monopole of 1e-3 m3/s). Walls are
 rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)), amplitudes are peaks, levels are of |p|/sqrt(2)
@@ -19,39 +19,45 @@ from swell.core.registry import names, resolve
 
 HELP = "frequency response of a cavity (acoustics)"
 KINDS = ("method", "precond", "scaling", "ordering", "format")
-WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}       # numbers that a condition takes
+WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers a condition takes
 EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
 GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
 
 
 def add_arguments(parser):
     """The arguments of ``swell helmholtz``."""
-    parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a generated "
-                        f"one: {GENERATED}")
+    parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a "
+                        f"generated one: {GENERATED}")
     parser.add_argument("--source", metavar="NAME|X,Y,Z", action="append", default=[],
                         help="boundary that vibrates, or a point source; may be repeated")
-    parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[], help="where to listen, m; may be repeated")
+    parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[],
+                        help="where to listen, m; may be repeated")
     parser.add_argument("--band", metavar="FROM:TO:STEP", help="frequencies in Hz; also a list F1,F2,...")
-    parser.add_argument("--velocity", metavar="V", default=None, help="of the boundaries that are sources, m/s; default 1e-3")
+    parser.add_argument("--velocity", metavar="V", default=None,
+                        help="of the boundaries that are sources, m/s; default 1e-3")
     parser.add_argument("--wall", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a boundary, {EXAMPLE}; may be repeated; rigid otherwise")
     parser.add_argument("--speed", type=float, default=343.0, metavar="C", help="speed of sound, m/s; default 343")
     parser.add_argument("--density", type=float, default=1.204, metavar="RHO", help="kg/m3; default 1.204")
-    parser.add_argument("--damping", type=float, default=0.0, metavar="ETA", help="loss factor of the medium; default 0")
+    parser.add_argument("--damping", type=float, default=0.0, metavar="ETA",
+                        help="loss factor of the medium; default 0")
     parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="of the elements; default 1")
     for kind in KINDS:
         none = "" if kind in ("method", "format") else ", none"
-        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{', '.join(names(kind))}{none}; chosen where none is named")
+        parser.add_argument(f"--{kind}", metavar="NAME",
+                            help=f"{', '.join(names(kind))}{none}; chosen where none is named")
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
-    parser.add_argument("--rtol", type=float, default=1e-6, metavar="R", help="relative tolerance of each solve; default 1e-6")
+    parser.add_argument("--rtol", type=float, default=1e-6, metavar="R",
+                        help="relative tolerance of each solve; default 1e-6")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
     parser.add_argument("--no-reuse", action="store_true", help="solve each frequency from the beginning")
     parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency: .csv")
     parser.add_argument("--plot", metavar="FILE", help="write a picture of the level over the frequency: .png")
-    parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies each gets "
-                        "its own, as FILE_300Hz.vtu")
-    parser.add_argument("--vtu-at", metavar="F1,F2,...", help="frequencies of the fields; the last of the band by default")
+    parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies each "
+                        "gets its own, as FILE_300Hz.vtu")
+    parser.add_argument("--vtu-at", metavar="F1,F2,...",
+                        help="frequencies of the fields; the last of the band by default")
     parser.add_argument("--save-mesh", metavar="FILE", help="write the mesh, such as a generated one: .msh")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
@@ -59,8 +65,9 @@ def add_arguments(parser):
 
 def run(arguments) -> int:
     """Check everything that can be checked without the mesh; then read, sweep, write and print."""
-    check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--save-mesh": arguments.save_mesh},
-                (arguments.MESH,), {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
+    check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
+                 "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
+                {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
     from swell.core.space import make_space
     from swell.core.stopping import Stopping
     from swell.pde import helmholtz
@@ -68,7 +75,9 @@ def run(arguments) -> int:
     fields = _fields(arguments, band)
     walls = [_wall(text) for text in arguments.wall]
     ears = [_point(text, "--ear") for text in arguments.ear]
-    velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity")) if arguments.velocity else helmholtz.Velocity()
+    velocity = helmholtz.Velocity()
+    if arguments.velocity is not None:
+        velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity"))
     medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
@@ -91,9 +100,9 @@ def run(arguments) -> int:
     sources = [_source(text, mesh, velocity) for text in arguments.source]
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"assembling {len(mesh.cells)} cells"
-        response = problem.response(sources or None, ears, band, **chosen, rtol=arguments.rtol, maxiter=arguments.maxiter,
-                                    device=arguments.device, dtype=arguments.dtype, reuse=not arguments.no_reuse,
-                                    fields=fields, watch=_Watch(progress, len(band)))
+        response = problem.response(sources or None, ears, band, **chosen, rtol=arguments.rtol,
+                                    maxiter=arguments.maxiter, device=arguments.device, dtype=arguments.dtype,
+                                    reuse=not arguments.no_reuse, fields=fields, watch=_Watch(progress, len(band)))
     written = _write(arguments, response)
     _print(arguments, mesh, response, written)
     return 0 if response.converged else 1
@@ -229,4 +238,4 @@ def _print(arguments, mesh, response, written):
         for path in written:
             print(f"  written: {path}")
     if len(response.points) < response.asked:
-        print("swell: interrupted; the frequencies that were done are what follows and what was written", file=sys.stderr)
+        print("swell: interrupted; what is printed and written is of the frequencies that were done", file=sys.stderr)

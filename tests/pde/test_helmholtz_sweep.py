@@ -116,6 +116,15 @@ def test_later_choices_are_updated_when_they_are_tried():
     assert again.converged and np.linalg.norm(b - A2 @ again.x) <= 1.01e-8 * np.linalg.norm(b)
 
 
+def test_a_sweep_stays_with_the_choice_that_works(waves):
+    """Where the advisor's first choice fails and a later one converges, the next frequency begins with that one."""
+    K, M, B = waves
+    sweep, b = Sweep(K, M, B, maxiter=3), np.ones(K.shape[0], complex)
+    first, second = sweep.solve(9.0, b), sweep.solve(9.5, b)
+    assert first.converged and first.attempts and first.method == "direct"
+    assert second.converged and not second.attempts and second.method == "direct"
+
+
 def test_a_failed_solve_with_an_old_preconditioner_is_repeated(waves):
     K, M, B = waves
     sweep = Sweep(K, M, B, method="gmres", precond="direct", rtol=1e-10, maxiter=4, remember=0)

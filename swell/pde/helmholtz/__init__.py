@@ -6,8 +6,8 @@
     r = cabin.response(source="firewall", ear=(0.9, 0.4, 0.9), frequencies=helmholtz.band("20:300:5"))
     r.write_csv("ear.csv"); r.plot("ear.png"); print(r)
 
-Sign convention, everywhere: p(x, t) = Re(p(x) e^{+iωt}), SI units, amplitudes are peaks. A wave that travels along +x is
-e^{−ikx}, velocity is −∇p/(iωρ), and A(ω) = K(1/ρ) − ω² M(1/ρc²) + iω B(1/Z).
+Sign convention, everywhere: p(x, t) = Re(p(x) e^{+iωt}), SI units, amplitudes are peaks. A wave that travels along +x
+is e^{−ikx}, velocity is −∇p/(iωρ), and A(ω) = K(1/ρ) − ω² M(1/ρc²) + iω B(1/Z).
 
 Names are imported when they are first used. No module is named as something public is: it would hide it.
 """

@@ -87,8 +87,8 @@ def _check(size, kind, length, width, height, firewall):
     if not isinstance(firewall, numbers.Real) or not 0.2 <= firewall <= 0.95:
         raise InputError(f"firewall={firewall!r}: expected its height as a share of the cabin's, from 0.2 to 0.95")
     if size > 0.5 * min(length, width, height):
-        raise InputError(f"size={size} is more than half the cabin's least side, {min(length, width, height)} m: expected "
-                         "smaller cells, such as 0.1")
+        raise InputError(f"size={size} is more than half the cabin's least side, {min(length, width, height)} m: "
+                         "expected smaller cells, such as 0.1")
     cells = (8 if kind == "tetra" else 4 if kind == "divided" else 1) * length * width * height / size ** 3
     if cells > MOST:
         raise InputError(f"size={size} would make about {cells:.1e} cells, more than {MOST:.0e}: take larger ones")
@@ -147,7 +147,7 @@ def _wall(centres, profile, width):
 
 
 def _carried(size, length, width, height, firewall, seats):
-    """Hexahedra: quadrilaterals of the side view, the seats' among them, times layers across; the seats' are dropped."""
+    """Hexahedra: quadrilaterals of the side view, those of the seats too, times layers across; without the seats'."""
     profile = _outline(length, height, firewall)
     rows = _seats(length, height) if seats else []
     with session() as gmsh:
@@ -156,7 +156,9 @@ def _carried(size, length, width, height, firewall, seats):
             gmsh.option.setNumber(f"Mesh.{name}", value)
         occ = gmsh.model.occ
         faces = [_face(occ, outline) for outline in (profile, *(outline for outline, _ in rows))]
-        _, parts = occ.fragment([(2, faces[0])], [(2, face) for face in faces[1:]]) if rows else (None, [[(2, faces[0])]])
+        parts = [[(2, faces[0])]]
+        if rows:
+            _, parts = occ.fragment([(2, faces[0])], [(2, face) for face in faces[1:]])
         occ.synchronize()
         inside = {tag for part in parts[1:] for _, tag in part}
         cabin = [tag for _, tag in parts[0] if tag not in inside]
@@ -204,8 +206,9 @@ def divided(mesh) -> Mesh:
     face = {frozenset(f): face_of[k] for k, f in enumerate(around)}
     parts = []
     for a, b, c, d in ((0, 1, 2, 3), (1, 0, 3, 2), (2, 0, 1, 3), (3, 0, 2, 1)):      # a's own part
-        parts.append(np.stack([cells[:, a], edge[frozenset((a, b))], face[frozenset((a, b, c))], edge[frozenset((a, c))],
-                               edge[frozenset((a, d))], face[frozenset((a, b, d))], middle, face[frozenset((a, c, d))]], 1))
+        ab, ac, ad = (edge[frozenset(pair)] for pair in ((a, b), (a, c), (a, d)))
+        abc, abd, acd = (face[frozenset(three)] for three in ((a, b, c), (a, b, d), (a, c, d)))
+        parts.append(np.stack([cells[:, a], ab, abc, ac, ad, abd, middle, acd], axis=1))
     groups, count = {}, len(mesh.points)
     for name, facets in mesh.boundaries.items():
         own = np.sort(mesh.fem.facets[:, facets].T, axis=1).astype(np.int64)
@@ -214,8 +217,9 @@ def divided(mesh) -> Mesh:
         number = edges[:, 0] * count + edges[:, 1]
         side = {(i, j): np.searchsorted(number, own[:, i] * count + own[:, j]) + len(p)
                 for i, j in ((0, 1), (0, 2), (1, 2))}
-        groups[name] = np.concatenate([np.stack([own[:, i], side[min(i, j), max(i, j)], at, side[min(i, k), max(i, k)]], 1)
-                                       for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1))])
+        groups[name] = np.concatenate([
+            np.stack([own[:, i], side[min(i, j), max(i, j)], at, side[min(i, k), max(i, k)]], axis=1)
+            for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1))])
     regions = {name: (of[:, None] + len(cells) * np.arange(4)).ravel() for name, of in mesh.regions.items()}
     return Mesh(points, "hexahedron", np.concatenate(parts), regions, groups)
 

@@ -83,9 +83,9 @@ def checked(mesh, conditions) -> dict:
         for other, theirs in owner.items():
             both = np.intersect1d(facets, theirs)
             if both.size and conditions[other] is not condition:
-                x = mesh.facet_centres[both[0]]
-                raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near "
-                                 f"({', '.join(f'{v:.4g}' for v in x)})) and have different conditions: give a face one")
+                place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
+                raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near ({place})) and "
+                                 "have different conditions: give a face one")
         owner[name] = facets
     return dict(conditions)
 

@@ -71,7 +71,7 @@ class Discretisation:
             basis = skfem.CellBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order,
                                     elements=cells, dofs=self._dofs)
             value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
-            grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)     # (cells, functions, dim, q)
+            grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)   # (cells, functions, dim, q)
             weighted = (grad * basis.dx[:, None, None]).reshape(*grad.shape[:2], -1)
             K[cells] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
             M[cells] = mass[cells, None, None] * ((value * basis.dx[:, None]) @ value.swapaxes(1, 2))

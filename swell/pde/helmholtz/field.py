@@ -79,5 +79,5 @@ class Field:
 
     def __str__(self):
         state = "converged" if self.converged else f"NOT converged ({self.result.reason.name})"
-        return (f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa "
-                f"({decibels(self.p).max():.1f} dB)\n" + "\n".join("  " + line for line in str(self.result).splitlines()))
+        head = f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa ({decibels(self.p).max():.1f} dB)"
+        return "\n".join([head, *("  " + line for line in str(self.result).splitlines())])

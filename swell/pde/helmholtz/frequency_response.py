@@ -115,8 +115,8 @@ class Response:
         for point in self.points:
             heard = [v for p in point.pressure for v in (p.real, p.imag, decibels(p), np.angle(p, deg=True))]
             r = point.result
-            rows.writerow([f"{point.frequency:.10g}", *(f"{v:.10g}" for v in heard), int(point.converged), r.reason.name,
-                           r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
+            rows.writerow([f"{point.frequency:.10g}", *(f"{v:.10g}" for v in heard), int(point.converged),
+                           r.reason.name, r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
         write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
     def plot(self, path):

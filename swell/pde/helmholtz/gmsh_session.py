@@ -16,7 +16,7 @@ def session():
     """The module gmsh with an empty model; silent, and closed at the end."""
     try:
         import gmsh
-    except (ImportError, OSError) as error:                      # its wheel needs libraries of the system, such as libGLU
+    except (ImportError, OSError) as error:                      # its wheel needs libraries of the system
         raise MissingDependency(f"generating a mesh needs gmsh ({error}): {INSTALL}; its wheel needs the system's "
                                 "libGL, libGLU and X11 libraries too") from None
     if gmsh.isInitialized():

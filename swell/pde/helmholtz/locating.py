@@ -33,8 +33,9 @@ def locate(mesh, point, what):
         if over[best] <= INSIDE:
             return int(cells[best]), local[:, best]
     near = nearest(mesh, x)
-    raise InputError(f"{what} = ({_words(x)}) lies outside the mesh: the nearest point of the mesh is ({_words(near)}), "
-                     f"{np.linalg.norm(near - x):.4g} m away; the mesh reaches from ({_words(mesh.points.min(0))}) to "
+    raise InputError(f"{what} = ({_words(x)}) lies outside the mesh: the nearest point of the mesh is "
+                     f"({_words(near)}), {np.linalg.norm(near - x):.4g} m away; the mesh reaches from "
+                     f"({_words(mesh.points.min(0))}) to "
                      f"({_words(mesh.points.max(0))}); mind the unit")
 
 

@@ -55,10 +55,12 @@ def _around(mesh, faces):
         return faces
     x = mesh.points[faces]
     for a, b, c, d in ((0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3)):
-        # A walk around a convex face has its diagonals cross: the triangles on both sides of a diagonal turn alike.
-        turns = ((np.cross(x[:, b] - x[:, a], x[:, c] - x[:, a]) * np.cross(x[:, c] - x[:, a], x[:, d] - x[:, a])).sum(1) > 0)
-        other = ((np.cross(x[:, c] - x[:, b], x[:, d] - x[:, b]) * np.cross(x[:, d] - x[:, b], x[:, a] - x[:, b])).sum(1) > 0)
-        good = turns & other
+        good = _crosses(*(x[:, k] for k in (a, b, c, d))) & _crosses(*(x[:, k] for k in (b, c, d, a)))
         faces = np.where(good[:, None], faces[:, [a, b, c, d]], faces)
         x = mesh.points[faces]
     return faces
+
+
+def _crosses(a, b, c, d):
+    """True where the triangles abc and acd turn alike: in a walk around a convex face, those of both diagonals do."""
+    return (np.cross(b - a, c - a) * np.cross(c - a, d - a)).sum(axis=1) > 0

@@ -120,7 +120,7 @@ class Mesh:
         tiny = FLAT * longest ** self.dim
         flat, folded = (abs(dets) <= tiny).any(axis=0), (dets > tiny).any(axis=0) & (dets < -tiny).any(axis=0)
         for bad, what in ((flat, "has no volume (points coincide, or lie in one plane)"),
-                          (folded, "is folded: its corners are in another order than VTK's, or it is inverted in part")):
+                          (folded, "is folded: its corners have another order than VTK's, or it is inverted in part")):
             if bad.any():
                 cell, count = int(np.argmax(bad)), np.count_nonzero(bad)
                 place = ", ".join(f"{v:.6g}" for v in x[cell].mean(axis=0))
@@ -142,8 +142,8 @@ class Mesh:
             found = number[first:first + len(of)]
             if (found >= len(facets)).any():
                 k = int(np.argmax(found >= len(facets)))
-                raise InputError(f"boundary {name!r} has a face with the points {of[k].tolist()} that is the face of no "
-                                 "cell: the mesh of the boundary and that of the inside do not belong together")
+                raise InputError(f"boundary {name!r} has a face with the points {of[k].tolist()} that is the face of "
+                                 "no cell: the mesh of the boundary and that of the inside do not belong together")
             named[name], first = np.unique(found), first + len(of)
         free = self.exterior.copy()
         for of in named.values():
@@ -169,15 +169,16 @@ class Mesh:
     def __str__(self):
         facts = self.facts()
         box = " × ".join(f"{high - low:.4g}" for low, high in zip(facts["lower"], facts["upper"]))
-        return (f"{facts['cells']} cells ({self.shape}), {facts['points']} points, {box} m; edges {facts['size']['min']:.3g}"
-                f" to {facts['size']['max']:.3g} m; boundaries: "
+        size = facts["size"]
+        return (f"{facts['cells']} cells ({self.shape}), {facts['points']} points, {box} m; edges {size['min']:.3g} to "
+                f"{size['max']:.3g} m; boundaries: "
                 + ", ".join(f"{name} ({count})" for name, count in facts["boundaries"].items()))
 
 
 def _in_plane(points):
     """Two coordinates of points that lie in a plane z = const."""
     if points.shape[1] == 3 and np.ptp(points[:, 2]) > 1e-9 * max(np.ptp(points[:, 0]), np.ptp(points[:, 1])):
-        raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh with z constant")
+        raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh")
     return points[:, :2]
 
 

@@ -1,6 +1,6 @@
 """Meshes from Gmsh and every other format that meshio reads: cells of one shape, named regions, named boundaries.
 
-Names are physical groups, tags or sets. Where there are no solids, plane elements are the cells and lines their boundary.
+Names are physical groups, tags or sets. Where there are no solids, plane elements are the cells, lines their boundary.
 """
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def from_meshio(given, name="the mesh") -> Mesh:
         shapes = sorted({shape for shape, _ in blocks if DIMENSION[shape] == dimension})
         if len(shapes) != 1 or shapes[0] not in CORNERS:
             found = ", ".join(f"{sum(len(c) for s, c in blocks if s == shape)} {shape}" for shape in shapes)
-            raise InputError(f"its cells are {found or 'missing'}: expected one shape of {', '.join(CORNERS)}; mesh it with "
-                             "tetrahedra alone, or with hexahedra alone")
+            raise InputError(f"its cells are {found or 'missing'}: expected one shape of {', '.join(CORNERS)}; mesh it "
+                             "with tetrahedra alone, or with hexahedra alone")
         cells = np.concatenate([members for shape, members in blocks if shape == shapes[0]])
         regions = _groups(given, blocks, dimension, lambda first, members, chosen: first + np.flatnonzero(chosen))
         groups = _groups(given, blocks, dimension - 1, lambda first, members, chosen: members[chosen])

@@ -147,9 +147,9 @@ class Helmholtz:
                              ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device, dtype=dtype,
                              fields=[frequency]).fields[float(frequency)]
 
-    def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None, ordering=None,
-                 format=None, rtol=1e-6, maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED,
-                 fields=(), watch=None) -> Response:
+    def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
+                 ordering=None, format=None, rtol=1e-6, maxiter=None, device="cpu", dtype="complex128", reuse=True,
+                 remember=REMEMBERED, fields=(), watch=None) -> Response:
         """The frequency response at one ear or several.
 
         Parameters
@@ -242,8 +242,8 @@ class Helmholtz:
             raise InputError(f"ear={ear!r}: expected a point of {self.mesh.dim} coordinates in m, or a list of them") \
                 from None
         if ears.ndim > 2 or not ears.size:
-            raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a list "
-                             "of them")
+            raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a "
+                             "list of them")
         return list(np.atleast_2d(ears))
 
     def _remarks(self, frequencies):
@@ -251,11 +251,11 @@ class Helmholtz:
         notes, most = [], float(frequencies.max())
         if most > self.finest:
             notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
-                         f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed; refine it, or take "
-                         f"degree={2 if self.degree == 1 else 'more cells'}")
+                         f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed: refine it"
+                         + (", or take degree=2" if self.degree == 1 else ""))
         if not self.damped:
-            notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the medium "
-                         "a damping, or a wall an Impedance")
+            notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the "
+                         "medium a damping, or a wall an Impedance")
         return notes
 
     def _advice(self, result):
@@ -264,5 +264,5 @@ class Helmholtz:
             return ""
         if not self.damped and result.reason in (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN,
                                                  Reason.ATTAINABLE_ACCURACY):
-            return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, such as 0.01"
+            return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
         return result.message

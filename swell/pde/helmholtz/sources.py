@@ -71,7 +71,8 @@ def _each(sources):
     except TypeError:
         parts = []
     if not parts:
-        raise InputError(f"source={sources!r}: expected the name of a boundary, a point, a Monopole, or a list of these")
+        raise InputError(f"source={sources!r}: expected the name of a boundary, a point, a Monopole, or a list of "
+                         "these")
     return [parts] if all(np.isscalar(p) and not isinstance(p, str) for p in parts) else parts
 
 
@@ -79,8 +80,8 @@ def _add(mesh, conditions, panels, name, velocity):
     facets = boundary(mesh, name)
     held = conditions.get(name, Rigid())
     if not isinstance(held, (Rigid, Velocity)):
-        raise InputError(f"boundary {name!r} is the source and has the condition {type(held).__name__}: a face is moved "
-                         "or has another condition, not both; name another source")
+        raise InputError(f"boundary {name!r} is the source and has the condition {type(held).__name__}: a face is "
+                         "moved or has another condition, not both; name another source")
     for other, theirs in conditions.items():
         if other != name and not isinstance(theirs, (Rigid, Velocity)):
             if np.intersect1d(facets, mesh.boundaries[other]).size:

@@ -51,8 +51,8 @@ def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
         for side, end in ((0, "min"), (-1, "max")):
             face = np.take(number, side, axis)
             groups[name + end] = _faces(face, shape)
-    return Mesh(points, shape, solid if shape in ("quad", "hexahedron") else _simplices(corner, dim),
-                {"box": np.arange(len(solid) * (1 if shape in ("quad", "hexahedron") else (2 if dim == 2 else 6)))}, groups)
+    members = solid if shape in ("quad", "hexahedron") else _simplices(corner, dim)
+    return Mesh(points, shape, members, {"box": np.arange(len(members))}, groups)
 
 
 def _vtk(dim):

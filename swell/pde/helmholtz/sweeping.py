@@ -18,7 +18,7 @@ from swell.pde.helmholtz.starting_guess import StartingGuess
 from swell.pde.helmholtz.system import System
 
 DTYPES = ("complex64", "complex128")
-REMEMBERED = 32         # solutions that the starting guess combines: the cabin, 100 to 200 Hz, took a quarter of the time
+REMEMBERED = 32         # solutions that the starting guess combines
 
 
 class Sweep:
@@ -63,6 +63,8 @@ class Sweep:
         self._format, self.reuse = format, reuse
         self.space = make_space(device)
         self.n = K.shape[0]
+        self.space.check_fits(2 * remember * self.n * np.dtype(dtype).itemsize,
+                              f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
         with self.space.active(self.n):
             self.system = System(K, M, B, self.space, dtype)
         self.solver, self.setups = None, 0
@@ -117,7 +119,9 @@ class Sweep:
         self.setups += not kept
 
     def _learn(self, result, kept):
-        """Whether the next frequency is better off with this preconditioner than with a new one."""
+        """Whether the next frequency is better off with this preconditioner than with a new one, and this method."""
+        if result.converged and result.attempts:                 # the advisor's later choice did it: begin with that
+            self.solver.prefer(len(result.attempts))
         if not result.converged or result.attempts or not result.iterations:
             self._serves = result.converged and not result.attempts
         elif kept:
