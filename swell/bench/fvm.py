@@ -47,7 +47,7 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 def run(arguments) -> int:
     """Measure, print each table when it is complete, write."""
     device, cpu = make_space(arguments.device), make_space("cpu")
-    spaces = [device] if device.name == "cpu" else [device, cpu]
+    spaces = [device] if device.name == "cpu" or arguments.no_cpu else [device, cpu]
     systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]
     found = engine.Findings("swell bench fvm", device, arguments)
     for space in spaces:

@@ -30,9 +30,11 @@ BENCHMARKS = {
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
                   ("matrices", "files", "outer-iterations", "cpu-iterations")),
     "fvm": ("The finite-volume paper: products (table 3.1), smoothers (4.1), preconditioners of CG (5.1).",
-            ("matrices", "files", "iterations", "outer-iterations", "cpu-iterations", "repeat", "no-smoothers")),
+            ("matrices", "files", "iterations", "outer-iterations", "cpu-iterations", "repeat", "no-cpu",
+             "no-smoothers")),
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
-                    "inner products and updates by batches, figures 8 and 9.", ("matrices", "files", "cpu-iterations")),
+                    "inner products and updates by batches, figures 8 and 9.",
+                    ("matrices", "files", "cpu-iterations", "no-cpu")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
@@ -50,6 +52,7 @@ OPTIONS = {
                          "multiple of 10; default 1000"},
     "cpu-iterations": {"type": int, "metavar": "N", "help": "at most so many outer iterations, and iterations of a "
                        f"solve, on a CPU, where they take long; default all, and {BESIDE_A_GPU} on the host of a GPU"},
+    "no-cpu": {"action": "store_true", "help": "leave out the host of a GPU, smoothers excepted"},
     "no-smoothers": {"action": "store_true", "help": "leave out the smoothers' table"},
     "no-solves": {"action": "store_true", "help": "leave out the whole solves to 1e-8"},
 }

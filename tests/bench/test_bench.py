@@ -117,6 +117,16 @@ def test_block_gmres_covers_the_papers_block_sizes():
     assert sorted(sizes) == [1, 2, 3, 4, 5]
 
 
+def test_what_stands_beside_a_gpu():
+    from swell.bench.block_gmres import EXACT, HOST, WHOLLY, System, preconditioners
+    system = System(CpuSpace(), "transport", gallery.coupled_transport((6, 6, 6), 2), 2)
+    found = list(system.beside_a_gpu(100))
+    assert [(r["preconditioner"], r["rtol"]) for r in found] == [(k, rtol) for k in (HOST, WHOLLY) for rtol in (1e-3, 1e-5)]
+    exact = system.solver(system.build(preconditioners(2)[EXACT]), 1e-5).solve(system.b).iterations
+    assert found[1]["iterations"] == found[3]["iterations"] == exact and found[0]["restart_seconds"]
+    assert [r["reason"] for r in system.beside_a_gpu(1)] == ["MAXITER"] * 2
+
+
 def test_a_preconditioner_on_the_host_of_another_device():
     from swell.bench.block_gmres import OnHost
     from swell.core.registry import resolve
