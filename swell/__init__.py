@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
-    "CG": "swell.krylov.cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
+    "CG": "swell.krylov.cg", "ResidentCG": "swell.krylov.resident_cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
     "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",
     "IDRS": "swell.krylov.idrs", "QMR": "swell.krylov.qmr",
@@ -38,7 +38,7 @@ _PLACES = {
     "BlockSELL": "swell.formats.block_sell", "Tuned": "swell.advisor.tuning",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
     "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
-    "Partition": "swell.orderings.partition", "transversal": "swell.orderings.transversal",
+    "Partition": "swell.orderings.partition", "Bisection": "swell.orderings.bisection", "transversal": "swell.orderings.transversal",
     "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
     "Result": "swell.core.result", "Results": "swell.core.result",
     "LinearOperator": "swell.core.operator", "names": "swell.core.registry",

@@ -48,7 +48,6 @@ class Prepared:
             self.matrix = self._format(system, kept)
         with self._timed("workspace"):
             self._check_memory()
-            self.loop = self.space.loop(stopping, n)
             self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, n, A.dtype)
                                                          for name in ("b", "x", "b0", "x0", "r0"))
             self._bind()
@@ -101,7 +100,8 @@ class Prepared:
         return None
 
     def _bind(self):
-        """Bind the method to the system; its buffers are those of the workspace."""
+        """Bind the method to the system; its buffers are those of the workspace, and nothing is captured yet."""
+        self.loop = self.space.loop(self.stopping, self.A.shape[0])
         self.iteration = self.configuration.method.bind(
             System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop, self.S))
 
@@ -125,6 +125,9 @@ class Prepared:
             raise InputError(f"{c.name('method')} has no place for a preconditioner: leave precond (or M) out")
         if settings is None:
             return None
+        if not c.method.preconditionable and settings is not c.method:
+            raise InputError(f"{c.name('method')} applies no preconditioner: leave precond (or M) out, and take "
+                             "scaling='jacobi'; or use method='cg'")
         if not hasattr(system, "indptr") and type(settings).__name__ != "User":
             raise InputError(f"{describe(settings)} needs a matrix with entries, and A is matrix-free: give M= as a "
                              "function or LinearOperator")
@@ -210,7 +213,7 @@ class Prepared:
 
     @property
     def _revision(self):
-        return 0 if self.M is None else self.M.revision
+        return 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _updated_preconditioner(self, A):
         """The preconditioner for new values; what the user brought stays as it is."""

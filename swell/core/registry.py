@@ -15,6 +15,7 @@ from swell.core.settings import construct, parse
 TABLE = {
     "method": {
         "cg": "swell.krylov.cg:CG",
+        "resident_cg": "swell.krylov.resident_cg:ResidentCG",
         "gmres": "swell.krylov.gmres:GMRES",
         "fgmres": "swell.krylov.fgmres:FGMRES",
         "bicgstab": "swell.krylov.bicgstab:BiCGSTAB",
@@ -61,6 +62,7 @@ TABLE = {
         "jones_plassmann": "swell.orderings.multicolor:JonesPlassmann",
         "twisted": "swell.orderings.twisted:Twisted",
         "partition": "swell.orderings.partition:Partition",
+        "bisection": "swell.orderings.bisection:Bisection",
     },
     "triangular": {
         "exact": "swell.preconditioners.triangular:Exact",

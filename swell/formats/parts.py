@@ -39,6 +39,11 @@ OWN = 4096              # bytes of shared memory that the kernel has besides
 EXACT = 4               # a diagonal is constant if it is so to this many units of rounding
 
 
+def most_rows(multiprocessors: int, dtype) -> int:
+    """Rows whose x and r fit in the registers of so many multiprocessors."""
+    return multiprocessors * WARPS * 32 * (REGISTERS // np.dtype(dtype).itemsize)
+
+
 @dataclass(frozen=True)
 class Parts:
     """Parts for a kernel that stays on every multiprocessor.

@@ -202,9 +202,9 @@ template <typename T> __global__ void leave(Context* ctx, const int* rows, const
   if (i < n && rows[i] >= 0) x[rows[i]] = xs[i];
 }
 
-// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k with the inner products of its step, judges
-// it, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
-// the next pass (predict and recompute).
+// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and judges it while the interior is
+// multiplied, sums the inner products of the step, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
+// the next pass (predict and recompute), and so does not wait.
 // launch: a block of threads threads for each slice of first, shared bytes shared, all at once
 template <typename T, int SLOTS, int CHUNK>
 __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* table, const Stream* streams, const unsigned char* data, const unsigned char* ends,
@@ -225,29 +225,35 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   if (warp == WARPS) {
     Context& record = own.record;
     if (lane == 0) record = *ctx;
-    double norm = lane == 0 && blockIdx.x == 0 && done ? record.history[done - 1] : 0.0;
+    double norm = lane == 0 && blockIdx.x == 0 ? record.history[done ? done - 1 : 0] : 0.0;
     int it = 0, code = RUNNING;
     for (; it < iterations; ++it) {
       const u32 epoch = epoch0 + it;
       const long long k = done + it;
       bool came = take_halo(part, halos, published, epoch, ps + part.slices * 32);
       bar_arrive<ALL>(1);
-      bar_sync<ALL>(2);
-      double v[4], weighted[1] = {0};
-      came = sum_over_blocks<4>(own.sums, 0, board, epoch, v) && came;
-      __syncwarp();
+
+      // While the interior is multiplied: rho, and the judgement of residual k.
+      bar_sync<ALL>(5);
       const bool judged = __shfl_sync(~0u, int(lane == 0 && k && due(&record)), 0);
-      if (w && judged) came = sum_over_blocks<1>(own.sums, 4, board, epoch, weighted) && came;
-      came = __all_sync(~0u, came);
+      double early[2] = {0, 0}, one[1];
+      if (w && judged) came = sum_over_blocks<2>(own.sums, 3, board, epoch, early) && came;
+      else came = sum_over_blocks<1>(own.sums, 3, board, epoch, one) && came, early[0] = early[1] = one[0];
+      const double rho = early[0];
       if (lane == 0) {
-        const double sigma = v[0], rho = v[3], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[2] + alpha * alpha * v[1], 0.0);
         if (k) {
           ++record.flags[ITERATION];
-          const double norm2 = w ? weighted[0] : rho;
-          if (judged) code = verdict(&record, norm2), norm = sqrt(norm2);
+          if (judged) code = verdict(&record, early[1]), norm = sqrt(early[1]);
           if (blockIdx.x == 0) record.history[k] = norm;
         }
         if (code == RUNNING && !(rho > 0)) code = isfinite(rho) ? INDEFINITE : NONFINITE;
+      }
+
+      bar_sync<ALL>(2);
+      double v[3];
+      came = __all_sync(~0u, sum_over_blocks<3>(own.sums, 0, board, epoch, v) && came);
+      if (lane == 0) {
+        const double sigma = v[0], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[2] + alpha * alpha * v[1], 0.0);
         if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
         if (!came) code = BREAKDOWN;
         if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = next / rho;
@@ -321,6 +327,14 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       if (weighing) rw += w[place + i] * square;
     }
   }
+  auto leave_norms = [&] {                                               // for the communication warp
+    double v[2] = {rr, rw};
+    warp_sum(v);
+    if (lane == 0) own.sums[warp][3] = v[0], own.sums[warp][4] = v[1];
+    __syncwarp();
+    bar_arrive<ALL>(5);
+  };
+  leave_norms();
   if (stored) barrier_wait(full + ring, 0);
 
   for (int it = 0; it < iterations; ++it) {
@@ -366,19 +380,14 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     bar_sync<ALL>(1);                                                    // the halo is there
     walk(stream.boundary, stream.chunks);
 
-    double u[4] = {sigma, eta, 0, rr};
+    double u[3] = {sigma, eta, 0};
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t)
       if (t * WARPS + warp < part.slices) u[2] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
     warp_sum(u);
     if (lane == 0)
 #pragma unroll
-      for (int k = 0; k < 4; ++k) own.sums[warp][k] = u[k];
-    if (weighing) {
-      double v[1] = {rw};
-      warp_sum(v);
-      if (lane == 0) own.sums[warp][4] = v[0];
-    }
+      for (int k = 0; k < 3; ++k) own.sums[warp][k] = u[k];
     __syncwarp();
     bar_arrive<ALL>(2);
     bar_sync<ALL>(3);
@@ -403,6 +412,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
 #pragma unroll
       for (int t = 0; t < SLOTS; ++t)
         if (t * WARPS + warp < part.slices) rw += w[place + (t * WARPS + warp) * 32 + lane] * abs2(acc_t<T>(rs[t]));
+    if (it + 1 < iterations) leave_norms();
   }
   while (used < asked) {                                                 // nothing may still be on its way to this block
     barrier_wait(full + slot, phase);

@@ -1,0 +1,121 @@
+"""Conjugate gradients that never leave the chip: every multiprocessor keeps a part of the vectors for the whole solve.
+
+For A = Aᴴ positive definite, without a preconditioner but scaled. Predict-and-recompute conjugate gradients: Chen and
+Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an iteration.
+
+    q = A p;   σ = (p, q), η = (q, q), δ = (r, q), ρ = (r, r) in one sum;   α = ρ/σ
+    x = x + α p;   r = r − α q;   p = r + (ρ'/ρ) p   with the predicted   ρ' = ρ − 2 α Re δ + α² η
+
+where ρ itself is summed anew with the next pass. One block stays on each multiprocessor and owns a part of the rows: x
+and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An iteration
+moves the matrix and nothing else through the memory (about 10 bytes an entry off a constant diagonal; part of it stays
+on the chip if there is room), the boundaries of p and a few sums, both without a barrier of the grid: values travel with
+the number of their pass. The halo arrives while the interior is multiplied. ``formats/parts.py`` is the storage,
+``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
+
+An iteration: 1 product, 1 reduction; a launch of ``steps`` iterations. Floor: the bytes of the matrix, and 4 to 5 µs
+for the sums and the vectors. Storage: x, r and p between the launches, the boundary of p twice. Restricted to what fits
+on the multiprocessors: on an H200 1.26 million rows in double, twice that in single precision, and fewer where halos are
+large (three dimensions).
+
+Differs from cg: the residual of iteration k is judged in pass k + 1, whose product is then not used; scalars of one
+pass, so histories agree with cg's to rounding until rounding grows. What is judged, and when, is the same.
+All blocks run at once (a cooperative launch) or the launch fails; a block that waits some seconds for another gives up
+with the verdict BREAKDOWN, so that nothing can hang the device.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.formats.parts import WARPS, Parts, PartsMatrix
+from swell.formats.symmetry import require_hermitian
+from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.spectrum import MOST, Spectrum
+
+BOARD = 16              # words of a block on one of the two boards of the sums
+
+
+@dataclass(frozen=True)
+class ResidentCG(Method):
+    """Conjugate gradients in one kernel that keeps the vectors on the multiprocessors of a GPU.
+
+    Attributes
+    ----------
+    steps : int
+        Iterations of one launch. The host looks, and Ctrl-C and the monitor are heard, between two launches.
+    """
+
+    steps: int = 128
+
+    problem = "Hermitian positive definite, on a GPU, up to about a million rows; scaling='jacobi' preconditions"
+    cost = "1 product, 1 reduction"
+    vectors = "2, and the boundary"
+    self_adjoint_only = True
+    preconditionable = False
+    gpu_only = True
+    format = Parts()
+
+    def __post_init__(self):
+        positive(self, "steps")
+
+    def check(self, A):
+        """Raise InputError where there is no such device, or A is not Hermitian."""
+        if A.space.name != "cuda":
+            raise InputError(f"resident_cg keeps the multiprocessors of a GPU busy, and this is {A.space.describe()}: use "
+                             "method='cg'")
+        if not A.space.bulk_copies:
+            raise InputError(f"resident_cg needs a GPU of compute capability 9.0 or newer, which {A.space.describe()} is "
+                             "not: use method='cg'")
+        require_hermitian(A, "resident_cg")
+
+    def window(self, n):
+        """Never, as for cg."""
+        return 0
+
+    def bind(self, system):
+        if not isinstance(system.A, PartsMatrix):
+            raise InputError("resident_cg needs a matrix with entries, which it stores in its own way: use method='cg'")
+        return ResidentCGIteration(system, self)
+
+
+class ResidentCGIteration(Iteration):
+    """The loop of the resident CG: one launch is ``steps`` iterations."""
+
+    def __init__(self, system, settings):
+        super().__init__(system)
+        parts, array = self.A, self.workspace.array
+        self.steps = settings.steps
+        self.r = self.vector("r")
+        self.placed = [array(f"{name} in parts", parts.rows.size, self.dtype) for name in "xrp"]
+        self.placed_weights = array("weights in parts", parts.rows.size if self.weights.size else 0, "float32")
+        self.published = array("published", parts.published * (self.dtype.itemsize // 4), "uint64")
+        self.board = array("board", 2 * BOARD * parts.count, "uint64")
+        self.passes = array("passes", 1, "int64")
+        self.coefficients = array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
+        self.step = self.loop.kernels("swell.krylov", "resident_cg", self.dtype)
+
+    def start(self, zero_guess):
+        self.first_residual(self.r, zero_guess)                                # r = b − A x
+        self.step.begin(self.A.rows, self.x, self.r, self.weights, *self.placed, self.placed_weights, self.published,
+                        self.board, self.passes)
+
+    def body(self):
+        M = self.A
+        self.step.iterate(M.table, M.streams, M.data, M.ends, M.halos, M.diagonal, self.published, self.board,
+                          *self.placed, self.placed_weights, self.coefficients, self.passes, M.first, self.steps, M.slots,
+                          M.chunk, M.ring, M.kept, M.matrix_bytes < self.space.cache, 32 * (WARPS + 1), M.shared_bytes)
+
+    def run(self, zero_guess, attempt=0):
+        super().run(zero_guess, attempt)
+        self.step.leave(self.A.rows, self.placed[0], self.x)
+
+    def counts(self, iterations, zero_guess):
+        passes = iterations + 1 if iterations else 0             # the last one finds out that it was not needed
+        return Counts(passes + (not zero_guess), 0, passes + 1)
+
+    def spectrum(self):
+        k = min(self.loop.iterations, self.coefficients.size // 2)
+        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
+        return Spectrum(pairs[::2], pairs[1::2])
