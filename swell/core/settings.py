@@ -72,6 +72,13 @@ def positive(owner, name: str, minimum=1, most=None):
                          + (f" and at most {most}" if most is not None else ""))
 
 
+def switch(owner, name: str):
+    """Raise InputError unless the field ``name`` of ``owner`` is True or False."""
+    value = getattr(owner, name)
+    if not isinstance(value, bool):
+        raise InputError(f"{type(owner).__name__}({name}={value!r}): expected True or False")
+
+
 def real(value) -> bool:
     """True for a number, which a bool is not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type
 
@@ -38,7 +39,7 @@ class ELL:
     max_fill: float = 8.0
 
     def __post_init__(self):
-        if not self.max_fill >= 1:
+        if not real(self.max_fill) or not self.max_fill >= 1:
             raise InputError(f"ELL(max_fill={self.max_fill!r}): expected a number of at least 1")
 
     def build(self, csr):

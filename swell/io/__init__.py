@@ -12,8 +12,6 @@ PETSc binary    ``.petsc`` or any unknown one          `swell.io.petsc`
 numbers         ``.txt`` or any unknown one            `swell.io.text` (vectors only)
 ==============  =====================================  =========================================
 """
-from pathlib import Path
-
 from swell.core.errors import InputError
 
 __all__ = ["read_matrix", "read_vector", "write_vector"]
@@ -114,7 +112,7 @@ def write_vector(path, x):
         Another extension, a folder that does not exist or cannot be written, or an `x` that is no such array.
     """
     from swell.io import files
-    path = Path(path)
+    path = files.as_path(path)
     x = files.as_vector(path, x)
     extension = path.suffix.lower()
     if extension == ".npy":

@@ -45,9 +45,18 @@ _STRANGERS = {
 }
 
 
+def as_path(path):
+    """`path` as a `Path`; `InputError` where it is none, such as the matrix itself."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"a path is expected, text such as 'matrix.mtx' or a pathlib.Path, and this is a "
+                         f"{type(path).__name__}; what is in memory needs no reading") from None
+
+
 def regular_file(path):
     """Return `path` as a `Path` to a file that exists; `InputError` says what is there instead."""
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
     if not path.exists():

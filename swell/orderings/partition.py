@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.core.settings import positive
+from swell.core.settings import positive, switch
 from swell.orderings.ordering import Ordering, adjacency
 from swell.transforms.permutation import Permutation
 
@@ -54,8 +54,7 @@ class Partition(Ordering):
 
     def __post_init__(self):
         positive(self, "height", 2)
-        if not isinstance(self.separators, bool):
-            raise InputError(f"Partition(separators={self.separators!r}): expected True or False")
+        switch(self, "separators")
 
     def split(self, A):
         """The parts of a CSRMatrix.

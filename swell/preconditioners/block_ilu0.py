@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import describe, positive
+from swell.core.settings import describe, positive, switch
 from swell.formats.blocks import LARGEST
 from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
@@ -66,6 +66,7 @@ class BlockILU0(IncompleteLU):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "block", 0, LARGEST)
+        switch(self, "pad")
         check_factor(self, ("exact", "levels", "sweeps"))
 
     def build(self, A):

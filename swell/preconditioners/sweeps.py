@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swell.core.settings import positive
+from swell.core.settings import positive, switch
 from swell.formats.bsr import BSRMatrix
 from swell.preconditioners.guard import GuardedSolve, random_vector
 from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
@@ -62,6 +62,8 @@ class Sweeps(GuardedSolve):
     def __post_init__(self):
         positive(self, "count")
         positive(self, "upper", 0)
+        switch(self, "single")
+        switch(self, "in_place")
         super().__post_init__()
 
     def _unguarded(self, T, lower, unit, order):

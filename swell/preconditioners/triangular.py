@@ -29,6 +29,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
+from swell.core.settings import switch
 from swell.core.space import SERIAL, accumulator
 from swell.formats.bsr import BSRMatrix
 from swell.formats.matrix import index_type
@@ -97,6 +98,7 @@ class Exact(TriangularSolve):
     def __post_init__(self):
         if self.schedule not in ("auto", "levels", "sync_free"):
             raise InputError(f"Exact(schedule={self.schedule!r}): expected 'auto', 'levels' or 'sync_free'")
+        switch(self, "single")
 
     def build(self, T, lower, unit=False, order=None):
         if isinstance(T, BSRMatrix):

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, real
+from swell.core.settings import positive, real, switch
 from swell.formats.modified_sell import ModifiedSELL
 from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -91,8 +91,7 @@ class BlockJacobiSmoother(Smoother):
     def __post_init__(self):
         super().__post_init__()
         check_inner(self)
-        if not isinstance(self.asynchronous, bool):
-            raise InputError(f"BlockJacobiSmoother(asynchronous={self.asynchronous!r}): expected True or False")
+        switch(self, "asynchronous")
 
     def build(self, A):
         return BlockJacobiOperator(A, self)

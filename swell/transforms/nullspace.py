@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import switch
 from swell.core.transform import Transform
 
 
@@ -34,6 +35,9 @@ class NullSpace:
     basis: Any = "constants"
     left: Any = None
     project: bool = False
+
+    def __post_init__(self):
+        switch(self, "project")
 
     def build(self, A):
         """Bind to a matrix.

@@ -10,8 +10,10 @@ from products import assert_product, build, product, random_matrix, vector
 
 import swell
 from swell import BSR, BlockSELL, BSRMatrix, gallery
+from swell.core.registry import resolve
 from swell.formats.blocks import detect, divisors, fill_ratios
 from swell.formats.csr import CSRMatrix
+from swell.formats.ell import ELL
 
 FORMATS = ["bsr", "block_sell"]
 CUT = [(1, 0), (0, 1), (1, 1), (2, 2)]           # rows and columns beyond the last whole block
@@ -276,3 +278,16 @@ def test_scipys_blocks_solve():
     A = sp.bsr_array(sp.kron(gallery.poisson2d(12), np.array([[2.0, 1], [1, 2]])), blocksize=(2, 2))
     r = swell.solve(A, np.ones(288), method="cg", format="bsr", device="cpu")
     assert r.converged and any("bsr, block 2, fill 1.00" in line for line in r.configuration)
+
+
+@pytest.mark.parametrize("kind, text", [("format", "bsr(pad='yes')"), ("format", "block_sell(pad=1)"),
+                                        ("precond", "block_ilu0(pad='yes')"), ("precond", "ilu0(pad=0)")])
+def test_padding_is_asked_for_by_true(kind, text):
+    with pytest.raises(swell.InputError, match="pad=.*True or False"):
+        resolve(kind, text)
+
+
+@pytest.mark.parametrize("fill", ["x", True, 0.5, float("nan")])
+def test_a_fill_that_is_none(fill):
+    with pytest.raises(swell.InputError, match="ELL.max_fill=.*at least 1"):
+        ELL(max_fill=fill)

@@ -206,7 +206,10 @@ def test_halves_need_nothing_of_one_another():
 
 
 @pytest.mark.parametrize("text, words", [("exact(schedule='fast')", "levels"), ("sweeps(count=0)", "at least 1"),
+                                         ("exact(single='x')", "single='x'.*True or False"),
+                                         ("sweeps(single=2)", "single=2.*True or False"),
+                                         ("sweeps(in_place='no')", "in_place='no'.*True or False"),
                                          ("sweps", "did you mean 'sweeps'")])
 def test_settings_that_mean_nothing(text, words):
     with pytest.raises(swell.InputError, match=words):
-        resolve("precond", f'ic0(solve="{text}")')
+        resolve("triangular", text)

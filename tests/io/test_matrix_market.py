@@ -228,6 +228,14 @@ def test_places_that_hold_no_file(tmp_path):
         read_matrix(tmp_path)
 
 
+@pytest.mark.parametrize("given", [None, 3, sp.eye_array(2), np.ones(2)])
+def test_what_is_no_path(given):
+    from swell.pde.fvm import read_mesh
+    for read in (read_matrix, read_vector, read_mesh, lambda path: write_vector(path, np.ones(2))):
+        with pytest.raises(InputError, match=f"a path is expected.*{type(given).__name__}"):
+            read(given)
+
+
 def test_compression_is_checked(tmp_path):
     text = (GENERAL + "300 1 300\n" + "".join(f"{i} 1 {i / 7}\n" for i in range(1, 301))).encode()
     packed = gzip.compress(text)

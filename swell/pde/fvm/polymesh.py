@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.io.files import as_path
 from swell.pde.fvm.foam_file import FoamFile
 from swell.pde.fvm.mesh import Mesh, Patch
 
@@ -31,7 +32,7 @@ def read_polymesh(folder) -> Mesh:
     InputError
         A file is missing, truncated, damaged or not of the others; or the mesh is none, as `Mesh.from_faces` finds.
     """
-    folder = _polymesh(Path(folder))
+    folder = _polymesh(as_path(folder))
     points = FoamFile(folder, "points").points()
     face_ptr, face_points = FoamFile(folder, "faces").faces()
     owner = FoamFile(folder, "owner").labels()

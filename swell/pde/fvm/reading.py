@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swell.core.errors import InputError
+from swell.io.files import as_path
 from swell.pde.fvm.mesh import Mesh
 
 
@@ -24,7 +25,7 @@ def read_mesh(path) -> Mesh:
     InputError, MissingDependency
         As `read_polymesh` and `read_meshio`.
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist; name an OpenFOAM case or a mesh file (relative to {Path.cwd()})")
     if path.is_dir():
