@@ -27,7 +27,7 @@ DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unas
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
-LONG = 16                   # entries a row above which CSR is the default of a CPU in single complex: faster with 26, not with 9
+LONG = 16                   # entries a row above which CSR is faster on a CPU in single complex: with 26, not with 9
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 

@@ -143,8 +143,8 @@ def _theirs(xp, name, alpha, x, y, w, t):
 
 
 def _error(space, ours, name, alpha, vectors, out):
-    """The largest difference of the first call from NumPy's or CuPy's values in double, over the largest value (of sums:
-    over the product of the norms)."""
+    """The largest difference of the first call from NumPy's or CuPy's values in double, over the largest value (of
+    sums: over the product of the norms)."""
     xp = space.xp
     wide = [v.astype(out.dtype) for v in vectors]
     sums = _theirs(xp, name, out.dtype.type(alpha), *wide, xp.empty_like(wide[0]))

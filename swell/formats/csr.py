@@ -27,8 +27,8 @@ class CSR:
 
     def __post_init__(self):
         if self.lanes not in (0, 1, 2, 4, 8, 16, 32):
-            raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or 0 for as many "
-                             "as the mean row suggests")
+            raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or 0 for as "
+                             "many as the mean row suggests")
 
     def build(self, csr):
         """The CSR matrix itself, or its arrays with other ``lanes``."""
