@@ -70,9 +70,11 @@ def of(*methods, **others):
     return {**{m: C for m in methods}, **others}
 
 
+SHORT = ("bicgstabl", "tfqmr", "qmr", "idrs")    # besides bicgstab
+SYMMETRIC = ("cocg", "cocr")
 KRYLOV = ("cg", "gmres", "fgmres", "bicgstab")
-ALL = (*KRYLOV, "direct", "auto")
-GENERAL = ("gmres", "fgmres", "bicgstab", "direct", "auto")
+ALL = (*KRYLOV, *SHORT, "direct", "auto")
+GENERAL = ("gmres", "fgmres", "bicgstab", *SHORT, "direct", "auto")
 
 
 def badly_scaled():
@@ -127,26 +129,27 @@ def indefinite():
 
 
 SMALL = [
-    Case("spd", lambda: gallery.poisson2d(15), "A·random", of(*ALL)),
+    Case("spd", lambda: gallery.poisson2d(15), "A·random", of(*ALL, *SYMMETRIC)),
     # Condition 1e9: 2000 iterations do not do without scaling, which the advisor applies.
     Case("badly scaled spd", badly_scaled, "A·random",
          of("direct", "auto", cg=Reason.MAXITER, gmres=Reason.MAXITER, bicgstab=Reason.MAXITER), 2000),
     Case("hermitian", hermitian, "A·random", of(*ALL)),
-    Case("complex symmetric", complex_symmetric, "A·random", of(*GENERAL)),
+    Case("complex symmetric", complex_symmetric, "A·random", of(*GENERAL, *SYMMETRIC)),
     Case("unsymmetric", unsymmetric, "A·random", of(*GENERAL)),
     Case("convection", lambda: gallery.convection_diffusion((16, 16), 10.0, "upwind"), "ones", of(*GENERAL)),
-    Case("diagonal", lambda: sp.diags_array(np.arange(1.0, 41)).tocsr(), "ones", of(*ALL)),
-    Case("identity", lambda: sp.eye_array(50).tocsr(), "A·random", of(*ALL)),
-    Case("1 x 1", lambda: sp.csr_array([[3.0]]), "ones", of(*ALL)),
-    Case("singular, consistent", neumann, "A·random", of(*KRYLOV, "auto")),
+    Case("diagonal", lambda: sp.diags_array(np.arange(1.0, 41)).tocsr(), "ones", of(*ALL, *SYMMETRIC)),
+    Case("identity", lambda: sp.eye_array(50).tocsr(), "A·random", of(*ALL, *SYMMETRIC)),
+    Case("1 x 1", lambda: sp.csr_array([[3.0]]), "ones", of(*ALL, *SYMMETRIC)),
+    Case("singular, consistent", neumann, "A·random", of(*KRYLOV, *SHORT, *SYMMETRIC, "auto")),
     # The right-hand side is the null space: cg sees (p, A p) = 0, the others divide by what is left of rounding.
     Case("singular, inconsistent", neumann, "ones",
-         {"cg": INDEFINITE, "gmres": SINGULAR, "bicgstab": Reason.BREAKDOWN, "direct": SINGULAR, "auto": SINGULAR}),
-    Case("indefinite", indefinite, "A·random", of(*GENERAL, cg=INDEFINITE)),
+         {"cg": INDEFINITE, "gmres": SINGULAR, "direct": SINGULAR, "auto": SINGULAR,
+          **{m: Reason.BREAKDOWN for m in ("bicgstab", "bicgstabl", "tfqmr", "idrs", *SYMMETRIC)}}),
+    Case("indefinite", indefinite, "A·random", of(*GENERAL, *SYMMETRIC, cg=INDEFINITE)),
     Case("negative definite", lambda: -gallery.poisson2d(8), "ones", of(*GENERAL, cg=INDEFINITE)),
-    Case("saddle point", lambda: gallery.saddle_point(6), "A·random", of(*GENERAL, cg=INDEFINITE)),
+    Case("saddle point", lambda: gallery.saddle_point(6), "A·random", of(*GENERAL, *SYMMETRIC, cg=INDEFINITE)),
     Case("zero diagonal", zero_diagonal, "ones", of(*GENERAL)),
-    Case("empty rows, consistent", empty_rows, "A·random", of(*KRYLOV, "auto", direct=SINGULAR)),
+    Case("empty rows, consistent", empty_rows, "A·random", of(*KRYLOV, *SHORT, *SYMMETRIC, "auto", direct=SINGULAR)),
     Case("empty rows, inconsistent", empty_rows, "ones",
          {"cg": Reason.DIVERGED, "gmres": Reason.STAGNATED, "direct": SINGULAR, "auto": SINGULAR}),
 ]

@@ -100,7 +100,10 @@ class CallableOperator(LinearOperator):
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self._adjoint is None:
             return super().apply_adjoint(x, out, alpha, beta)
-        self._combine(self._adjoint, x, out, alpha, beta)
+        try:
+            self._combine(self._adjoint, x, out, alpha, beta)
+        except NotImplementedError:              # SciPy's operators have an rmatvec that says this
+            super().apply_adjoint(x, out, alpha, beta)
 
     def _combine(self, function, x, out, alpha, beta):
         # The user gets a copy: a function that writes into its argument must not change the method's vectors.

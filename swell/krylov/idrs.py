@@ -5,7 +5,7 @@ algorithm 913, figure 2: residuals are forced into a space that shrinks by s dim
 arithmetic ends after n + n/s products.
 
 An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, no host read. Vector traffic without M: for s = 4
-about 100 words a row beside the ten that the products move. Storage: 2 s + 2 vectors, s real ones (the shadow space P), and
+99 words a row beside the ten that the products move, 89 in a complex system. Storage: 2 s + 2 vectors, s real ones (the shadow space P), and
 two more with an M. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
 
 Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from them, and

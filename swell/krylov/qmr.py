@@ -5,7 +5,7 @@ For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algori
 coordinates: the residual falls smoothly where that of BiCG jumps.
 
 An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, no host read. Vector traffic
-without M: 20 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two
+without M: 21 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two
 more; the matrix a second time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
 
 Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v and w are

@@ -1,0 +1,196 @@
+"""Krylov methods against what is known of them: exact termination, methods that coincide, other codes, breakdowns."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from cases import complex_symmetric, hermitian, real_matrix, rng, unsymmetric
+
+import swell
+from swell import gallery
+from swell.core.stopping import Reason
+
+SHORT = ("bicgstab", "bicgstabl", "tfqmr", "qmr", "idrs")       # short recurrences for any square matrix
+SYMMETRIC = ("cocg", "cocr")
+
+
+def dense(n, dtype, symmetric=False):
+    """A small full system of moderate condition."""
+    parts = rng().standard_normal((2, n, n))
+    A = parts[0] + (1j * parts[1] if dtype == "complex128" else 0)
+    if symmetric:
+        A = A + A.T
+    A = A / np.sqrt(n) + 3 * np.eye(n)
+    return sp.csr_array(A), A @ np.ones(n)
+
+
+def history_of(solver, A, b, **more):
+    """Relative residuals of a solver of SciPy after each iteration."""
+    norms = [1.0]
+    solver(A, b, atol=0.0, callback=lambda x: norms.append(np.linalg.norm(b - A @ x) / np.linalg.norm(b)), **more)
+    return np.array(norms)
+
+
+@pytest.mark.parametrize("method, products", [("qmr", 2 * 12), ("tfqmr", 2 * 12), ("bicgstab", 2 * 12), ("cocg", 12), ("cocr", 12),
+                                              ("bicgstabl(l=2)", 24), ("bicgstabl(l=4)", 24), ("bicgstabl(l=6)", 24),
+                                              ("idrs(s=1)", 24), ("idrs(s=2)", 18), ("idrs(s=4)", 15), ("idrs(s=6)", 14)])
+def test_exact_arithmetic_would_end_after_n_steps(method, products, dtype, device):
+    """2 n products with two spaces, n with one, n + n/s with a shadow space of s: rounding allows little more."""
+    A, b = dense(12, dtype, symmetric=method in SYMMETRIC)
+    r = swell.solve(A, b, method=method, device=device, rtol=1e-7)
+    assert r.converged and r.products - 1 <= products
+
+
+@pytest.mark.parametrize("precond", [None, "jacobi"])
+def test_bicgstabl_of_degree_one_is_bicgstab(precond, dtype):
+    A, b = unsymmetric().astype(dtype), rng().standard_normal(200)
+    one, plain = (swell.solve(A, b, method=m, precond=precond) for m in ("bicgstabl(l=1, convex=0)", "bicgstab"))
+    assert abs(one.iterations - plain.iterations) <= 1
+    assert one.history[:12] == pytest.approx(plain.history[:12], rel=1e-8)
+
+
+def test_idr_of_one_dimension_is_bicgstab_with_longer_steps():
+    """Both keep the cosine of (r, A r) above 0.7, and the same shadow vector."""
+    A, b = unsymmetric(), rng().standard_normal(200)
+    one, same = (swell.solve(A, b, method=m) for m in ("idrs(s=1)", "bicgstabl(l=1)"))
+    assert one.history[:12] == pytest.approx(same.history[:12], rel=1e-8)
+
+
+@pytest.mark.parametrize("precond", [None, "jacobi", "ic0"])
+def test_cocg_on_a_real_system_is_cg(precond, device):
+    A, b = gallery.poisson2d(20), rng().standard_normal(400)
+    here, cg = (swell.solve(A, b, method=m, precond=precond, device=device) for m in ("cocg", "cg"))
+    assert here.iterations == cg.iterations and here.history == pytest.approx(cg.history, rel=1e-6)
+
+
+def test_cocr_on_a_real_system_is_conjugate_residuals():
+    """Of which MINRES has the residuals, and an indefinite matrix is none too many."""
+    A, b = gallery.shifted_laplacian((9, 9), 0.5), rng().standard_normal(81)
+    r = swell.solve(A, b, method="cocr", rtol=1e-9)
+    V, H = np.linalg.qr(np.array([b]).T)[0], None
+    least = [1.0]
+    for k in range(1, 20):                                       # the least residual of each Krylov space
+        V = np.linalg.qr(np.column_stack([V, A @ V[:, -1]]))[0]
+        H = A @ V[:, :k]
+        least.append(np.linalg.norm(b - H @ np.linalg.lstsq(H, b)[0]) / np.linalg.norm(b))
+    assert r.converged and r.history[:20] == pytest.approx(np.array(least), rel=1e-5)
+    assert (np.diff(r.history) <= 1e-12).all()
+
+
+def test_tfqmr_has_the_residuals_of_scipys(dtype):
+    """SciPy's shadow vector is r; ours is random, so the same start is made by hand: r = shadow."""
+    from swell.core.space import make_space
+    A = unsymmetric().astype(dtype)
+    shadow = np.empty(200, dtype)
+    make_space("cpu").random(1, shadow)
+    ours = swell.solve(A, shadow, method="tfqmr", rtol=1e-9).history
+    theirs = history_of(spla.tfqmr, A, shadow, rtol=1e-9)[::2]   # it calls back after every half of an iteration
+    assert ours[:10] == pytest.approx(theirs[:10], rel=1e-7)
+
+
+def test_qmr_has_the_residuals_of_scipys():
+    """Whose first left vector is r as well."""
+    from swell.core.space import make_space
+    A, first = unsymmetric(), np.empty(200)
+    make_space("cpu").random(1, first)
+    ours = swell.solve(A, first, method="qmr", rtol=1e-9).history
+    theirs = history_of(spla.qmr, A, first, rtol=1e-9)
+    assert ours[:15] == pytest.approx(theirs[:15], rel=1e-7)
+
+
+@pytest.mark.parametrize("method", [*SHORT, *SYMMETRIC])
+@pytest.mark.parametrize("precond", [None, "jacobi", "ilu0"])
+def test_a_damped_wave(method, precond, device):
+    A = complex_symmetric()
+    b = A @ rng().standard_normal(225)
+    r = swell.solve(A, b, method=method, precond=precond, device=device)
+    assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b)
+    assert r.history[-1] == pytest.approx(r.residual, rel=1e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("method, per_iteration", [("bicgstab", 2), ("tfqmr", 2), ("qmr", 2), ("cocg", 1), ("cocr", 1),
+                                                   ("bicgstabl(l=1)", 2), ("bicgstabl(l=8)", 16), ("idrs(s=4)", 5)])
+def test_products_of_an_iteration(method, per_iteration):
+    A = complex_symmetric()
+    r = swell.solve(A, np.ones(225), method=method)
+    assert r.converged and r.products == per_iteration * r.iterations + 1                    # one for the true residual
+
+
+@pytest.mark.parametrize("precond", ["jacobi", "block_jacobi(block=5)", "ilu0", "iluk(level=1)", "ilut", "schwarz", "chebyshev",
+                                     "gauss_seidel", "direct"])
+@pytest.mark.parametrize("update", [False, True])
+def test_qmr_has_the_adjoint_of_every_preconditioner(precond, update, device):
+    if precond in ("schwarz", "ilut", "direct") and device == "cuda" or (precond == "gauss_seidel" and device == "cuda"):
+        pytest.skip("covered on the CPU")
+    A = unsymmetric().astype(complex) + 1j * sp.diags_array(rng().random(200))
+    b = rng().standard_normal(200)
+    solver = swell.prepare(A, method="qmr", precond=precond, device=device, b_like=b)
+    assert solver.solve(b).converged
+    if update:                                                   # captured work and adjoints follow the new values
+        solver.update(2 * A + 1j * sp.eye_array(200))
+        r = solver.solve(b)
+        fresh = swell.solve(2 * A + 1j * sp.eye_array(200), b, method="qmr", precond=precond, device=device)
+        assert r.converged and r.iterations == fresh.iterations
+        assert r.x == pytest.approx(fresh.x, rel=1e-12)
+
+
+def test_qmr_without_an_adjoint_says_so():
+    A = unsymmetric()
+    with pytest.raises(swell.InputError, match="no adjoint product"):
+        swell.solve(spla.LinearOperator(A.shape, matvec=lambda x: A @ x, dtype=A.dtype), np.ones(200), method="qmr")
+    with pytest.raises(swell.InputError, match="no adjoint product"):
+        swell.solve(A, np.ones(200), method="qmr", M=lambda x: x)
+
+
+@pytest.mark.parametrize("method", SYMMETRIC)
+def test_what_is_not_symmetric_is_refused_with_the_place(method, device):
+    A = complex_symmetric().tolil()
+    A[7, 8] = 2 - 1.5j
+    with pytest.raises(swell.InputError, match=rf"{method} needs.*A = Aᵀ.*\((7, 8|8, 7)\).*-1\.5j.*method='bicgstab'"):
+        swell.solve(A.tocsr(), np.ones(225), method=method, device=device)
+    with pytest.raises(swell.InputError, match="'cg' where A = Aᴴ"):
+        swell.solve(hermitian(), np.ones(144), method=method, device=device)
+
+
+@pytest.mark.parametrize("method", SYMMETRIC)
+def test_a_preconditioner_known_not_to_be_symmetric_is_refused(method):
+    with pytest.raises(swell.InputError, match="its own adjoint"):
+        swell.solve(complex_symmetric(), np.ones(225), method=method, precond="gauss_seidel(direction='forward')")
+
+
+@pytest.mark.parametrize("method", SYMMETRIC)
+def test_a_vector_whose_form_vanishes_is_a_breakdown(method, device):
+    """(1, i)ᵀ (1, i) = 0 at the start: there is no first step, and no x is spoilt."""
+    r = swell.solve(sp.csr_array(2 * np.eye(2, dtype=complex)), np.array([1, 1j]), method=method, device=device)
+    assert r.reason is Reason.BREAKDOWN and not np.isnan(r.x).any() and r.residual == 1
+
+
+@pytest.mark.parametrize("method", SHORT)
+def test_a_skew_matrix(method, device):
+    """(A r, r) = 0 for each r: polynomials of degree one, of bicgstab and idrs, stagnate, which is told; others do not."""
+    A = sp.csr_array(np.kron(np.eye(20), [[0.0, 1.0], [-1.0, 0.0]])) @ sp.diags_array(np.repeat(np.arange(1.0, 21), 2))
+    b = rng().standard_normal(40)
+    r = swell.solve(A, b, method=method, device=device)
+    assert r.converged == (np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b))
+    assert r.reason in (Reason.CONVERGED, Reason.BREAKDOWN), str(r)
+    assert method in ("bicgstab", "idrs") or r.converged
+
+
+def test_settings_that_mean_nothing():
+    for wrong in ("bicgstabl(l=0)", "bicgstabl(l=9)", "bicgstabl(convex=1)", "idrs(s=0)", "tfqmr(seed=-1)", "qmr(seed=1.5)"):
+        with pytest.raises(swell.InputError, match="expected"):
+            swell.solve(np.eye(3), np.ones(3), method=wrong)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("method, products", [("bicgstab", 1300), ("bicgstabl(l=4)", 760), ("bicgstabl(l=8)", 720),
+                                              ("tfqmr", 650), ("qmr", 750), ("idrs(s=4)", 400), ("cocg", 300), ("cocr", 300)])
+def test_the_real_cabin_at_300_hertz(method, products, data):
+    """Point source, ILU(0), to a true 1e-9."""
+    A = real_matrix(data, "car_cabin")
+    b = np.zeros(A.shape[0], complex)
+    b[0] = 1
+    r = swell.solve(A, b, method=method, precond="ilu0", rtol=1e-9)
+    assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-9
+    assert r.products <= products
