@@ -167,7 +167,8 @@ class BlockILU0Operator(LUOperator):
 
     def _load(self, A):
         xp = self.space.xp
-        self.matrix.update(A)
+        if self.L is not None:                   # else it has just been made of A
+            self.matrix.update(A)
         self._values = self.matrix.data if self._entry is None else self.matrix.data[self._entry]
         if self._beyond.size:
             self._values = self._values.copy()
@@ -218,15 +219,15 @@ class BlockILU0Operator(LUOperator):
     def _sweep(self, data, tiny, replacement):
         """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal blocks."""
         xp, T, kernels = self.space.xp, self.factor, self._kernels
+        size = () if self.space.name == "cpu" else self.block                  # compiled once for all sizes
         old, fresh = data.copy(), xp.empty_like(data)
-        kernels.invert_blocks(self.diagonal, self._scale, old, T.inverse, self._size, tiny, 1.0, self._bad)
+        kernels.invert_blocks(self.diagonal, self._scale, old, T.inverse, size, tiny, 1.0, self._bad)
         lower = xp.flatnonzero(T.indices < self._columns.entry_rows)
         old[lower] = xp.matmul(old[lower], T.inverse[T.indices[lower]])
         for _ in range(self.settings.factor_sweeps):
-            kernels.fixed_point(T.indptr, T.indices, *self._columns.arrays, data, T.inverse, old, fresh, self._size)
+            kernels.fixed_point(T.indptr, T.indices, *self._columns.arrays, data, T.inverse, old, fresh, size)
             self._clear()                        # the last sweep's pivots count
-            kernels.invert_blocks(self.diagonal, self._scale, fresh, T.inverse, self._size, tiny, replacement,
-                                  self._bad)
+            kernels.invert_blocks(self.diagonal, self._scale, fresh, T.inverse, size, tiny, replacement, self._bad)
             old, fresh = fresh, old
         T.data[...] = old
         self.change = relative_change(xp, fresh, old)

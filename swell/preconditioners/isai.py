@@ -138,7 +138,10 @@ class ApproximateInverse(TriangularOperator):
         pair = xp.arange(total)
         owner = xp.searchsorted(ends, pair, side="right")
         at = ptr[through[owner]] + pair - (ends - lengths)[owner]
-        return xp.unique(left[owner] // count * count + columns[at])
+        keys = xp.sort(left[owner] // count * count + columns[at])   # NumPy's own ``unique`` hashes: ten times slower
+        new = xp.ones(keys.size, bool)
+        new[1:] = keys[1:] != keys[:-1]
+        return keys[new]
 
     def _cut(self, keys, ptr, count):
         """Without what long rows have too much, far from the diagonal."""
