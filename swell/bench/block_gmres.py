@@ -17,12 +17,13 @@ from swell import api
 from swell.advisor.choose import default_format
 from swell.bench import engine
 from swell.core import timing
+from swell.core.errors import SwellError
 from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.core.workspace import Workspace
-from swell.formats.blocks import detect, fill_ratios
+from swell.formats.blocks import check_size, detect, fill_ratios
 from swell.formats.csr import CSRMatrix
 from swell.gallery import coupled_transport
 from swell.krylov.gmres import GMRES
@@ -49,8 +50,8 @@ def run(arguments) -> int:
     """Measure, print each table when it is complete, write."""
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
-    systems = [System(space, name, A) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
-                                                      *engine.files(arguments.files))]
+    given = *engine.matrices(arguments.matrices, arguments.scale), *engine.files(arguments.files)
+    systems = [System(space, name, A, arguments.block) for name, A in given]
     found = engine.Findings("swell bench block-gmres", space, arguments)
     found.table("Table 1: matrices", MATRICES, [system.row() for system in systems])
     for block in sorted({system.block for system in systems}):
@@ -116,6 +117,8 @@ class System:
         self.space, self.name, self.A = space, name, A
         with space.active(A.shape[0]):
             self.csr = CSRMatrix.from_scipy(A, space)
+            if block:
+                check_size(block, False, A.shape, name)
             self.block = block or detect(self.csr)
             self.fill = fill_ratios(self.csr, (self.block,)).get(self.block, 1.0)
             self.b = space.empty(A.shape[0], self.csr.dtype)
@@ -142,8 +145,12 @@ class System:
         """A record for each preconditioner and tolerance."""
         for label, text in preconditioners(self.block).items():
             engine.tell(f"{self.name}, {self.space.name}: {label}")
-            with engine.stopwatch(self.space) as setup:
-                M = self.build(text)
+            try:
+                with engine.stopwatch(self.space) as setup:
+                    M = self.build(text)
+            except SwellError as error:
+                engine.tell(f"{self.name}: {label} is left out: {error}")
+                continue
             step = self._step(M) if label in (NONE, EXACT, _sweeps(BROKEN_DOWN)) else {}
             yield from self._solves(label, M, setup[0], step)
             if label == EXACT and self.space.name != "cpu" and not arguments.no_cpu:
@@ -336,10 +343,7 @@ def _over_sweeps(records, rtol):
             axes.plot(*zip(*points), "o-", color=colour, lw=1.4, ms=4, label=name)
         if (name, EXACT) in times:
             axes.axhline(times[name, EXACT], color=colour, lw=0.9, ls="--")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
-    axes.tick_params(axis="y", which="both", labelsize=8)
+    engine.logarithmic(axes)
     axes.set_xticks(SWEEPS)
     axes.set_xlabel("sweeps for each triangle", color=INK)
     axes.set_ylabel("ms", color=INK)

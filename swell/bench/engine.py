@@ -328,17 +328,25 @@ def bars(groups, labels, values, ylabel, log=False):
         heights = [value or 0 for value in values[label]]
         axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
                  color=COLOURS[k % len(COLOURS)])
-    axes.set_xticks(range(len(groups)), groups)
+    crowded = sum(map(len, groups)) > 60
+    axes.set_xticks(range(len(groups)), groups, rotation=20 if crowded else 0, ha="right" if crowded else "center")
     if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="y", which="both", labelsize=8)
+        logarithmic(axes)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, axis="y", color=GRID, lw=0.6)
     axes.set_axisbelow(True)
     figure.legend(loc="outside upper center", ncols=min(len(labels), 3), fontsize=8, frameon=False)
     return figure
+
+
+def logarithmic(axes):
+    """Give axes a logarithmic y, labelled 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="y", which="both", labelsize=8)
 
 
 def in_microseconds(figures: dict) -> str:

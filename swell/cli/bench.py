@@ -34,11 +34,12 @@ BENCHMARKS = {
              "no-smoothers")),
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9.",
-                    ("matrices", "files", "cpu-iterations", "no-cpu")),
+                    ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders of OpenFOAM, besides the gallery's"},
+    "block": {"type": int, "metavar": "N", "help": "size of the blocks, whose zeros are stored; default: as detected"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},
     "tune": {"action": "store_true", "help": "the default format beside the tuned one"},
     "complex": {"action": "store_true", "help": "the acoustic matrices' stand-ins, as table 9 of the paper on "

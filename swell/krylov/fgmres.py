@@ -5,7 +5,7 @@ preconditioned vectors z_j = M(u_j) are kept, A Z = V H, and x += Z y. The secon
 not use the linearity of A M, and does not need it: w = A z_j is orthogonalised as it stands.
 
 A step: 1 product, 1 application of M, 1 reduction. Storage: 2 m + 2 vectors. Reports ‖b − A x‖₂. With
-``basis="single"`` V and Z are stored in single precision, and w is A times z as it is stored, so that x += Z y fits A Z.
+``basis="single"`` V and Z are stored in single precision, and w is A times z as it is stored: x += Z y fits A Z.
 """
 from __future__ import annotations
 

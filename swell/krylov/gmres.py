@@ -9,8 +9,8 @@ and an application of M. Storage: m basis vectors, u and w. Reports ‖b − A x
 end of each.
 
 ``batch``: so many vectors a launch, for inner products and for updates, as in section 3.2 of Ma, Hu, Yuan and Liu,
-Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular solves for block sparse matrices, 2021. Every
-further launch reads u and w again and, of the updates, writes them: 0, all in one, is fastest.
+Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular solves for block sparse matrices, 2021.
+Every further launch reads u and w again and, of the updates, writes them: 0, all in one, is fastest.
 
 ``basis="single"``: V (and Z) are stored in single precision and all arithmetic stays in double; u and w stay double:
 4 (2 j + 13) bytes a row. Aliaga, Anzt, Grützmacher, Quintana-Ortí and Tomás, Compressed basis GMRES on high-performance

@@ -117,6 +117,22 @@ def test_block_gmres_covers_the_papers_block_sizes():
     assert sorted(sizes) == [1, 2, 3, 4, 5]
 
 
+def test_block_gmres_with_blocks_that_are_not_full(tmp_path, capsys):
+    """As the paper has them: dense blocks laid over a matrix of points. And what cannot be factored is left out, and said."""
+    out, file = tmp_path / "r.jsonl", tmp_path / "hollow.npz"
+    hollow = sp.csr_matrix(sp.kron(sp.identity(40), [[0.0, 1.0], [1.0, 0.0]]))
+    hollow.eliminate_zeros()                         # no diagonal, so that point ILU(0) has none
+    sp.save_npz(file, hollow)
+    arguments = ["bench", "block-gmres", "--matrices", "ecology2~", "--scale", "0.0006", "--files", str(file), "--out", str(out)]
+    assert main([*arguments, "--block", "7"]) == 2 and "do: " in capsys.readouterr().err
+    assert main([*arguments, "--block", "2"]) == 0
+    found = [r for r in records(out) if r["benchmark"] == "block_gmres"]
+    assert {r["block"] for r in found} == {2} and {r["matrix"] for r in found} == {"ecology2~", "hollow"}
+    assert next(r["fill"] for r in found if r["matrix"] == "ecology2~") > 1.5
+    assert "hollow: point ILU(0), exact is left out: " in capsys.readouterr().err
+    assert {r["preconditioner"] for r in found if r["matrix"] == "hollow"} >= {"none", "block ILU(0), exact"}
+
+
 def test_what_stands_beside_a_gpu():
     from swell.bench.block_gmres import EXACT, HOST, WHOLLY, System, preconditioners
     system = System(CpuSpace(), "transport", gallery.coupled_transport((6, 6, 6), 2), 2)
