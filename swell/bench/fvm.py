@@ -17,7 +17,7 @@ from swell.core.registry import resolve
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
-from swell.gallery import poisson2d
+from swell.gallery import jumping_diffusion
 
 EVERY = 10              # iterations from one look at the original residual to the next
 RTOL = 1e-8
@@ -77,7 +77,7 @@ def _systems(arguments):
 def compile_kernels(space, everything):
     """Each product and each preconditioner once on a small matrix: what is compiled then counts for no setup."""
     engine.tell(f"compiling what is not in the cache, {space.name}")
-    A = poisson2d(20)
+    A = jumping_diffusion((20, 20))
     b = np.ones(A.shape[0])
     with space.active():
         csr = CSRMatrix.from_scipy(A, space)
