@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from swell.core.errors import InputError
 from swell.formats.matrix import index_type
 
@@ -142,13 +144,38 @@ class BlockPattern:
         Of blocks.
     indptr, indices : arrays of the space
         Block row pointers, and the block column of every block, ascending in each block row.
-    place : (array, array, array)
-        The block of each entry, its row there and its column there.
+    positions : int array of the space
+        Where each entry lies in the blocks, row-major and one after the other.
     """
 
     def __init__(self, csr, size):
-        xp = csr.space.xp
         self.size, self.rows, self.columns = size, *(math.ceil(count / size) for count in csr.shape)
+        if csr.space.name == "cpu":
+            self._by_rows(csr)
+        else:
+            self._by_arrays(csr)
+
+    @property
+    def place(self):
+        """(the block of each entry, its row there, its column there)."""
+        block, inside = self.positions // self.size**2, self.positions % self.size**2
+        return block, inside // self.size, inside % self.size
+
+    def _by_rows(self, csr):
+        """On a CPU: the rows of a block are merged, once to count the blocks and once to place them."""
+        from swell.formats.kernels import bsr as kernels
+        arrays = csr.indptr, csr.indices, self.size, self.columns + 1
+        counts = np.empty(self.rows, np.int64)
+        kernels.count_blocks(*arrays, counts)
+        total = int(counts.sum())
+        index = index_type(self.rows * self.size, self.columns * self.size, total * self.size**2)
+        self.indptr = np.zeros(self.rows + 1, index)
+        np.cumsum(counts, out=self.indptr[1:])
+        self.indices, self.positions = np.empty(total, index), np.empty(csr.nnz, index)
+        kernels.place_blocks(*arrays, self.indptr, self.indices, self.positions)
+
+    def _by_arrays(self, csr):
+        xp, size = csr.space.xp, self.size
         rows, columns = csr.rows().astype("int64"), csr.indices.astype("int64")
         starts = _run_starts(rows, columns, size)
         keys = (rows[starts] // size) * self.columns + columns[starts] // size
@@ -163,4 +190,4 @@ class BlockPattern:
         self.indptr = xp.zeros(self.rows + 1, index)
         xp.cumsum(xp.bincount(keys // max(self.columns, 1), minlength=self.rows), out=self.indptr[1:])
         self.indices = (keys % max(self.columns, 1)).astype(index)
-        self.place = block[xp.cumsum(starts) - 1], rows % size, columns % size
+        self.positions = (block[xp.cumsum(starts) - 1] * size + rows % size) * size + columns % size

@@ -63,13 +63,11 @@ class BSR:
         s, count, space = pattern.size, pattern.indices.size, csr.space
         space.check_fits(count * s * s * csr.dtype.itemsize, f"the matrix in blocks of {s}",
                          "use a smaller block, or format='sell'")
-        block, row, column = pattern.place
-        data = space.xp.zeros((count, s, s), csr.dtype)
-        data[block, row, column] = csr.data
-        stored = None
+        data, stored = space.xp.zeros((count, s, s), csr.dtype), None
+        data.reshape(-1)[pattern.positions] = csr.data
         if data.size > csr.nnz:
             stored = space.xp.zeros(data.shape, bool)
-            stored[block, row, column] = True
+            stored.reshape(-1)[pattern.positions] = True
         return BSRMatrix(space, pattern.indptr, pattern.indices, data, csr.shape, stored, self)
 
 
@@ -214,7 +212,7 @@ class BSRMatrix(Matrix):
     def positions(self, csr):
         """Where each entry of a CSR matrix of this pattern lies in the blocks, read as one array; made once, kept."""
         if self._positions is None:
-            self._positions = self._by_rows()[0].astype(self.indptr.dtype)
+            self._positions = BlockPattern(csr, self.block).positions.astype(self.indptr.dtype, copy=False)
         return self._positions
 
     def update(self, csr):

@@ -11,7 +11,8 @@ from products import assert_product, build, product, random_matrix, vector
 import swell
 from swell import BSR, BlockSELL, BSRMatrix, gallery
 from swell.core.registry import resolve
-from swell.formats.blocks import detect, divisors, fill_ratios
+from swell.core.space import CpuSpace
+from swell.formats.blocks import BlockPattern, detect, divisors, fill_ratios
 from swell.formats.csr import CSRMatrix
 from swell.formats.ell import ELL
 
@@ -291,3 +292,15 @@ def test_padding_is_asked_for_by_true(kind, text):
 def test_a_fill_that_is_none(fill):
     with pytest.raises(swell.InputError, match="ELL.max_fill=.*at least 1"):
         ELL(max_fill=fill)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (60, 60), (61, 47)])
+@pytest.mark.parametrize("size", [1, 3, 7, 32])
+def test_rows_one_by_one_have_the_blocks_that_whole_arrays_have(shape, size):
+    A = sp.csr_array(sp.random_array(shape, density=0.1, rng=rng()))
+    A.sort_indices()
+    csr = CSRMatrix.from_scipy(A, CpuSpace())
+    by_rows, by_arrays = BlockPattern(csr, size), BlockPattern(csr, size)
+    by_arrays._by_arrays(csr)
+    for name in ("indptr", "indices", "positions"):
+        assert np.array_equal(getattr(by_rows, name), getattr(by_arrays, name))
