@@ -13,13 +13,14 @@ from swell.pde.helmholtz.meshes import Mesh
 
 # name: (cavity, size in m that makes about as many unknowns, unknowns in the paper)
 MESHES = {
-    "Audi3D-1": ("bare cabin", 0.18, 1727), "Audi3D-2": ("cabin", 0.085, 11637),
+    "Audi3D-1": ("bare cabin", 0.165, 1727), "Audi3D-2": ("cabin", 0.085, 11637),
     "Audi3D-3": ("cabin", 0.0365, 85001), "Audi3D-4": ("cabin", 0.0178, 648849),
     "Twingo3D-0": ("hard", 0.14, 8439), "Twingo3D-1": ("hard", 0.0575, 62357),
     "Twingo3D-2": ("hard", 0.029, 479169),
-    "Cylinder3D-0": ("cylinder", 0.0335, 2717), "Cylinder3D-1": ("cylinder", 0.0175, 19041),
+    "Cylinder3D-0": ("cylinder", 0.0365, 2717), "Cylinder3D-1": ("cylinder", 0.0175, 19041),
     "Cylinder3D-2": ("cylinder", 0.0088, 142049),
 }
+FREQUENCY = {"cabin": 100.0, "hard": 250.0, "cylinder": 500.0}     # Hz
 
 
 def paper_mesh(name) -> Mesh:
@@ -45,19 +46,22 @@ def paper_mesh(name) -> Mesh:
 def paper_problem(name, frequency=None):
     """(Helmholtz problem, frequency in Hz, source) on such a mesh.
 
-    The frequency is by default the one at which an edge of the size aimed at is a tenth of a wavelength.
-    The cabins have a damping of 1 % (the hard one of 0.1 %) and a lined roof; the cylinder's wall absorbs.
+    The frequency is by default the cavity's own, the same for every size: iterations then double with each refinement,
+    as in the paper. The Audi is lined with absorbers, the Twingo all rigid with 0.1 % of damping, and the cylinder's wall
+    absorbs.
     """
     from swell.pde.helmholtz.conditions import Absorbing, Impedance
     from swell.pde.helmholtz.media import Medium
     from swell.pde.helmholtz.problem import Helmholtz
     mesh = paper_mesh(name)
-    cavity, size, _ = MESHES[name]
+    cavity = MESHES[name][0]
     if frequency is None:
-        frequency = 343.0 / (10 * size)
+        frequency = FREQUENCY[cavity.split()[-1]]
     if not math.isfinite(frequency) or frequency <= 0:
         raise InputError(f"frequency {frequency!r}: expected a positive number in Hz")
     if cavity == "cylinder":
         return Helmholtz(mesh, boundary={"wall": Absorbing()}), frequency, "bottom"
-    medium = Medium(damping=0.001 if cavity == "hard" else 0.01)
-    return Helmholtz(mesh, medium, None if cavity == "hard" else {"roof": Impedance(2000)}), frequency, "firewall"
+    if cavity == "hard":
+        return Helmholtz(mesh, Medium(damping=0.001)), frequency, "firewall"
+    lined = {name: Impedance(800.0) for name in ("roof", "floor", "seats") if name in mesh.boundaries}
+    return Helmholtz(mesh, Medium(damping=0.01), lined), frequency, "firewall"
