@@ -153,9 +153,9 @@ class ByColumns:
 
 
 def relative_change(xp, old, fresh):
-    """‖fresh − old‖ / ‖fresh‖, of all numbers in two arrays; infinite where there is a NaN."""
+    """‖fresh − old‖ / ‖old‖, of all numbers in two arrays; infinite where there is a NaN."""
     old, fresh = old.reshape(-1), fresh.reshape(-1)
-    size = float(xp.linalg.norm(fresh))  # sync
+    size = float(xp.linalg.norm(old))  # sync
     change = float(xp.linalg.norm(fresh - old)) / size if size else 0.0  # sync
     return change if change == change else float("inf")
 

@@ -145,7 +145,7 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
         work, order = np.empty(blocks.shape[2], values.dtype), np.empty(blocks.shape[2], np.int64)
         count = invert(values, np.uint64(diagonal[i]), inverses, np.uint64(i), scale, order, work, size, tiny,
                        replacement)
-        first = min(first, i if count else NONE)
+        first = min(first, np.int64(i) if count else NONE)
         total += count
     bad[0], bad[1] = first, total
 
