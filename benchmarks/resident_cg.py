@@ -50,20 +50,24 @@ def bisection_seconds(space, A):
     return time.perf_counter() - start
 
 
+def _prepare(A, method, b, stopping):
+    return api.prepare(A, method=resolve("method", method), scaling=resolve("scaling", "jacobi"), device="cuda",
+                       stopping=stopping, b_like=b)
+
+
 def measure(space, name, A, steps):
     with space.active():
         b = space.from_host(np.ones(A.shape[0], A.dtype))
     say(f"{name}: {A.shape[0]} rows, {A.nnz} entries, {A.dtype}; bisection {1e3 * bisection_seconds(space, A):.1f} ms")
     for method in ("cg", *(f"resident_cg(steps={s})" for s in steps)):
-        settings = dict(method=resolve("method", method), scaling=resolve("scaling", "jacobi"), device="cuda", b_like=b)
-        prepare = functools.partial(api.prepare, A, **settings)
+        prepare = functools.partial(_prepare, A, method, b)
         try:
-            seconds, _ = engine.seconds_an_iteration(lambda stopping: prepare(stopping=stopping), b, COUNT, REPEAT)
+            seconds, _ = engine.seconds_an_iteration(prepare, b, COUNT, REPEAT)
         except DoesNotFit as error:
             say(f"  {method}: {error}")
             continue
         rtol = 1e-8 if A.dtype == np.float64 else 1e-4
-        solver = prepare(stopping=Stopping(rtol=rtol))
+        solver = prepare(Stopping(rtol=rtol))
         solver.solve(b)
         r = solver.solve(b)
         parts = " ".join(f"{k} {1e3 * v:.1f}" for k, v in r.timings.items() if k != "solve")
@@ -72,8 +76,8 @@ def measure(space, name, A, steps):
             f"{1e3 * r.timings['solve']:.1f} ms, true residual {residual:.1e}; ms: {parts}")
         if method != "cg":
             M = solver._prepared[0].matrix
-            say(f"    {M.describe()}; {M.data.nbytes / 1e6:.1f} MB, of which {M.streamed_bytes / 1e6:.1f} an iteration; "
-                f"chunk {M.chunk} ring {M.ring} kept {M.kept} slots {M.slots} shared {M.shared_bytes}")
+            say(f"    {M.describe()}; {M.data.nbytes / 1e6:.1f} MB, {M.streamed_bytes / 1e6:.1f} an iteration; chunk "
+                f" {M.chunk} ring {M.ring} kept {M.kept} slots {M.slots} shared {M.shared_bytes}")
 
 
 if __name__ == "__main__":

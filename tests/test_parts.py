@@ -46,14 +46,16 @@ def build(A, space, dtype="float64", **settings):
     A = sp.csr_array(A).astype(dtype)
     A.sort_indices()
     with space.active():
-        return A, Parts(**{"count": 5, "shared": ROOM, **settings}).build(CSRMatrix.from_scipy(A, space))
+        parts = Parts(**{"count": 5, "ordering": Bisection(), "shared": ROOM, **settings})
+        return A, parts.build(CSRMatrix.from_scipy(A, space))
 
 
 def resident_product(M, x):
-    """A x as the kernel reads the arrays: every warp walks its stream, every part takes its halo from what is published."""
+    """A x as the kernel reads the arrays: every warp walks its stream, every part takes its halo from what others gave.
+    """
     host = M.space.to_host
-    rows, first, table, streams, ends, halos, data = (host(a) for a in (M.rows, M.first, M.table, M.streams, M.ends, M.halos,
-                                                                        M.data))
+    rows, first, table, streams = (host(a) for a in (M.rows, M.first, M.table, M.streams))
+    ends, halos, data = (host(a) for a in (M.ends, M.halos, M.data))
     size, C = M.dtype.itemsize, M.chunk
     data = data.reshape(-1, C * (32 * size + 64))
     values = np.ascontiguousarray(data[:, :C * 32 * size]).view(M.dtype).reshape(-1, C, 32)
@@ -127,8 +129,8 @@ def test_what_does_not_fit_is_refused_with_the_limit(space):
 
 
 def test_a_constant_diagonal_is_not_stored(space):
-    for A, apart in ((gallery.poisson2d(30), True), (gallery.poisson2d(30) + sp.diags_array(np.r_[1e-12, np.zeros(899)]), False),
-                     (-gallery.poisson2d(30), False)):
+    grid = gallery.poisson2d(30)
+    for A, apart in ((grid, True), (grid + sp.diags_array(np.r_[1e-12, np.zeros(899)]), False), (-grid, False)):
         A, M = build(A, space)
         assert M.apart == apart and ("without the constant diagonal" in M.describe()) == apart
     rounded = A * (1 + 1e-16)
@@ -153,7 +155,11 @@ def test_new_values(space):
 
 def test_consecutive_rows_where_they_are_parts_already(space):
     assert "consecutive rows" in build(gallery.poisson2d(70), space)[1].describe()
-    assert "bisection" in build(shuffled(gallery.poisson2d(70)), space)[1].describe()
+    mixed = shuffled(gallery.poisson2d(70))
+    assert "bisection" in build(mixed, space)[1].describe()
+    A, M = build(mixed, space, ordering=None)
+    x = rng().standard_normal(4900)
+    assert "consecutive rows" in M.describe() and np.allclose(resident_product(M, x), A @ x, rtol=1e-13)
 
 
 def test_warps_have_equal_shares(space):

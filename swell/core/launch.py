@@ -48,7 +48,8 @@ def launch_with(attribute: int, function: int, grid: int, block: int, arguments,
     config = _Config((grid, 1, 1), (block, 1, 1), shared, stream, ctypes.pointer(chosen), 1)
     status = _driver().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), pointers, None)
     if status == TOO_LARGE:
-        raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at once on this "
-                         "GPU, as they must: another process limits it, or a part of it only is visible; use method='cg'")
+        raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at once on "
+                         "this GPU, as they must: a limit is set on what this process may use of it. Lift it, or use "
+                         "method='cg'")
     if status:
         raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")

@@ -1,10 +1,10 @@
 """Parts: a matrix cut into one part a multiprocessor, in the order in which a kernel that never leaves it reads it.
 
 The storage of ``krylov/resident_cg.py``, where the idea is explained. Rows are cut into equal parts: consecutive ones
-where a part then has few neighbours outside (its halo), else by recursive bisection (``orderings/bisection.py``). Of a
+where a part then has few neighbours outside (its halo), else those of an ordering (``orderings/bisection.py``). Of a
 part the interior rows come first, then the boundary, whose rows other parts need or which need theirs; each of the two
 by descending length, in slices of 32 rows that are as wide as their longest. A part's rows have local columns of 16
-bits: first its own rows, then its halo. A diagonal that is constant to rounding, as after Jacobi scaling, is not stored.
+bits: first its own rows, then its halo. A diagonal that is constant to rounding, as after Jacobi scaling, is left out.
 
 Layout, for W = 15 warps a part:
 
@@ -22,16 +22,15 @@ About 10 bytes an entry in double, as in SELL. Everything is made on the device;
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from swell.core.errors import DoesNotFit
 from swell.core.settings import positive
 from swell.formats.matrix import Matrix
-from swell.orderings.bisection import Bisection, boundaries
 
-WARPS = 15              # that compute; as in krylov/kernels/resident_cg.cu, which has one more
+WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
 FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
 REGISTERS = 160         # bytes of each of x and r that a thread holds
 SHAPES = (8, 2), (4, 3), (4, 2)     # columns of a chunk, and chunks of a ring: the first that fit are taken
@@ -52,11 +51,14 @@ class Parts:
     ----------
     count : int
         Parts at most; 0: one for each multiprocessor.
+    ordering : settings object or None
+        An ordering by ``parts``, for where consecutive rows have too many neighbours; None: consecutive rows anyway.
     shared : int
         Bytes of shared memory of a part; 0: what the device has.
     """
 
     count: int = 0
+    ordering: object = None
     shared: int = 0
 
     def __post_init__(self):
@@ -162,11 +164,11 @@ class PartsMatrix(Matrix):
         out = xp.flatnonzero(part[row] != part[column])
         pairs = _unique(part[row[out]] * max(n, 1) + column[out], xp)
         halo = xp.bincount(pairs // max(n, 1), minlength=count)
-        if int(halo.max()) <= FEW * (n / count):  # sync
-            self.ordered = "consecutive rows"
+        self.ordered = "consecutive rows"
+        if self.settings.ordering is None or int(halo.max()) <= FEW * (n / count):  # sync
             return part, None
-        self.ordered = "bisection"
-        order = Bisection(count).order(self.csr)
+        self.ordered = type(self.settings.ordering).__name__.lower()
+        order = replace(self.settings.ordering, parts=count).order(self.csr)
         place = xp.empty(n, np.int64)
         place[order] = xp.arange(n)
         return place * count // n, order
@@ -200,10 +202,10 @@ class PartsMatrix(Matrix):
                 self.shared_bytes = vectors + ends + WARPS * (self.kept + self.ring) * self.chunk * (32 * size + 64)
                 return min(-(-needed // 4) * 4, most) if needed else 4
         raise DoesNotFit(
-            f"resident_cg keeps its vectors on the multiprocessors, and {self.shape[0]} rows of {self.dtype.name} do not "
-            f"fit: a part of {self.count} has up to {32 * int(total.max())} rows and {int(self.halo.max())} neighbours "
-            f"outside, where {32 * WARPS * most} rows and, with what else it needs, {shared} bytes of shared memory are "
-            "the limit: use method='cg'")
+            f"resident_cg keeps its vectors on the multiprocessors, and {self.shape[0]} rows of {self.dtype.name} do "
+            f"not fit: a part of {self.count} has up to {32 * int(total.max())} rows and {int(self.halo.max())} "
+            f"neighbours outside; the limit is {32 * WARPS * most} rows and, with all that goes with them, {shared} "
+            "bytes of shared memory: use method='cg'")
 
     def _streams(self, total, first, interior, widths):
         """The chunks of every warp of every part, and where the columns of each slice begin among all."""
@@ -291,7 +293,8 @@ class PartsMatrix(Matrix):
 
     @property
     def nbytes(self):
-        arrays = self.data, self.ends, self.streams, self.table, self.halos, self.rows, self.first, self._slot, self._start
+        arrays = (self.data, self.ends, self.streams, self.table, self.halos, self.rows, self.first, self._slot,
+                  self._start)
         return sum(a.nbytes for a in arrays) + self.csr.nbytes
 
     @property

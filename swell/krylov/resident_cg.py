@@ -8,15 +8,15 @@ Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an iteration.
 
 where ρ itself is summed anew with the next pass. One block stays on each multiprocessor and owns a part of the rows: x
 and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An iteration
-moves the matrix and nothing else through the memory (about 10 bytes an entry off a constant diagonal; part of it stays
-on the chip if there is room), the boundaries of p and a few sums, both without a barrier of the grid: values travel with
-the number of their pass. The halo arrives while the interior is multiplied. ``formats/parts.py`` is the storage,
+moves the matrix (about 10 bytes an entry off a constant diagonal; part of it stays on the chip if there is room), the
+boundaries of p and a few sums. None of it waits at a barrier of the grid: values travel with the number of their pass.
+The halo arrives, and residual k is judged, while the interior is multiplied. ``formats/parts.py`` is the storage,
 ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
 
 An iteration: 1 product, 1 reduction; a launch of ``steps`` iterations. Floor: the bytes of the matrix, and 4 to 5 µs
-for the sums and the vectors. Storage: x, r and p between the launches, the boundary of p twice. Restricted to what fits
-on the multiprocessors: on an H200 1.26 million rows in double, twice that in single precision, and fewer where halos are
-large (three dimensions).
+for the sums and the vectors. Storage: x, r and p between the launches, the boundary of p twice, and the CSR matrix
+beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double, twice that in
+single precision, and fewer where halos are large.
 
 Differs from cg: the residual of iteration k is judged in pass k + 1, whose product is then not used; scalars of one
 pass, so histories agree with cg's to rounding until rounding grows. What is judged, and when, is the same.
@@ -33,6 +33,7 @@ from swell.formats.parts import WARPS, Parts, PartsMatrix
 from swell.formats.symmetry import require_hermitian
 from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.spectrum import MOST, Spectrum
+from swell.orderings.bisection import Bisection
 
 BOARD = 16              # words of a block on one of the two boards of the sums
 
@@ -55,7 +56,7 @@ class ResidentCG(Method):
     self_adjoint_only = True
     preconditionable = False
     gpu_only = True
-    format = Parts()
+    format = Parts(ordering=Bisection())
 
     def __post_init__(self):
         positive(self, "steps")
@@ -63,11 +64,11 @@ class ResidentCG(Method):
     def check(self, A):
         """Raise InputError where there is no such device, or A is not Hermitian."""
         if A.space.name != "cuda":
-            raise InputError(f"resident_cg keeps the multiprocessors of a GPU busy, and this is {A.space.describe()}: use "
-                             "method='cg'")
+            raise InputError(f"resident_cg keeps the multiprocessors of a GPU busy, and this is {A.space.describe()}: "
+                             "use method='cg'")
         if not A.space.bulk_copies:
-            raise InputError(f"resident_cg needs a GPU of compute capability 9.0 or newer, which {A.space.describe()} is "
-                             "not: use method='cg'")
+            raise InputError(f"resident_cg needs a GPU of compute capability 9.0 or newer, which {A.space.describe()} "
+                             "is not: use method='cg'")
         require_hermitian(A, "resident_cg")
 
     def window(self, n):
@@ -104,8 +105,9 @@ class ResidentCGIteration(Iteration):
     def body(self):
         M = self.A
         self.step.iterate(M.table, M.streams, M.data, M.ends, M.halos, M.diagonal, self.published, self.board,
-                          *self.placed, self.placed_weights, self.coefficients, self.passes, M.first, self.steps, M.slots,
-                          M.chunk, M.ring, M.kept, M.matrix_bytes < self.space.cache, 32 * (WARPS + 1), M.shared_bytes)
+                          *self.placed, self.placed_weights, self.coefficients, self.passes, M.first, self.steps,
+                          M.slots, M.chunk, M.ring, M.kept, M.matrix_bytes < self.space.cache, 32 * (WARPS + 1),
+                          M.shared_bytes)
 
     def run(self, zero_guess, attempt=0):
         super().run(zero_guess, attempt)
