@@ -162,13 +162,22 @@ class Decomposer(ABC):
             column = int(space.to_host(space.xp.isfinite(matrix).all(axis=0)).argmin())
             raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed {matrix.dtype}: "
                                      "scale the matrix, or take pivoting='full' or a wider type")
-        notes, tiny = (), work.n * np.finfo(matrix.dtype).eps * work.largest
+        notes, tiny = self._growth(work), work.n * np.finfo(matrix.dtype).eps * work.largest
         smallest = int(diagonal.argmin())
         if diagonal[smallest] <= tiny:
-            notes = (f"the pivot of column {smallest} is {diagonal[smallest]:.2e}, no more than rounding beside the largest "
-                     f"entry {work.largest:.2e}: the matrix is singular to working precision",)
+            notes += (f"the pivot of column {smallest} is {diagonal[smallest]:.2e}, no more than rounding beside the largest "
+                      f"entry {work.largest:.2e}: the matrix is singular to working precision",)
         metrics = Metrics(section, work.pivots_by_section(pivots, section), iterations)
         return self.factors(matrix, work.swapped(pivots), space, self, metrics, notes)
+
+    @staticmethod
+    def _growth(work):
+        """A note if the factors have outgrown the matrix so far that half of the digits may be lost."""
+        growth = float(abs(work.matrix).max()) / work.largest  # sync
+        if growth * np.sqrt(np.finfo(work.dtype).eps) < 1:
+            return ()
+        return (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "
+                "take pivoting='full'",)
 
     def _failure(self, work, column, diagonal):
         """The error for the first pivot that is zero or not finite."""

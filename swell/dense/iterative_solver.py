@@ -5,10 +5,12 @@ Every y_i = (b_i − Σ l_ij y_j) / l_ii is computed from the last iterate, all 
 
 Why the thesis' solver returned invalid values on some systems: it is its test, |old − new| > tolerance, which is false for a
 NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle; where they overflow, inf − inf = NaN, and as soon as
-everything that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations more would
-have computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) Here an entry
-has settled if |old − new| <= tolerance, which no NaN is. Then the iteration ends after n + 1 iterations at most, with the
-result of substitution; if a value is not finite even then, the solution itself overflows, and that is an error.
+all that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations more would have
+computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) In a dense factor the
+first entry that is not final depends on one such entry only, is ±inf rather than NaN, and keeps the iteration going: so it
+is sparse systems that came out invalid, eleven of the thesis' twelve. Here an entry has settled if |old − new| <=
+tolerance, which no NaN is: the iteration ends after n + 1 iterations at most, with the result of substitution, and if a
+value is not finite even then, the solution itself overflows, and that is an error.
 
 ``form="plain"`` iterates the whole system, as the thesis does, with a host read an iteration. ``form="blocked"``, the
 default: blocks of x rows one after the other, the contributions of finished ones as a matrix product, and a block of x by 8
