@@ -1,0 +1,38 @@
+"""What the advisor does about dense blocks on a CPU, and what it says of them."""
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swell
+from swell import gallery
+
+
+def nearly_full(count=200):
+    """Blocks of 3 with one entry in nine missing off the diagonal: a fill of about 1.12."""
+    A = sp.csr_array(sp.kron(sp.diags_array([-1.0, 6, -2], offsets=[-1, 0, 1], shape=(count, count)),
+                             np.eye(3) * 3 + np.random.default_rng(0).random((3, 3))))
+    off = A.tocoo()
+    gone = (off.row // 3 != off.col // 3) & (off.row % 3 == 0) & (off.col % 3 == 2)
+    off.data[gone] = 0
+    A = sp.csr_array(off)
+    A.eliminate_zeros()
+    return A
+
+
+@pytest.mark.parametrize("A, precond, words", [
+    (lambda: gallery.coupled_transport((5, 5, 5), 3), "ilu0", "blocks of 3 are full"),
+    (nearly_full, "block_ilu0", "blocks of 3 are nearly full"),
+    (lambda: sp.csr_array(sp.kron(gallery.convection_diffusion((9, 9), 5.0), [[2.0, 1], [0, 3]], format="coo")), "ilu0",
+     "in blocks of 2 it would have 1.33 times the entries")])
+def test_blocks_on_a_cpu(A, precond, words):
+    A = A()
+    A.eliminate_zeros()
+    result = swell.solve(A, A @ np.ones(A.shape[0]))
+    assert result.converged and result.precond == precond
+    assert any(words in line for line in result.configuration)
+
+
+def test_nothing_is_said_where_there_are_none():
+    A = gallery.convection_diffusion((12, 12), 5.0)
+    result = swell.solve(A, np.ones(144))
+    assert result.precond == "ilu0" and not any("blocks of" in line for line in result.configuration)
