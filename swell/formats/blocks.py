@@ -48,6 +48,11 @@ def _sampled_ratio(A, size) -> float:
     return _ratio(rows[owner], A.indices[at].astype("int64"), size, A.shape[1], xp)
 
 
+def sampled_fills(A, sizes=SIZES) -> dict[int, float]:
+    """About the fill of blocks of each size that divides the rows and columns, from some block rows."""
+    return {size: _sampled_ratio(A, size) for size in sizes if A.nnz and size in divisors(*A.shape)}
+
+
 def divisors(*counts) -> list[int]:
     """The block sizes from 1 to `LARGEST` that divide all of these."""
     return [size for size in range(1, LARGEST + 1) if all(count % size == 0 for count in counts)]
