@@ -1,5 +1,5 @@
-"""Sparse approximate inverses of triangular factors, of points and blocks: against dense ones, guards, bad input; and what
-inexact solves cost in iterations, on real systems."""
+"""Sparse approximate inverses of triangular factors, of points and blocks: against dense ones, guards, bad input; and
+what inexact solves cost in iterations, on real systems."""
 from __future__ import annotations
 
 import numpy as np

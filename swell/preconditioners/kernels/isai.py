@@ -1,5 +1,5 @@
-"""Sparse approximate inverses of triangular matrices on the CPU, threads sharing the rows; see isai.py above. Points are
-blocks of 1; blocks are row-major, ``blocks``, ``inverse`` and ``values`` are read as one array."""
+"""Sparse approximate inverses of triangular matrices on the CPU, threads sharing the rows; see isai.py one folder up.
+Points are blocks of 1; blocks are row-major, and ``blocks``, ``inverse`` and ``values`` are read as one array."""
 from __future__ import annotations
 
 import numpy as np
