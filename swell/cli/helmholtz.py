@@ -41,6 +41,8 @@ def add_arguments(parser):
     parser.add_argument("--density", type=float, default=1.204, metavar="RHO", help="kg/m3; default 1.204")
     parser.add_argument("--damping", type=float, default=0.0, metavar="ETA",
                         help="loss factor of the medium; default 0")
+    parser.add_argument("--medium", metavar="NAME=C:RHO:ETA", action="append", default=[],
+                        help="a region of another medium: speed, density and (if any) damping; may be repeated")
     parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="of the elements; default 1")
     for kind in KINDS:
         none = "" if kind in ("method", "format") else ", none"
@@ -79,6 +81,7 @@ def run(arguments) -> int:
     if arguments.velocity is not None:
         velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity"))
     medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
+    others = dict(_medium(text) for text in arguments.medium)
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
     make_space(arguments.device)
@@ -96,7 +99,8 @@ def run(arguments) -> int:
                          f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "
                          f"{_words(mesh.points.max(0))}: give --source {next(iter(mesh.boundaries))} --ear "
                          f"{','.join(f'{v:.3g}' for v in mesh.centres[0])} --band 20:200:5")
-    problem = helmholtz.Helmholtz(mesh, medium, _conditions(walls), degree=arguments.degree)
+    media = {**dict.fromkeys(mesh.regions, medium), **others} if others else medium
+    problem = helmholtz.Helmholtz(mesh, media, _conditions(walls), degree=arguments.degree)
     sources = [_source(text, mesh, velocity) for text in arguments.source]
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"assembling {len(mesh.cells)} cells"
@@ -157,6 +161,20 @@ def _wall(text):
         raise InputError(f"--wall {text}: {hint}Expected NAME=CONDITION with one of {', '.join(WALLS)}, {EXAMPLE}")
     make = getattr(helmholtz, kind.capitalize())
     return name, make(*(_number(number, f"--wall {text}:") for number in numbers))
+
+
+def _medium(text):
+    """(region, Medium) from NAME=C:RHO or NAME=C:RHO:ETA."""
+    from swell.pde.helmholtz import Medium
+    name, _, words = text.rpartition("=")
+    try:
+        numbers = [float(word) for word in words.split(":")]
+    except ValueError:
+        numbers = []
+    if not name or len(numbers) not in (2, 3):
+        raise InputError(f"--medium {text}: expected NAME=SPEED:DENSITY or NAME=SPEED:DENSITY:DAMPING, such as "
+                         "foam=180:30:0.3")
+    return name, Medium(*numbers)
 
 
 def _conditions(walls) -> dict:

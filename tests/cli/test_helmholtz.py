@@ -50,6 +50,16 @@ def test_a_point_source_and_quiet(cli, room):
     assert (status, out, err) == (0, "", "")
 
 
+def test_regions_of_other_media(cli, room):
+    """The one region of the room as a gas of half the speed: the levels of half the frequency, but for the source's ω."""
+    a = json.loads(cli("helmholtz", room, *ROOM[:4], "--band", "100", "--medium", "box=171.5:1.204:0.02", "--method", "direct",
+                       "--json")[1])
+    b = json.loads(cli("helmholtz", room, *ROOM[:4], "--band", "200", "--damping", "0.02", "--method", "direct", "--json")[1])
+    assert b["points"][0]["level"][0] - a["points"][0]["level"][0] == pytest.approx(6.0206, abs=1e-3)
+    assert "no region 'bx': did you mean 'box'" in cli("helmholtz", room, *ROOM, "--medium", "bx=300:1")[2]
+    assert "--medium box=300: expected NAME=SPEED" in cli("helmholtz", room, *ROOM, "--medium", "box=300")[2]
+
+
 def test_failures_are_status_one(cli, room, tmp_path):
     status, out, err = cli("helmholtz", room, *ROOM, "--method", "gmres", "--maxiter", "2", "--csv", tmp_path / "r.csv",
                            "--plot", tmp_path / "r.png")

@@ -143,9 +143,12 @@ class Helmholtz:
     def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
               rtol=1e-8, maxiter=None, device="cpu", dtype="complex128") -> Field:
         """The field at one frequency (Hz); the parameters are those of `response`."""
-        return self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
-                             ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device, dtype=dtype,
-                             fields=[frequency]).fields[float(frequency)]
+        response = self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
+                                 ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device, dtype=dtype,
+                                 fields=[frequency])
+        if not response.fields:
+            raise KeyboardInterrupt                              # it came before there was an iterate
+        return response.fields[float(frequency)]
 
     def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
                  ordering=None, format=None, rtol=1e-6, maxiter=None, device="cpu", dtype="complex128", reuse=True,
@@ -195,40 +198,36 @@ class Helmholtz:
         with sweep.space.active(sweep.n):
             parts = [None if part is None else sweep.space.xp.asarray(part, dtype=dtype)
                      for part in (f, *(lifted or (None,) * 3))]
-        for frequency in frequencies:
-            point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
-            if point is None or point.reason in (Reason.INTERRUPTED, Reason.STOPPED):
-                answer.notes.append(f"interrupted at {frequency:g} Hz: {len(answer.points)} of {len(frequencies)} "
-                                    "frequencies were solved")
-                break
-            if watch is not None and watch(point):
-                answer.notes.append(f"stopped after {frequency:g} Hz as asked")
-                break
+        try:
+            for frequency in frequencies:
+                point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
+                if point.reason is Reason.INTERRUPTED:
+                    raise KeyboardInterrupt
+                answer.points.append(point)
+                if watch is not None and watch(point):
+                    answer.notes.append(f"stopped after {frequency:g} Hz as asked")
+                    break
+        except KeyboardInterrupt:                                # what is done is not lost
+            answer.notes.append(f"interrupted at {frequency:g} Hz: {len(answer.points)} of {len(frequencies)} "
+                                "frequencies were solved")
         answer.setups = sweep.setups
         return answer
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
-        """Solve for one frequency and listen; None where Ctrl-C came during a setup."""
+        """Solve for one frequency and listen."""
         start, omega = time.perf_counter(), 2 * math.pi * float(frequency)
         f, *lifted = parts
-        try:
-            with sweep.space.active(sweep.n):
-                b = (1j * omega) * f
-                if lifted[0] is not None:
-                    b = b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
-                b = b.astype(sweep.system.dtype)
-            result = sweep.solve(omega, b)
-        except KeyboardInterrupt:
-            return None
+        with sweep.space.active(sweep.n):
+            b = (1j * omega) * f
+            if lifted[0] is not None:
+                b = b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
+        result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
             p = self._given[1].copy()
             p[free] = sweep.space.to_host(result.x)
-        x, result.x = result.x, None                             # it would keep the memory of every frequency
-        del x
+        result.x = None                                          # it would keep the memory of every frequency
         point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
                       time.perf_counter() - start, self._advice(result))
-        if point.reason is not Reason.INTERRUPTED:
-            answer.points.append(point)
         if keep:
             answer.fields[float(frequency)] = Field(self, float(frequency), p, result)
         return point
