@@ -1,6 +1,7 @@
 """The resident CG on a GPU beside cg: set-up, time of an iteration, whole solves to 1e-8.
 
     python benchmarks/resident_cg.py [--steps 64,128,256] [--dtype float64] [thermal2~ ecology2~ grid:100 box:64 ...]
+    python benchmarks/resident_cg.py --halos 132 [thermal2~ ...]       without a GPU: what the orderings make of the parts
 
 Jacobi scaling, a right-hand side of ones on the device. An iteration is the difference of two solves (512 and 256
 iterations), a median of five; set-up is that of the second of two preparations, so compiled, and its parts; the
@@ -36,6 +37,22 @@ def matrix(name, dtype):
         return sp.csr_array(gallery.get(name)).astype(dtype)
     A = (gallery.poisson2d if kind == "grid" else gallery.poisson3d)(int(size))
     return sp.csr_array(A + sp.diags_array(np.random.default_rng(0).random(A.shape[0]))).astype(dtype)
+
+
+def halos(name, A, parts):
+    """Rows of other parts that a part needs, and the largest share of the entries, for equal parts of each ordering."""
+    n, A = A.shape[0], sp.csr_array(A).sorted_indices()
+    csr = CSRMatrix.from_scipy(A, make_space("cpu"))
+    row, place = np.repeat(np.arange(n), np.diff(A.indptr)), np.empty(n, np.int64)
+    for label, order in (("natural", np.arange(n)), ("rcm", resolve("ordering", "rcm").order(csr)),
+                         ("bisection", Bisection(parts).order(csr))):
+        place[order] = np.arange(n)
+        part = place * parts // n
+        out = part[row] != part[A.indices]
+        halo = np.bincount(np.unique(part[row[out]] * n + A.indices[out]) // n, minlength=parts)
+        share = np.bincount(part, np.diff(A.indptr)).max() * parts / A.nnz
+        say(f"{name}: {n} rows, {label}: {parts} parts of {n // parts}, halo {halo.mean():.0f}, at most {halo.max()}, "
+            f"entries of the largest part {share:.3f} of the mean")
 
 
 def bisection_seconds(space, A):
@@ -84,9 +101,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="resident CG")
     parser.add_argument("--steps", default="128")
     parser.add_argument("--dtype", default="float64")
+    parser.add_argument("--halos", type=int, metavar="PARTS")
     parser.add_argument("matrices", nargs="*", default=["ecology2~", "parabolic_fem~", "thermal2~"])
     arguments = parser.parse_args()
-    device = make_space("cuda")
-    say(f"{device.describe()}, swell {swell.__version__}")
+    if not arguments.halos:
+        device = make_space("cuda")
+        say(f"{device.describe()}, swell {swell.__version__}")
     for each in arguments.matrices:
-        measure(device, each, matrix(each, arguments.dtype), arguments.steps.split(","))
+        if arguments.halos:
+            halos(each, matrix(each, arguments.dtype), arguments.halos)
+        else:
+            measure(device, each, matrix(each, arguments.dtype), arguments.steps.split(","))

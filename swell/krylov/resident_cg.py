@@ -13,8 +13,9 @@ boundaries of p and a few sums. None of it waits at a barrier of the grid: value
 The halo arrives, and residual k is judged, while the interior is multiplied. ``formats/parts.py`` is the storage,
 ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
 
-An iteration: 1 product, 1 reduction; a launch of ``steps`` iterations. Floor: the bytes of the matrix, and 4 to 5 µs
-for the sums and the vectors. Storage: x, r and p between the launches, the boundary of p twice, and the CSR matrix
+An iteration: 1 product, 1 reduction that is waited for; a launch of ``steps`` iterations. Floor: the bytes of the
+matrix that stream. Set-up takes tens of ms, more than cg's by what hundreds of iterations save: for long solves, and
+for matrices that serve many right-hand sides. Storage: x, r and p between the launches, the boundary of p twice, and the CSR matrix
 beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double, twice that in
 single precision, and fewer where halos are large.
 
