@@ -190,7 +190,7 @@ REAL = [
     RealCase("bcsstk18", "cg", 2500),
     RealCase("bcsstm13", "gmres", 2003, (C, SINGULAR), "direct"),    # 762 empty rows; ones is not in its range
     RealCase("cage10", "bicgstab", 10),
-    RealCase("dwg961b", "direct", 5, first="bicgstab"),
+    RealCase("dwg961b", "direct", 5, first="cocg"),
     RealCase("epb0", "bicgstab", 140),
     RealCase("fasp_spe01_bsr3", "bicgstab", 30),
     RealCase("foam_hump_U", "bicgstab", 20),
@@ -209,8 +209,8 @@ REAL = [
     RealCase("nos7", "cg", 200, (ATTAINABLE, ATTAINABLE)),           # ‖|A||x|‖ is 1e8 ‖b‖ for either b
     RealCase("orsirr_1", "bicgstab", 60),
     RealCase("pde2961", "bicgstab", 60),
-    RealCase("pyamg_helmholtz_2D", "bicgstab", 60),
-    RealCase("qc324", "bicgstab", 10),
+    RealCase("pyamg_helmholtz_2D", "cocg", 60),
+    RealCase("qc324", "cocg", 12),
     RealCase("rajat01", "gmres", 6833, (SINGULAR, SINGULAR), "direct"),
     RealCase("rdb2048", "bicgstab", 160),
     RealCase("resolve_ACTIVSg200_KKT", "direct", 5),
@@ -220,7 +220,7 @@ REAL = [
     RealCase("west0156", "direct gmres", 500, (C, SINGULAR), "direct"),   # condition 2e31
     RealCase("west0479", "direct", 5),
     RealCase("young1c", "bicgstab", 250),
-    RealCase("car_cabin", "bicgstab", 800),
+    RealCase("car_cabin", "cocg", 300),
 ]
 
 

@@ -1,19 +1,21 @@
 """BiCGSTAB(l), preconditioned on the right: l steps of BiCG, then a residual polynomial of degree l.
 
 For any square A, and for eigenvalues far from the real axis, where BiCGSTAB's polynomials of degree one stagnate.
-Sleijpen and Fokkema 1993, algorithm 3.1; the polynomial as in Sleijpen and van der Vorst 1995, section 4: a combination
-of the minimal residual without r̂_l and of the shortest r̂_l, whose angle is kept away from a right one (``convex``).
+Sleijpen and Fokkema 1993, algorithm 3.1; the polynomial as in Sleijpen and van der Vorst 1995, section 4: a
+combination of the minimal residual without r̂_l and of the shortest r̂_l, whose angle is kept away from a right one
+(``convex``).
 
-An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic: 3 l (l + 1) words a
-row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial, beside what the products move. Storage: 2 l + 2 vectors and the
-shadow vector r̂; with an M two more. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
+An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic: 3 l (l + 1)
+words a row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial, beside what the products move. Storage: 2 l + 2
+vectors and the shadow vector r̂; with an M two more. Reports ‖b − A x‖₂ of the recursive residual, after every
+iteration.
 
-Differs from the textbook: the (l + 1)² inner products of r̂_0 … r̂_l come in one reduction, and one thread solves their
-normal equations, dropping powers that depend on those before them; the powers are those of θ A with θ a power of two near
-1/‖A‖ (found while iterating; it rounds nothing), so that they neither over- nor underflow; with an M, the correction of x
-is gathered in its range and M applied to it once; the shadow vector is random with a fixed seed. A step of BiCG whose inner
-products are rounding is left out; what is left of the iteration is a step of minimal residuals, and the run then ends as
-BREAKDOWN, to be resumed with another shadow vector.
+Differs from the textbook: the (l + 1)² inner products of r̂_0 … r̂_l come in one reduction, and one thread solves
+their normal equations, dropping powers that depend on those before them; the powers are those of θ A with θ a power
+of two near 1/‖A‖ (found while iterating; it rounds nothing), so that they neither over- nor underflow; with an M,
+the correction of x is gathered in its range and M applied to it once; the shadow vector is random with a fixed seed.
+A step of BiCG whose inner products are rounding is left out; what is left of the iteration is a step of minimal
+residuals, and the run then ends as BREAKDOWN, to be resumed with another shadow vector.
 """
 from __future__ import annotations
 

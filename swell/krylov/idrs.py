@@ -1,18 +1,19 @@
 """IDR(s): induced dimension reduction, preconditioned on the right.
 
 For any square A. Sonneveld and van Gijzen 2008; the variant with bi-orthogonality of van Gijzen and Sonneveld 2011,
-algorithm 913, figure 2: residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that exact
-arithmetic ends after n + n/s products.
+algorithm 913, figure 2: residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that
+exact arithmetic ends after n + n/s products.
 
-An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, no host read. Vector traffic without M: for s = 4
-99 words a row beside the ten that the products move, 89 in a complex system. Storage: 2 s + 2 vectors, s real ones (the shadow space P), and
-two more with an M. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
+An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, no host read. Vector traffic without M: for
+s = 4 99 words a row beside the ten that the products move, 89 in a complex system. Storage: 2 s + 2 vectors, s real
+ones (the shadow space P), and two more with an M. Reports ‖b − A x‖₂ of the recursive residual, after every
+iteration.
 
-Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from them, and
-from the triangle Pᴴ G that it knows, the coefficients that the modified Gram–Schmidt of the paper finds one after the
-other; P is real, random with a fixed seed and not orthonormalised; ω as in Sleijpen and van der Vorst 1995 (the cosine of
-(r, A r) is kept above 0.7); an inner product that is rounding leaves its step out, and the run ends as BREAKDOWN after the
-iteration, to be resumed with another P.
+Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from
+them, and from the triangle Pᴴ G that it knows, the coefficients that the modified Gram–Schmidt of the paper finds
+one after the other; P is real, random with a fixed seed and not orthonormalised; ω as in Sleijpen and van der Vorst
+1995 (the cosine of (r, A r) is kept above 0.7); an inner product that is rounding leaves its step out, and the run
+ends as BREAKDOWN after the iteration, to be resumed with another P.
 """
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ class IDRSIteration(Iteration):
         self.judge.start(self.norm2)
         self.G.fill(0)
         self.U.fill(0)
-        self.step.begin(self.P, self.r, self.PG, self.f, self.gamma, self.small, self.count)   # f = Pᴴ r;  Pᴴ G = I, ω = 1
+        self.step.begin(self.P, self.r, self.PG, self.f, self.gamma, self.small, self.count)
+                                                          # f = Pᴴ r;  Pᴴ G = I, ω = 1
 
     def body(self):
         A, M, step, small, s = self.A, self.M, self.step, self.small, self.count

@@ -1,16 +1,16 @@
 """QMR: quasi-minimal residuals by coupled two-term recurrences, without look-ahead, preconditioned on the right.
 
-For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algorithm 7.1; as in Barrett et al., Templates, figure
-2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that minimises the residual's
-coordinates: the residual falls smoothly where that of BiCG jumps.
+For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algorithm 7.1; as in Barrett et al.,
+Templates, figure 2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that
+minimises the residual's coordinates: the residual falls smoothly where that of BiCG jumps.
 
-An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, no host read. Vector traffic
-without M: 21 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two
-more; the matrix a second time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
+An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, no host read. Vector
+traffic without M: 21 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q;
+with an M two more; the matrix a second time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
 
-Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v and w are
-not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner products that are
-no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x with another w.
+Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v
+and w are not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner
+products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x with another w.
 """
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class QMRIteration(Iteration):
         self.seed = seed
         self.r, self.v, self.w, self.p, self.q = (self.vector(name) for name in ("r", "v", "w", "p", "q"))
         self.d, self.Ad, self.Ap, self.Aq = (self.vector(name) for name in ("d", "A d", "A p", "adjoint A q"))
-        self.vh, self.MAq = (self.v, self.Aq) if self.M is None else (self.vector("v hat"), self.vector("adjoint M A q"))
+        self.vh, self.MAq = self.v, self.Aq
+        if self.M is not None:
+            self.vh, self.MAq = self.vector("v hat"), self.vector("adjoint M A q")
         self.s = self.scalars("qmr", 13)
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
@@ -75,7 +77,7 @@ class QMRIteration(Iteration):
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
-        step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − (β/ρ) v;  w = Mᴴ Aᴴ q − (β̄/ξ) w
+        step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − β/ρ v;  w = Mᴴ Aᴴ q − β̄/ξ w
         self.space.allreduce(s[3:6])
         if M is not None:
             M.apply(self.v, self.vh)                                           # v̂ = M v

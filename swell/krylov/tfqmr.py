@@ -2,16 +2,17 @@
 
 For any square A. Freund 1993, algorithm 5.1. Two steps m = 2k − 1, 2k are an iteration.
 
-An iteration: 2 products, 2 applications of M, 4 reductions, no host read. Vector traffic without M: 27 words a row beside
-the four that the products move. Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where there is an M.
+An iteration: 2 products, 2 applications of M, 4 reductions, no host read. Vector traffic without M: 27 words a row
+beside the four that the products move. Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where
+there is an M.
 
-Freund's own quantity, τ √(m + 1), is only an upper bound of the residual, and of that of a scaled system where there is a
-scaling. Here the residual itself is carried along: since x is the average (1 − c²) x + c² x̃ of itself and the iterate x̃
-whose residual is w, so is r = (1 − c²) r + c² w (Zhou and Walker 1994), for 2 words a row and step. What is judged and
-reported is ‖b − A x‖₂ of this recursive residual, as in every other method.
+Freund's own quantity, τ √(m + 1), is only an upper bound of the residual, and of that of a scaled system where there
+is a scaling. Here the residual itself is carried along: since x is the average (1 − c²) x + c² x̃ of itself and the
+iterate x̃ whose residual is w, so is r = (1 − c²) r + c² w (Zhou and Walker 1994), for 2 words a row and step. What
+is judged and reported is ‖b − A x‖₂ of this recursive residual, as in every other method.
 
-Differs from the textbook: that; judged after every other step; the shadow vector is random with a fixed seed; d lives in
-the space of x, so that M need not be applied to it; breakdowns as in bicgstab.py.
+Differs from the textbook: that; judged after every other step; the shadow vector is random with a fixed seed; d
+lives in the space of x, so that M need not be applied to it; breakdowns as in bicgstab.py.
 """
 from __future__ import annotations
 

@@ -67,4 +67,4 @@ def test_the_result_tells_of_the_attempt_before(data):
     A = real_matrix(data, "dwg961b")
     result = swell.solve(A, np.ones(A.shape[0]))
     assert [a.reason for a in result.attempts] == [Reason.MAXITER]
-    assert "before it: bicgstab ended after" in str(result)
+    assert "before it: cocg ended after" in str(result)

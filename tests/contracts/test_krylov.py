@@ -265,7 +265,8 @@ def test_monitor_stops(method, system, device):
 def test_user_preconditioners(method, system):
     A, b = system
     inverse = sp.csr_array(sp.diags_array(1 / A.diagonal()))
-    operator = spla.LinearOperator(A.shape, matvec=lambda x: inverse @ x, rmatvec=lambda x: inverse.conj() @ x, dtype=A.dtype)
+    operator = spla.LinearOperator(A.shape, matvec=lambda x: inverse @ x, rmatvec=lambda x: inverse.conj() @ x,
+                                   dtype=A.dtype)
     given = (inverse, operator, lambda x: inverse @ x, inverse.todense())
     results = [swell.solve(A, b, method=method, M=M) for M in (given[1:2] if load("method", method).adjoint else given)]
     builtin = swell.solve(A, b, method=method, precond="jacobi")

@@ -1,11 +1,11 @@
 """The fused steps of BiCGSTAB(l) on the CPU; ``bicgstabl.cu`` is the same on a GPU. Notation of ``bicgstabl.py``.
 
-What a product has just written is A times a vector, not θ A times it: it is multiplied by θ by whoever reads it, and stored
-so by the first who writes it. x is corrected by θ times what the recurrences of θ A say.
+What a product has just written is A times a vector, not θ A times it: it is multiplied by θ by whoever reads it, and
+stored so by the first who writes it. x is corrected by θ times what the recurrences of θ A say.
 
-Scalars: s[0] (r̃, r̂_0), s[1:3] (r̃, û) and (û, û) of the last û = A û_j, s[3:5] the same of r̂ = A r̂_j, s[5] ρ, s[6] α,
-s[7] (r̃, r̃), s[8] (r̂_0, r̂_0), s[9] ω, s[10] θ (0: not yet known), s[11] not 0 once an inner product was rounding,
-s[12] norm² of the judged residual. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
+Scalars: s[0] (r̃, r̂_0), s[1:3] (r̃, û) and (û, û) of the last û = A û_j, s[3:5] the same of r̂ = A r̂_j, s[5] ρ,
+s[6] α, s[7] (r̃, r̃), s[8] (r̂_0, r̂_0), s[9] ω, s[10] θ (0: not yet known), s[11] not 0 once an inner product was
+rounding, s[12] norm² of the judged residual. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The fused steps of QMR on the CPU; ``qmr.cu`` is the same on a GPU. v and w are not scaled: their norms are ρ and ξ.
 
-Scalars: s[0] (w, v), s[1:3] ε = (q, A p) and (A p, A p), s[3] next (w, v), s[4] next ρ², s[5] next ξ², s[6] (q, q), s[7] ξ²,
-s[8] ρ², s[9] γ, s[10] η, s[11] θ of the iteration before.
+Scalars: s[0] (w, v), s[1:3] ε = (q, A p) and (A p, A p), s[3] next (w, v), s[4] next ρ², s[5] next ξ², s[6] (q, q),
+s[7] ξ², s[8] ρ², s[9] γ, s[10] η, s[11] θ of the iteration before.
 """
 from __future__ import annotations
 

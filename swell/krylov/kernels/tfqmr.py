@@ -1,7 +1,7 @@
 """The fused steps of TFQMR on the CPU; ``tfqmr.cu`` is the same on a GPU.
 
-Scalars: s[0] ρ = (r̂, w), s[1:3] σ = (r̂, v) and (v, v), s[3] (w, w) after the odd step, s[4] after the even one, s[5] next
-ρ, s[6] τ², s[7] (r̂, r̂), s[8] ‖r‖² at the start, s[9] θ² η of the iteration before, s[10] β.
+Scalars: s[0] ρ = (r̂, w), s[1:3] σ = (r̂, v) and (v, v), s[3] (w, w) after the odd step, s[4] after the even one,
+s[5] next ρ, s[6] τ², s[7] (r̂, r̂), s[8] ‖r‖² at the start, s[9] θ² η of the iteration before, s[10] β.
 """
 from __future__ import annotations
 
