@@ -3,26 +3,26 @@
 For A = Aᴴ positive definite, without a preconditioner but scaled. Predict-and-recompute conjugate gradients: Chen and
 Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an iteration.
 
-    q = A p;   σ = (p, q), η = (q, q), δ = (r, q), ρ = (r, r) in one sum;   α = ρ/σ
+    q = A p;   σ = (p, q), η = (q, q), δ = (r, q) in one sum;   α = ρ/σ
     x = x + α p;   r = r − α q;   p = r + (ρ'/ρ) p   with the predicted   ρ' = ρ − 2 α Re δ + α² η
 
-where ρ itself is summed anew with the next pass. One block stays on each multiprocessor and owns a part of the rows: x
-and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An iteration
-moves the matrix (about 10 bytes an entry off a constant diagonal; part of it stays on the chip if there is room), the
-boundaries of p and a few sums. None of it waits at a barrier of the grid: values travel with the number of their pass.
-The halo arrives, and residual k is judged, while the interior is multiplied. ``formats/parts.py`` is the storage,
-``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
+where ρ = (r, r) itself is summed anew during the next product. One block stays on each multiprocessor and owns a part
+of the rows: x and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An
+iteration moves the matrix (about 10 bytes an entry off a constant diagonal; part of it stays on the chip if there is
+room), the boundaries of p and a few sums. None of it waits at a barrier of the grid: values travel with the number of
+their pass. The halo arrives, and the residual is judged, while the interior is multiplied. ``formats/parts.py`` is the
+storage, ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
 
 An iteration: 1 product, 1 reduction that is waited for; a launch of ``steps`` iterations. Floor: the bytes of the
 matrix that stream. Set-up takes tens of ms, more than cg's by what hundreds of iterations save: for long solves, and
-for matrices that serve many right-hand sides. Storage: x, r and p between the launches, the boundary of p twice, and the CSR matrix
-beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double, twice that in
-single precision, and fewer where halos are large.
+for matrices that serve many right-hand sides. Storage: x, r and p between the launches, the boundary of p twice, and
+the CSR matrix beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double,
+twice that in single precision, and fewer where halos are large.
 
-Differs from cg: the residual of iteration k is judged in pass k + 1, whose product is then not used; scalars of one
-pass, so histories agree with cg's to rounding until rounding grows. What is judged, and when, is the same.
-All blocks run at once (a cooperative launch) or the launch fails; a block that waits some seconds for another gives up
-with the verdict BREAKDOWN, so that nothing can hang the device.
+Differs from cg: a residual is judged during the next product, which the last of them makes in vain; histories agree to
+rounding until rounding grows. What is judged, and when, is the same. All blocks run at once (a cooperative launch) or
+the launch fails; a block that waits some seconds for another gives up with the verdict BREAKDOWN, so that nothing can
+hang the device.
 """
 from __future__ import annotations
 
