@@ -12,7 +12,8 @@ TARGET = pathlib.Path(__file__).parent / "ALGORITHMS.md"
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
           "ordering": "Orderings (`ordering=`)", "triangular": "Triangular solves (`solve=`)",
-          "format": "Formats (`format=`)"}
+          "format": "Formats (`format=`)", "decomposer": "Dense decomposers (`swell.dense`)",
+          "dense_solver": "Solvers with dense factors (`factors.solve(B, ...)`)"}
 
 
 def section(kind: str) -> list[str]:

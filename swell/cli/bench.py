@@ -35,6 +35,8 @@ BENCHMARKS = {
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9.",
                     ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
+    "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of accuracy.",
+                 ("files", "sizes", "decomposers", "solvers", "types", "repeat", "csv")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
@@ -55,6 +57,11 @@ OPTIONS = {
                        f"solve, on a CPU, where they take long; default all, and {BESIDE_A_GPU} on the host of a GPU"},
     "no-cpu": {"action": "store_true", "help": "leave out the host of a GPU, smoothers excepted"},
     "no-smoothers": {"action": "store_true", "help": "leave out the smoothers' table"},
+    "sizes": {"metavar": "LIST", "help": "rows of the generated matrices, apart by commas, where there are no files"},
+    "decomposers": {"nargs": "*", "metavar": "NAME", "help": "such as getrf 'icm(x=8, form=plain)'; default: one of each"},
+    "solvers": {"nargs": "*", "metavar": "NAME", "help": "such as trsm 'is(x=64)'; default: one of each"},
+    "types": {"metavar": "LIST", "default": "float64,float32", "help": "types, apart by commas; default %(default)s"},
+    "csv": {"metavar": "FILE", "help": "write the records as CSV too"},
     "no-solves": {"action": "store_true", "help": "leave out the whole solves to 1e-8"},
 }
 

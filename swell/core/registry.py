@@ -32,6 +32,7 @@ TABLE = {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
         "block_jacobi": "swell.preconditioners.block_jacobi:BlockJacobi",
         "schwarz": "swell.preconditioners.schwarz:Schwarz",
+        "shifted_laplacian": "swell.preconditioners.shifted_laplacian:ShiftedLaplacian",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",
         "ilu0": "swell.preconditioners.ilu0:ILU0",
@@ -78,6 +79,19 @@ TABLE = {
         "bsr": "swell.formats.bsr:BSR",
         "block_sell": "swell.formats.block_sell:BlockSELL",
         "tuned": "swell.advisor.tuning:Tuned",
+    },
+    "decomposer": {
+        "gem": "swell.dense.gem:GEM",
+        "cm": "swell.dense.crout:CM",
+        "pcm": "swell.dense.parallel_crout:PCM",
+        "icm": "swell.dense.iterative_crout:ICM",
+        "getrf": "swell.dense.getrf:Getrf",
+    },
+    "dense_solver": {
+        "ss": "swell.dense.sequential_solver:SS",
+        "is": "swell.dense.iterative_solver:IS",
+        "trsm": "swell.dense.trsm:Trsm",
+        "getrs": "swell.dense.getrs:Getrs",
     },
 }
 ARGUMENT = {"precond": "precond (or M)"}

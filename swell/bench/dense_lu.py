@@ -1,0 +1,257 @@
+"""Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, both accuracies.
+
+Matrices: those of ``--files``, sparse ones made dense, and, where there are none, generated ones: random dense by the rule of
+Appendix F, and a diagonal with a border, like c-22, where the iterative method shines. Every decomposition and solution is
+repeated (10 runs); 10 right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit diagonal is in L,
+both with full pivoting, so that they are judged on good factors. What fails is a record too, with its reason.
+"""
+from __future__ import annotations
+
+import csv
+import dataclasses
+import statistics
+from pathlib import Path
+
+import numpy as np
+
+from swell.bench import engine
+from swell.core.errors import FactorisationError, InputError
+from swell.core.registry import resolve
+from swell.core.settings import describe
+from swell.core.space import make_space
+from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
+
+RIGHT_HAND_SIDES = 10
+RUNS = 10
+SIZES = {"cpu": "100,300,558", "cuda": "558,2599,4156"}
+DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)", "icm(x=32, form=plain)"),
+               "cuda": ("getrf", "pcm(x=8)", "pcm(x=32)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=16)", "icm(x=32)",
+                        "icm(x=32, form=plain)")}
+SOLVERS = {"cpu": ("ss", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"),
+           "cuda": ("is(x=8)", "is(x=32)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs")}
+HEADER = ("matrix", "decomposer", "n", "type", "ms", "spread", "of getrf", "max |PA − LU|", "backward", "growth", "pivots",
+          "iterations")
+SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "spread", "max |LUX − PB|", "max |AX − B|", "backward")
+QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    space = make_space(arguments.device)
+    decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
+    solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
+    runs, types = arguments.repeat or RUNS, _types(arguments.types)
+    found = engine.Findings("swell bench dense-lu", space, arguments)
+    heat = []
+    for name, A in _matrices(arguments, space):
+        for kind in types:
+            if np.dtype(kind).kind != "c" and np.iscomplexobj(A):
+                continue
+            engine.tell(f"{name}, {kind}")
+            found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, heat))
+            found.take(_solutions(space, name, A.astype(kind), solvers, runs))
+    made = [r for r in found.records if r["benchmark"] == "dense-lu decomposition"]
+    solved = [r for r in found.records if r["benchmark"] == "dense-lu solution"]
+    found.table("Decompositions", HEADER, [_row(r) for r in made])
+    found.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
+    for key, caption in (("max_difference", "max |PA − LU| (2.7)"), ("backward_error", "‖PA − LU‖₁ / ‖A‖₁")):
+        found.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
+    if solved:
+        found.table("Solutions, 10 right-hand sides of ones", SOLVER_HEADER, [_solver_row(r) for r in solved])
+        found.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
+        for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
+            found.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
+    if arguments.csv:
+        _write_csv(arguments.csv, found.records)
+    found.report(("Speed-up over getrf", _speedups(made)), *heat)
+    return 0
+
+
+def _types(text):
+    """The types of a list.
+
+    Raises
+    ------
+    InputError
+        For another type.
+    """
+    from swell.dense.decomposer import DTYPES
+    types = [kind.strip() for kind in text.split(",")]
+    for kind in types:
+        if kind not in DTYPES:
+            raise InputError(f"--types {kind}: expected some of {', '.join(DTYPES)}")
+    return types
+
+
+def _matrices(arguments, space):
+    """Iterate over (name, dense matrix)."""
+    if arguments.files:
+        from swell.io import read_matrix
+        for path in (p for given in map(Path, arguments.files) for p in (sorted(given.glob("*.mtx*")) if given.is_dir() else [given])):
+            yield path.name.split(".")[0], read_matrix(path)[0].toarray()
+        return
+    sizes = (arguments.sizes or SIZES[space.name]).split(",")
+    if not all(size.strip().isdigit() and int(size) > 1 for size in sizes):
+        raise InputError(f"--sizes {arguments.sizes}: expected rows, apart by commas, such as 100,558")
+    for size in sizes:
+        n = max(2, round(int(size) * arguments.scale))
+        yield f"random{n}", random_dense(n)
+        yield f"border{n}", diagonal_and_border(n)
+
+
+def random_dense(n, seed=0):
+    """Entries within ±1000, every second of the diagonal zero by chance, but for its last (Appendix F)."""
+    random = np.random.default_rng(seed)
+    A = random.uniform(-1000, 1000, (n, n))
+    zero = random.random(n) < 0.5
+    zero[-1] = False
+    A[zero, zero] = 0
+    return A
+
+
+def diagonal_and_border(n, seed=0):
+    """A diagonal, and a tenth of the rows and columns beyond it sparse: the shape of c-22."""
+    random, wide = np.random.default_rng(seed), max(1, n // 10)
+    A = np.diag(random.uniform(1, 2, n))
+    border = np.where(random.random((n, wide)) < 0.05, random.uniform(-0.5, 0.5, (n, wide)), 0)
+    A[:, -wide:] += border
+    A[-wide:] += border.T
+    return A
+
+
+def _timed(space, call, runs):
+    """(result, seconds of every run after a warm-up)."""
+    result, seconds = call(), []
+    for _ in range(runs):
+        with engine.stopwatch(space) as elapsed:
+            result = call()
+        seconds.append(elapsed[0])
+    return result, seconds
+
+
+def _measured(space, call, runs):
+    """The fields of a record that every measurement has, and the result; a failure has a reason and no result."""
+    try:
+        result, seconds = _timed(space, call, runs)
+    except FactorisationError as error:
+        return None, {"failure": str(error)}
+    return result, {"seconds": statistics.median(seconds), "spread": statistics.pstdev(seconds), "runs": runs}
+
+
+def _decompositions(space, name, A, decomposers, runs, heat):
+    """A record for each decomposer; the first getrf is what the others are compared with."""
+    reference, on_device = None, space.from_host(A)
+    for settings in decomposers:
+        factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
+        record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
+                  "decomposer": describe(settings), **fields, **engine.circumstances(space)}
+        if factors is not None:
+            if describe(settings).startswith("Getrf") and reference is None:
+                reference = record["seconds"]
+            metrics = factors.metrics
+            record |= dataclasses.asdict(decomposition_accuracy(on_device, factors))
+            record |= {"section": metrics.section, "pivots": metrics.pivots.tolist(), "notes": list(factors.notes),
+                       "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
+                       "speedup": reference / record["seconds"] if reference else None}
+            if metrics.iterations is not None and metrics.iterations.size > 1:
+                heat.append((f"{name}, {A.dtype.name}, {describe(settings)}: iterations of every section; below, pivots",
+                             _heat_map(metrics)))
+        yield record
+
+
+def _solutions(space, name, A, solvers, runs):
+    """A record for each solver that takes these factors."""
+    on_device, B = space.from_host(A), space.from_host(np.ones((len(A), RIGHT_HAND_SIDES), A.dtype))
+    for settings in solvers:
+        maker = resolve("decomposer", "pcm" if any(a.unit == "U" for a in settings.accepts) else "getrf")
+        try:
+            factors = maker.factor(on_device, space)
+        except FactorisationError as error:
+            engine.tell(f"{name}: {error}")
+            return
+        bound = settings.build(factors)
+        X, fields = _measured(space, lambda: bound.solve(B), runs)
+        record = {"benchmark": "dense-lu solution", "matrix": name, "n": len(A), "dtype": A.dtype.name,
+                  "solver": describe(settings), "factors": describe(maker), **fields, **engine.circumstances(space)}
+        if X is not None:
+            record |= dataclasses.asdict(solution_accuracy(on_device, B, X, factors))
+            record["iterations"] = getattr(bound, "iterations", None)
+        yield record
+
+
+def _row(r):
+    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"])
+    if "failure" in r:
+        return (*head, r["failure"], *[""] * 7)
+    total = "" if r["iterations"] is None else sum(map(sum, r["iterations"]))
+    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", f"{r['speedup']:.3f}" if r["speedup"] else "",
+            f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}", f"{r['growth']:.1e}", sum(r["pivots"]), total)
+
+
+def _solver_row(r):
+    head = (r["matrix"], r["solver"], r["n"], r["dtype"])
+    if "failure" in r:
+        return (*head, r["failure"], *[""] * 4)
+    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", f"{r['max_difference']:.2e}",
+            f"{r['max_residual']:.2e}", f"{r['backward_error']:.2e}")
+
+
+def _groups(records, what):
+    """((settings, type), records)."""
+    for key in dict.fromkeys((r[what], r["dtype"]) for r in records):
+        yield key, [r for r in records if (r[what], r["dtype"]) == key]
+
+
+def _totals(records, what):
+    """Tables 3.7 and 3.11."""
+    return [(*key, f"{sum(r.get('seconds', 0) for r in group):.4f}", sum("failure" in r for r in group))
+            for key, group in _groups(records, what)]
+
+
+def _quartiles(records, what, field):
+    """Tables 3.8, 3.9, 3.12 and 3.13."""
+    rows = []
+    for key, group in _groups(records, what):
+        values = [r[field] for r in group if "failure" not in r]
+        if values:
+            figures = [np.mean(values), np.std(values), *np.percentile(values, (25, 50, 75)), max(values)]
+            rows.append((*key, *(f"{v:.2e}" for v in figures), len(group) - len(values)))
+    return rows
+
+
+def _write_csv(path, records):
+    """All records, a column for every field that one of them has.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    fields = list(dict.fromkeys(field for r in records for field in r))
+    try:
+        with open(path, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, fields)
+            writer.writeheader()
+            writer.writerows(records)
+    except OSError as error:
+        raise InputError(f"--csv {path}: {error.strerror}") from None
+
+
+def _speedups(records):
+    """Figure 3.8: bars of every decomposer's speed-up, in the first type."""
+    records = [r for r in records if r["dtype"] == records[0]["dtype"] and r.get("speedup")]
+    names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "decomposer"))
+    speed = {(r["matrix"], r["decomposer"]): r["speedup"] for r in records}
+    return engine.bars(names, labels, {label: [speed.get((name, label)) for name in names] for label in labels},
+                       "times as fast as getrf", log=True)
+
+
+def _heat_map(metrics):
+    """Figure 3.2b: iterations of every section, pivots below."""
+    from swell.report.figure import INK, new_figure
+    figure, axes = new_figure(4.6, 4)
+    figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
+    axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)
+    axes.set_xlabel("pivots in the diagonal section", color=INK)
+    axes.set_ylabel(f"sections of {metrics.section} rows", color=INK)
+    return figure
