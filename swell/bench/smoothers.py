@@ -27,7 +27,7 @@ from swell.smoothers.stationary import Stationary
 
 EVERY = 10              # outer iterations from one residual to the next
 RARELY = 100            # the same in the second run
-PATIENCE = 1.0          # seconds after which the second run may end
+PATIENCE = 0.3          # seconds after which the second run may end
 BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
           "µs an iteration", "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
