@@ -153,7 +153,7 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
 @njit(parallel=True, cache=True, fastmath=CONTRACT)
 def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
     """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors
-    and inverses to the new ones. Row i and column j are merged; both have a block at or behind min(i, j): it ends there.
+    and inverses to the new ones. Row i and column j are merged; both have a block at or behind min(i, j), the end.
     """
     size, kind = np.uint64(data.shape[2]), data.dtype.type
     given, before, after, inverses = data.reshape(-1), old.reshape(-1), fresh.reshape(-1), inverse.reshape(-1)
