@@ -36,3 +36,12 @@ def test_nothing_is_said_where_there_are_none():
     A = gallery.convection_diffusion((12, 12), 5.0)
     result = swell.solve(A, np.ones(144))
     assert result.precond == "ilu0" and not any("blocks of" in line for line in result.configuration)
+
+
+@pytest.mark.parametrize("kind", [sp.bsr_array, sp.bsr_matrix])
+def test_blocks_that_the_user_gives_are_kept(kind):
+    """Places that hold zeros count as entries of A, so that the block size that SciPy was given is found again."""
+    A = kind(gallery.convection_diffusion((20, 20), 5.0), blocksize=(4, 4))
+    result = swell.solve(A, np.ones(400))
+    assert result.converged and result.format == "bsr" and any("BSR" in l or "bsr" in l for l in result.configuration)
+    assert any("blocks of 4" in line for line in result.configuration)
