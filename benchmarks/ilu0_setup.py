@@ -1,4 +1,4 @@
-"""What setting up and applying incomplete LU takes on a CPU, beside products: seconds of all threads' time, and wall time.
+"""What setting up and applying incomplete LU takes on a CPU, beside products: all threads' time, and wall time.
 
     python benchmarks/ilu0_setup.py atmosmodd~ --precond ilu0 "ilu0(ordering='twisted')"
     python benchmarks/ilu0_setup.py coupled_transport4 --precond ilu0 "block_ilu0(block=4)"
