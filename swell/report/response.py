@@ -41,7 +41,7 @@ def figure(response):
         axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
                   marker="o" if len(hertz) < MANY else None, ms=3.5)
         if not good.all():
-            axes.plot(hertz[~good], _bridged(hertz, levels[:, k], shown)[~good], "x", color=colour, ms=7,
+            axes.plot(hertz[~good], _bridged(hertz, levels[:, k], shown)[~good], "x", color=colour, ms=7, clip_on=False,
                       label="not solved" if k == len(response.ears) - 1 else None)
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,

@@ -144,8 +144,8 @@ class Helmholtz:
               rtol=1e-8, maxiter=None, device="cpu", dtype="complex128") -> Field:
         """The field at one frequency (Hz); the parameters are those of `response`."""
         response = self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
-                                 ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device, dtype=dtype,
-                                 fields=[frequency])
+                                 ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device,
+                                 dtype=dtype, fields=[frequency])
         if not response.fields:
             raise KeyboardInterrupt                              # it came before there was an iterate
         return response.fields[float(frequency)]

@@ -103,7 +103,8 @@ class Sweep:
                                 f"{before.iterations} iterations at {before.residual:.1e}")
             self._learn(result, False)
         if result.converged:
-            self._guess.add(result.x)
+            with self.space.active(self.n):
+                self._guess.add(self.space.xp.asarray(result.x))
         return result
 
     def _take_values(self, kept):

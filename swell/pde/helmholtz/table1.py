@@ -47,8 +47,8 @@ def paper_problem(name, frequency=None):
     """(Helmholtz problem, frequency in Hz, source) on such a mesh.
 
     The frequency is by default the cavity's own, the same for every size: iterations then double with each refinement,
-    as in the paper. The Audi is lined with absorbers, the Twingo all rigid with 0.1 % of damping, and the cylinder's wall
-    absorbs.
+    as in the paper. The Audi is lined with absorbers, the Twingo all rigid with 0.1 % of damping, and the cylinder's
+    wall absorbs.
     """
     from swell.pde.helmholtz.conditions import Absorbing, Impedance
     from swell.pde.helmholtz.media import Medium
