@@ -230,3 +230,26 @@ def test_the_mesh_says_how_far_it_goes():
     r = respond(frequencies=[100.0, 400.0])
     assert any("too coarse above 102.9 Hz: at 400 Hz its coarsest cell has 2.6 nodes" in note for note in r.notes)
     assert not respond(frequencies=[100.0]).notes
+
+
+@pytest.mark.parametrize("name", ["Audi3D-1", "Audi3D-2", "Twingo3D-0", "Cylinder3D-0"])
+def test_table_1(gmsh, name):
+    """About as many unknowns as the paper has, and as many entries a row as trilinear cells make."""
+    from swell.pde.helmholtz.table1 import MESHES
+    mesh = h.paper_mesh(name)
+    assert 0.8 < len(mesh.points) / MESHES[name][2] < 1.25
+    assert mesh.shape == "hexahedron"
+
+
+@pytest.mark.slow
+def test_the_twingo_is_hard(gmsh):
+    """As in the paper, Jacobi-BiCGSTAB does not solve it in 1000 iterations, and says so; it does the Audi; COCG with ILU(0)
+    solves both."""
+    solved = {}
+    for name in ("Audi3D-1", "Twingo3D-0"):
+        problem, frequency, source = h.paper_problem(name)
+        for method, precond in (("bicgstab", "jacobi"), ("cocg", "ilu0")):
+            solved[name, method] = problem.solve(frequency, source, method=method, precond=precond, rtol=1e-6,
+                                                 maxiter=1000).converged
+    assert solved == {("Audi3D-1", "bicgstab"): True, ("Audi3D-1", "cocg"): True, ("Twingo3D-0", "bicgstab"): False,
+                      ("Twingo3D-0", "cocg"): True}
