@@ -176,7 +176,7 @@ def _solves(records):
 def _iterations(records):
     rows, seconds = [], {}
     for r in records:
-        if "iteration_seconds" in r:
+        if r["benchmark"] == "fvm solve" and "iteration_seconds" in r:
             seconds.setdefault((r["matrix"], _where(r)), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
     for key, of in seconds.items():
         times = [of[name] for name in SCALED]
