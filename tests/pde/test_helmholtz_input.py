@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
 
-from swell.core.errors import InputError                         # noqa: E402
+from swell.core.errors import InputError, MissingDependency      # noqa: E402
 from swell.pde import helmholtz as h                             # noqa: E402
 from swell.pde.helmholtz.locating import locate, nearest         # noqa: E402
 
@@ -253,3 +253,13 @@ def test_the_twingo_is_hard(gmsh):
                                                  maxiter=1000).converged
     assert solved == {("Audi3D-1", "bicgstab"): True, ("Audi3D-1", "cocg"): True, ("Twingo3D-0", "bicgstab"): False,
                       ("Twingo3D-0", "cocg"): True}
+
+
+@pytest.mark.parametrize("missing, use", [("gmsh", lambda: h.car_cabin(0.3)), ("gmsh", lambda: h.cylinder(0.1)),
+                                          ("skfem", lambda: h.box((2, 2))),
+                                          ("meshio", lambda: CUBE.write("/tmp/never.msh"))])
+def test_what_is_missing_is_said_with_its_remedy(monkeypatch, missing, use):
+    import sys
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingDependency, match=r"pip install 'swell\[pde\]'"):
+        use()
