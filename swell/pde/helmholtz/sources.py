@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import cmath
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def load(space, mesh, panels, monopoles) -> np.ndarray:
     """f of b = iω f, shape (n,), complex."""
     f = np.zeros(space.n, complex)
     for name, velocity in panels.items():
-        f += space.load(mesh.boundaries[name], lambda x: values(velocity.value, x, f"boundary {name!r}"))
+        f += space.load(mesh.boundaries[name], partial(values, velocity.value, what=f"boundary {name!r}"))
     for source in monopoles:
         dofs, weights = space.at(*locate(mesh, source.position, "source"))
         f[dofs] += source.strength * weights
