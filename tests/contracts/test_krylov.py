@@ -83,7 +83,8 @@ def test_devices_agree(method, precond, system):
     here, there = (swell.solve(A, b, method=method, precond=precond, device=d, rtol=1e-10) for d in ("cpu", "cuda"))
     assert abs(here.iterations - there.iterations) <= max(1, 0.02 * here.iterations)
     assert np.linalg.norm(here.x - there.x) <= 1e-7 * np.linalg.norm(here.x)
-    assert here.history[:5] == pytest.approx(there.history[:5], rel=1e-10)
+    same = min(5, max(2, 10 * here.iterations // here.products))     # in ten products rounding does not grow far
+    assert here.history[:same] == pytest.approx(there.history[:same], rel=1e-10)
 
 
 @pytest.mark.gpu
