@@ -20,6 +20,21 @@ METHODS = {"bicgstab": (2, 15), "bicgstabl(l=4)": (8, 99), "bicgstabl(l=8)": (16
            "qmr": (2, 22), "cocg": (1, 10), "cocr": (1, 14), "idrs(s=4)": (5, 89)}
 
 
+def row(A, b, method, speed, arguments):
+    """One method's row of the table."""
+    products, words = METHODS[method]
+
+    def prepare(stopping):
+        return swell.prepare(A, method=method, device=arguments.device, stopping=stopping, b_like=b)
+
+    count = max(4, arguments.products // products)
+    seconds, result = engine.seconds_an_iteration(prepare, b, count, arguments.repeat)
+    matrix = prepare(swell.Stopping())._prepared[0].matrix
+    bytes_ = products * matrix.product_bytes + words * A.shape[0] * A.dtype.itemsize
+    return (method, products, f"{1e6 * seconds:.1f}", f"{1e6 * seconds / products:.1f}",
+            f"{1e6 * bytes_ / speed:.1f}", f"{seconds * speed / bytes_:.2f}", result.iterations, result.format)
+
+
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -34,18 +49,10 @@ def main():
     for name, A in engine.matrices(arguments.matrices, arguments.scale):
         with space.active():
             b = space.from_host(np.ones(A.shape[0], A.dtype))
-        rows = []
-        for method, (products, words) in METHODS.items():
-            def prepare(stopping):
-                return swell.prepare(A, method=method, device=arguments.device, stopping=stopping, b_like=b)
-            seconds, result = engine.seconds_an_iteration(prepare, b, max(4, arguments.products // products),
-                                                          arguments.repeat)
-            matrix = prepare(swell.Stopping())._prepared[0].matrix
-            bytes_ = products * matrix.product_bytes + words * A.shape[0] * A.dtype.itemsize
-            rows.append((method, products, f"{1e6 * seconds:.1f}", f"{1e6 * seconds / products:.1f}",
-                         f"{1e6 * bytes_ / speed:.1f}", f"{seconds * speed / bytes_:.2f}", result.iterations))
-        engine.show(f"{name}, {A.shape[0]} rows, {result.format}, on {space.describe()}, copy {speed / 1e9:.0f} GB/s",
-                    ("method", "products", "µs an iteration", "µs a product", "its bytes, µs", "ratio", "iterations"),
+        rows = [row(A, b, method, speed, arguments) for method in METHODS]
+        engine.show(f"{name}, {A.shape[0]} rows, on {space.describe()}, copy {speed / 1e9:.0f} GB/s",
+                    ("method", "products", "µs an iteration", "µs a product", "its bytes, µs", "ratio", "iterations",
+                     "format"),
                     rows)
 
 

@@ -381,6 +381,6 @@ def basis_vectors(method) -> float:
     """Vectors that a method stores, for the estimate of memory."""
     restart = getattr(method, "restart", 0)
     if not restart:
-        return 8
+        return method.stored
     single = getattr(method, "basis", "full") == "single"
     return (2 if method.flexible else 1) * (restart + 1) * (0.5 if single else 1) + 3

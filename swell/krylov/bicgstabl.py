@@ -54,6 +54,10 @@ class BiCGSTABL(Method):
         if not real(self.convex) or not 0 <= self.convex < 1:
             raise InputError(f"BiCGSTABL(convex={self.convex!r}): expected a number from 0 to less than 1, such as 0.7")
 
+    @property
+    def stored(self):
+        return 2 * self.l + 5
+
     def bind(self, system):
         return BiCGSTABLIteration(system, self)
 

@@ -46,6 +46,10 @@ class IDRS(Method):
         positive(self, "s", most=8)
         positive(self, "seed", 0)
 
+    @property
+    def stored(self):
+        return 3 * self.s + 4
+
     def bind(self, system):
         return IDRSIteration(system, self)
 

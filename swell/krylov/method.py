@@ -48,6 +48,8 @@ class Method(ABC):
         Products, preconditioner applications and reductions an iteration.
     vectors : str
         Storage in vectors besides x and b.
+    stored : int
+        The same as a number, about, for the estimate of memory.
     flexible : bool
         True if the preconditioner may vary from step to step.
     self_adjoint_only : bool
@@ -69,6 +71,7 @@ class Method(ABC):
     problem: str
     cost: str
     vectors: str
+    stored = 8
     flexible = False
     self_adjoint_only = False
     symmetric_only = False

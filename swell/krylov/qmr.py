@@ -35,6 +35,7 @@ class QMR(Method):
     problem = "any square matrix with an adjoint"
     cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions"
     vectors = "9 (11 with a preconditioner), and Aᴴ"
+    stored = 11
     adjoint = True
 
     def __post_init__(self):

@@ -37,6 +37,7 @@ class TFQMR(Method):
     problem = "any square matrix"
     cost = "2 products, 2 preconditioners, 4 reductions"
     vectors = "8 (9 with a preconditioner)"
+    stored = 9
 
     def __post_init__(self):
         positive(self, "seed", 0)
