@@ -62,20 +62,26 @@ class Discretisation:
         stiffness, mass : arrays, shape (cells,)
             Coefficients of ∫ ∇u·∇v (real) and ∫ u v (real or complex).
         """
+        K, M = self.elements(np.arange(len(self.cell_dofs)), stiffness, mass)
+        return self._summed(K, self.cell_dofs), self._summed(M, self.cell_dofs)
+
+    def elements(self, wanted, stiffness, mass):
+        """The matrices of some cells, shape (cells, functions, functions), whose sums are K and M."""
         import skfem
         nodes = self.cell_dofs.shape[1]
-        K = np.empty((len(self.cell_dofs), nodes, nodes))
+        K = np.empty((len(wanted), nodes, nodes))
         M = np.empty(K.shape, np.result_type(mass.dtype, float))
         for first in range(0, len(K), CHUNK):
-            cells = np.arange(first, min(first + CHUNK, len(K)))
+            at = slice(first, first + CHUNK)
+            cells = wanted[at]
             basis = skfem.CellBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order,
                                     elements=cells, dofs=self._dofs)
             value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
             grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)   # (cells, functions, dim, q)
             weighted = (grad * basis.dx[:, None, None]).reshape(*grad.shape[:2], -1)
-            K[cells] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
-            M[cells] = mass[cells, None, None] * ((value * basis.dx[:, None]) @ value.swapaxes(1, 2))
-        return self._summed(K, self.cell_dofs), self._summed(M, self.cell_dofs)
+            K[at] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
+            M[at] = mass[cells, None, None] * ((value * basis.dx[:, None]) @ value.swapaxes(1, 2))
+        return K, M
 
     def _summed(self, local, dofs):
         """Local matrices as one in CSR, symmetric to the bit."""
@@ -100,10 +106,28 @@ class Discretisation:
 
     def facets(self, facets, coefficient):
         """∫ coefficient u v over facets as a SciPy CSR matrix without zeros; coefficient of shape (k,)."""
-        dofs, value, weight, _ = self._on_facets(facets)
-        B = self._summed(coefficient[:, None, None] * ((value * weight[:, None]) @ value.swapaxes(1, 2)), dofs)
+        dofs, local = self.facet_masses(facets)
+        B = self._summed(coefficient[:, None, None] * local, dofs)
         B.eliminate_zeros()                      # of the cell's functions that are absent on the face
         return B
+
+    def facet_masses(self, facets):
+        """(dofs (k, functions), ∫ u v over each facet, shape (k, functions, functions)) of the facets' first cells."""
+        dofs, value, weight, _ = self._on_facets(facets)
+        return dofs, (value * weight[:, None]) @ value.swapaxes(1, 2)
+
+    def facet_stiffness(self, facets):
+        """∫ ∇u·∇v along each facet, of the functions that do not vanish there, shape (k, functions, functions)."""
+        import skfem
+        basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
+                                 dofs=self._dofs)
+        value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
+        grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)       # (k, functions, dim, q)
+        normal = np.moveaxis(np.asarray(basis.normals), 0, 1)[:, None]
+        along = grad - (grad * normal).sum(axis=2, keepdims=True) * normal
+        along *= (abs(value).max(axis=2) > ABSENT)[:, :, None, None]
+        weighted = (along * basis.dx[:, None, None]).reshape(*along.shape[:2], -1)
+        return weighted @ along.reshape(weighted.shape).swapaxes(1, 2)
 
     def load(self, facets, function):
         """∫ g v over facets, shape (n,), complex; ``function`` gives g at points (k, dim)."""

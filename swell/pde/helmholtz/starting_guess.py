@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 64              # rows multiplied at once: small enough for a BLAS to leave its other threads asleep
 NOISE = 50              # eigenvalues of WᴴW below so many roundings of the largest are none
 STEPS = 2
 
@@ -43,17 +44,19 @@ class StartingGuess:
         """x₀ for A x = b, or None where there is nothing to go by."""
         if not self._solutions:
             return None
-        xp, to_host = self.space.xp, self.space.to_host
-        X = xp.stack(self._solutions, axis=1)
-        W = xp.empty_like(X, order="F")
+        xp, to_host, m = self.space.xp, self.space.to_host, len(self._solutions)
+        W = xp.zeros((m, -(-b.size // BLOCK) * BLOCK), b.dtype)  # a solution a row, and zeros up to a whole block
         for k, x in enumerate(self._solutions):
-            W[:, k] = A.times(x)
-        adjoint = W.conj().T
-        values, vectors = np.linalg.eigh(to_host(adjoint @ W).astype(complex))
-        kept = values > NOISE * np.finfo(X.dtype).eps * values[-1]
+            A.apply(x, W[k, :b.size])
+        blocks = W.reshape(m, -1, BLOCK).swapaxes(0, 1)
+        adjoint = blocks.conj()
+        values, vectors = np.linalg.eigh(to_host((adjoint @ blocks.swapaxes(1, 2)).sum(0)).astype(complex))
+        kept = values > NOISE * np.finfo(b.dtype).eps * values[-1]
         vectors, inverse = vectors[:, kept], 1 / values[kept]
-        c, r = np.zeros(len(self._solutions), complex), b
+        c, r = np.zeros(m, complex), xp.zeros(W.shape[1], b.dtype)
+        r[:b.size] = b
         for _ in range(STEPS):
-            c += vectors @ (inverse * (vectors.conj().T @ to_host(adjoint @ r)))
-            r = b - W @ xp.asarray(c.astype(X.dtype))
-        return X @ xp.asarray(c.astype(X.dtype))
+            more = vectors @ (inverse * (vectors.conj().T @ to_host((adjoint @ r.reshape(-1, BLOCK, 1)).sum(0))[:, 0]))
+            r -= xp.asarray(more.astype(b.dtype)) @ W
+            c += more
+        return xp.asarray(c.astype(b.dtype)) @ xp.stack(self._solutions)

@@ -21,6 +21,8 @@ class System:
     ----------
     A : CSRMatrix
         Its values are those of the last `form`.
+    omega : float
+        The angular frequency of the last `form`, 1/s.
     """
 
     def __init__(self, K, M, B, space, dtype):
@@ -32,12 +34,28 @@ class System:
         self.A = CSRMatrix(space, space.from_host(indptr), space.from_host(indices),
                            space.empty(len(indices), self.dtype), K.shape)
         self._kernels = space.kernels("swell.pde.helmholtz", "system", self.dtype)
+        self.omega, self._mass = 0.0, None
 
     def form(self, omega):
         """Give A the values of an angular frequency (1/s)."""
         scalar = self.dtype.type
         self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
         self.A.discard_adjoint()
+        self.omega = float(omega)
+        if self._mass is not None:
+            self._form_mass()
+
+    @property
+    def mass(self):
+        """ω²M on the pattern of A as a CSRMatrix, whose values follow those of `form` from its first use on."""
+        if self._mass is None:
+            self._mass = CSRMatrix(self.space, self.A.indptr, self.A.indices, self.space.empty(self.M.size, self.dtype),
+                                   self.A.shape)
+            self._form_mass()
+        return self._mass
+
+    def _form_mass(self):
+        self.space.xp.multiply(self.M, self.dtype.type(self.omega ** 2), out=self._mass.data)
 
     @property
     def nbytes(self):
