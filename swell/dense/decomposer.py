@@ -56,11 +56,11 @@ class Work:
 
     def swapped(self, pivots):
         """The order of the rows after the swaps."""
-        order = np.arange(self.n)
-        for j, p in enumerate(pivots):
+        order = list(range(self.n))
+        for j, p in enumerate(pivots.tolist()):
             if p > j:
-                order[[j, p]] = order[[p, j]]
-        return self.start[self.space.from_host(order)]
+                order[j], order[p] = order[p], order[j]
+        return self.start[self.space.from_host(np.array(order))]
 
     def pivots_by_section(self, pivots, section):
         """How many pivots were looked for in every section."""

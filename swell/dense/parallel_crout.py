@@ -3,14 +3,15 @@ thesis.
 
 For every j: column j of L (1.11), its pivot by a parallel reduction (2.5), the swap, row j of U (1.12); no host read.
 
-``form="plain"`` is the thesis': whole sums for every element, so that n³/3 words are read (at most one use of each);
-``form="blocked"`` subtracts what finished fronts of x contribute as matrix products (blocked.py), and only sums within a
-front are left: n² x words. The default.
+``form="plain"`` is the thesis': whole sums for every element, so that n³/3 words are read (at most one use of each), and 4
+launches a column. ``form="blocked"``, the default: what finished fronts of x columns contribute is subtracted as matrix
+products (blocked.py), and one block of threads completes a front, whose columns need no launch between them: n² x / 2 words
+are read there, by one multiprocessor; n / x fronts of some ten launches. No host read in either.
 
-Launches: 4 a column, and those of the products. Storage: the factors, and A.
+Storage: the factors, and A.
 
-Differs from the thesis: pivots are chosen on the device, without a host read; blocks of x² threads share out a sum's terms
-(a warp's lanes read neighbours), where the thesis gives every element one thread; a pivot for every column by default.
+Differs from the thesis: pivots are chosen on the device; in the plain form blocks of x² threads share out a sum's terms (a
+warp's lanes read neighbours), where the thesis gives every element one thread; a pivot for every column by default.
 """
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class PCM(Decomposer):
     Attributes
     ----------
     x : {8, 16, 32}
-        Blocks of x² threads; the width of a front.
+        The width of a front; blocks of x² threads.
     pivoting : {"full", "conditional", "none"}
         A pivot for every column; where |l_jj| <= ``pivot_tolerance``; never.
     pivot_tolerance : float
@@ -47,7 +48,7 @@ class PCM(Decomposer):
     form: str = "blocked"
     section: int | None = None
 
-    cost = "2/3 n³, in products; 4 launches a column"
+    cost = "2/3 n³, in products; n² x / 2 words in the fronts"
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))
@@ -58,24 +59,34 @@ class PCM(Decomposer):
             raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
 
     def decompose(self, work):
-        kernels, swaps, tiles = work.kernels("parallel_crout"), work.kernels("pivoting"), work.tiles(self.x)
-        lu, row, column, n, x, tolerance = work.lu, work.row, work.column, work.n, self.x, float(threshold(self))
+        section, x = section_size(work.n, self.x, self.section), self.x
+        if self.form == "plain":
+            self._columns(work)
+            return work.n, None
+        kernels, tiles, tolerance = work.kernels("parallel_crout"), work.tiles(x), float(threshold(self))
+        place = work.lu, work.row, work.column
 
-        def part(length):
-            return tiles[:-(-length // x) + 1]
-
-        def panel(f, g):
-            for j in range(f, g):
-                kernels.column_step(lu, row, column, j, f, x, x * x, n, part(n - j))
-                if self.pivoting != "none":
-                    swaps.pick_pivot(lu, row, column, j, tolerance, n, work.pivots)
-                    swaps.swap_rows(lu, row, column, j, n, work.pivots)
-                kernels.row_step(lu, row, column, j, f, j + 1, x, x * x, g, part(g - j - 1))
+        def front(f, g):
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, tolerance, work.n, work.pivots)
 
         def right(f, g, left, end):
-            for j in range(f, g):
-                kernels.row_step(lu, row, column, j, f, left, x, x * x, end, part(end - left))
+            kernels.beside(*place, f, g - f, left, x, x * x, end, parts(tiles, end - left, x))
 
-        section, front = (n, n) if self.form == "plain" else (section_size(n, x, self.section), x)
-        by_sections(work, section, front, panel, right)
+        by_sections(work, section, x, front, right)
         return section, None
+
+    def _columns(self, work):
+        """Whole columns and rows, one after the other."""
+        kernels, swaps, tiles = work.kernels("parallel_crout"), work.kernels("pivoting"), work.tiles(self.x)
+        x, n, tolerance, place = self.x, work.n, float(threshold(self)), (work.lu, work.row, work.column)
+        for j in range(n):
+            kernels.column_step(*place, j, 0, x, x * x, n, parts(tiles, n - j, x))
+            if self.pivoting != "none":
+                swaps.pick_pivot(*place, j, tolerance, n, work.pivots)
+                swaps.swap_rows(*place, j, n, work.pivots)
+            kernels.row_step(*place, j, 0, j + 1, x, x * x, n, parts(tiles, n - j - 1, x))
+
+
+def parts(tiles, length, x):
+    """As much of ``tiles`` as says how many tiles of x there are in a length."""
+    return tiles[:-(-length // x) + 1]

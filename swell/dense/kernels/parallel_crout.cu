@@ -1,5 +1,7 @@
-// A column and a row of Crout's method on a GPU, a block of X by X threads for X elements, which share out their sums' terms.
+// Crout's method on a GPU. A column and a row: a block of X by X threads for X elements, which share out their sums' terms.
+// A front: one block for X columns, so that there is no launch between two columns; a block for X columns beside it.
 #include "context.cuh"
+#include "pivot.cuh"
 
 // l[i, j]: X lanes a row, each with every X-th term.
 // launch: a block of threads threads for each slice of tiles
@@ -39,4 +41,68 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(C
   T value = lu[j * row + i * column] - sums[0][across];
   if (diagonal != T(0)) value = value / diagonal;                // (1.12)
   lu[j * row + i * column] = value;
+}
+
+// Columns of L from `first` on, and U between them, with pivots. U of the front stays in shared memory.
+// launch: one block of 1024 threads
+template <typename T, int X> __global__ void __launch_bounds__(1024) front(Context* ctx, T* lu, long long row, long long column,
+    int first, int size, bool pivot, int x, double tolerance, int n, int* pivots) {
+  if (stopped(ctx)) return;
+  __shared__ T U[X][X + 1];
+  const int c = threadIdx.x;
+  for (int s = 0; s < size; ++s) {
+    const int j = first + s;
+    double largest = -1;
+    int where = n;
+    for (int i = j + c; i < n; i += blockDim.x) {
+      T* own = lu + i * row + first * column;
+      T sum = T(0);
+#pragma unroll 4
+      for (int k = 0; k < s; ++k) sum = fused(own[k * column], U[k][s], sum);
+      const T value = own[s * column] - sum;                     // (1.11)
+      own[s * column] = value;
+      take_larger(largest, where, size_of(value), i);
+    }
+    largest_of_block(largest, where);                            // after its barrier the column is complete
+    if (pivot) {
+      const bool wanted = !(double(modulus(lu[j * (row + column)])) > tolerance);
+      __syncthreads();
+      if (c == 0) pivots[j] = wanted ? where : -1;
+      if (wanted && where > j)
+        for (int k = c; k < n; k += blockDim.x) {
+          const T a = lu[j * row + k * column], b = lu[where * row + k * column];
+          lu[j * row + k * column] = b, lu[where * row + k * column] = a;
+        }
+      __syncthreads();
+    }
+    if (c > s && c < size) {
+      T* own = lu + j * row + first * column;
+      T sum = T(0);
+      for (int k = 0; k < s; ++k) sum = fused(own[k * column], U[k][c], sum);
+      const T diagonal = own[s * column];
+      T value = own[c * column] - sum;
+      if (diagonal != T(0)) value = value / diagonal;            // (1.12)
+      own[c * column] = U[s][c] = value;
+    }
+    __syncthreads();
+  }
+}
+
+// The front's rows of U to its right, a thread an element, X columns a block.
+// launch: a block of threads threads for each slice of tiles
+template <typename T, int X> __global__ void __launch_bounds__(X * X) beside(Context* ctx, T* lu, long long row,
+    long long column, int first, int size, int left, int x, int threads, int n, const int* tiles) {
+  if (stopped(ctx)) return;
+  __shared__ T L[X][X + 1], U[X][X + 1];
+  const int i = threadIdx.x / X, c = threadIdx.x % X, j = left + blockIdx.x * X + c;
+  const bool inside = i < size && j < n;
+  if (i < size && c < size) L[i][c] = lu[(first + i) * row + (first + c) * column];
+  T value = inside ? lu[(first + i) * row + j * column] : T(0);
+  for (int k = 0; k < size; ++k) {
+    __syncthreads();
+    if (i == k) U[k][c] = value = L[k][k] != T(0) ? value / L[k][k] : value;
+    __syncthreads();
+    if (i > k && i < size) value = value - L[i][k] * U[k][c];    // (1.12)
+  }
+  if (inside) lu[(first + i) * row + j * column] = value;
 }
