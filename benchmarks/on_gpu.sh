@@ -7,6 +7,7 @@ shift
 mkdir -p "$out"
 python -m pytest -m gpu -n "${WORKERS:-8}" -q 2>&1 | tee "$out/tests.txt"
 python benchmarks/product_in_graph.py 2>&1 | tee "$out/products.txt"
+python benchmarks/complex_methods.py --device cuda 2>&1 | tee "$out/complex_methods.txt"
 measure() { python -m swell bench "${@:2}" --device cuda --out "$out/$1.jsonl" --report "$out/$1.html" 2>&1 | tee "$out/$1.txt"; }
 measure blas1 blas1 --dtypes complex128,float64,complex64,float32
 measure tuned spmv --tune

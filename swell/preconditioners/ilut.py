@@ -63,6 +63,8 @@ class ILUT(IncompleteLU):
 class ThresholdLUOperator(LUOperator):
     """… on a pattern that follows from the values."""
 
+    self_adjoint = False                         # what a row keeps is not what its column keeps
+
     def _analyse(self, A):
         from swell.preconditioners.kernels import ilut
         self._kernels, self._host = ilut, make_space("cpu")
