@@ -73,6 +73,33 @@ def test_sweep_solves_each_frequency(device, settings, waves):
         assert plain.setups == 9 and reusing.setups < 9
 
 
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_the_start_is_the_best_combination(device, dtype, waves):
+    """The residual of x₀ is the least that earlier solutions allow; dependent ones and few of them do no harm."""
+    from swell.pde.helmholtz.starting_guess import StartingGuess
+    K, M, B = waves
+    space, random = space_or_skip(device), np.random.default_rng(3)
+    n, tolerance = K.shape[0], 1e-6 if dtype == "complex128" else 3e-3
+    X = random.standard_normal((5, n)) + 1j * random.standard_normal((5, n))
+    X[3] = X[1] + 1e-9 * X[3]
+    with space.active(n):
+        system = System(K, M, B, space, dtype)
+        system.form(5.0)
+        A = system.A.to_scipy().astype(complex)
+        outside = random.standard_normal(n) * 0.1
+        for most in (1, 3, 8):
+            guess = StartingGuess(space, most)
+            b = A @ (X[4] - 2j * X[2] * (most > 1)) + outside
+            device_b = space.from_host(b.astype(dtype))
+            assert guess.of(system.A, device_b) is None
+            for x in X:
+                guess.add(space.from_host(x.astype(dtype)))
+            x0 = space.to_host(guess.of(system.A, device_b)).astype(complex)
+            best = A @ (X[-most:] if most < 4 else np.delete(X, 3, axis=0)).T    # X[3] beside X[1] is noise
+            least = np.linalg.norm(b - best @ np.linalg.lstsq(best, b, rcond=None)[0])
+            assert np.linalg.norm(b - A @ x0) <= least + tolerance * np.linalg.norm(b)
+
+
 def test_reuse_saves_iterations(waves):
     """On a fine band the start from earlier solutions does most of the work, and is never worse than none."""
     K, M, B = waves
