@@ -24,7 +24,7 @@ class DecompositionAccuracy:
     backward_error : float
         ‖P A − L U‖₁ / ‖A‖₁.
     growth : float
-        The largest entry of L and U over that of A.
+        The largest entry of L and U over that of A, the one with the unit diagonal scaled by the other's diagonal.
     """
 
     max_difference: float
@@ -59,7 +59,7 @@ def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
         difference = abs(A[factors.order] - _wide(space, factors.lower()) @ _wide(space, factors.upper()))
         size = abs(A)
         return DecompositionAccuracy(_finite(difference.max()), _finite(difference.sum(axis=0).max() / size.sum(axis=0).max()),
-                                     _finite(abs(factors.lu).max() / size.max()))
+                                     _finite(factors.largest() / size.max()))
 
 
 def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:

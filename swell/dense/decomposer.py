@@ -1,6 +1,7 @@
 """What decomposers share: the door for the matrix, the array that is decomposed in place, and the verdict on the pivots."""
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -133,8 +134,8 @@ class Decomposer(ABC):
 
     @property
     def copies(self) -> int:
-        """Arrays of the matrix's size that a decomposition needs."""
-        return 2
+        """Arrays of the matrix's size that a decomposition needs, the checks at its end included."""
+        return 5
 
     def _space(self, A, space):
         """The space, which must be one that the decomposer runs in."""
@@ -162,22 +163,23 @@ class Decomposer(ABC):
             column = int(space.to_host(space.xp.isfinite(matrix).all(axis=0)).argmin())
             raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed {matrix.dtype}: "
                                      "scale the matrix, or take pivoting='full' or a wider type")
-        notes, tiny = self._growth(work), work.n * np.finfo(matrix.dtype).eps * work.largest
-        smallest = int(diagonal.argmin())
-        if diagonal[smallest] <= tiny:
-            notes += (f"the pivot of column {smallest} is {diagonal[smallest]:.2e}, no more than rounding beside the largest "
-                      f"entry {work.largest:.2e}: the matrix is singular to working precision",)
         metrics = Metrics(section, work.pivots_by_section(pivots, section), iterations)
-        return self.factors(matrix, work.swapped(pivots), space, self, metrics, notes)
+        factors = self.factors(matrix, work.swapped(pivots), space, self, metrics)
+        return dataclasses.replace(factors, notes=self._notes(work, factors, diagonal))
 
     @staticmethod
-    def _growth(work):
-        """A note if the factors have outgrown the matrix so far that half of the digits may be lost."""
-        growth = float(abs(work.matrix).max()) / work.largest  # sync
-        if growth * np.sqrt(np.finfo(work.dtype).eps) < 1:
-            return ()
-        return (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "
-                "take pivoting='full'",)
+    def _notes(work, factors, diagonal):
+        """What there is to say of the smallest pivot and of the growth, by which half of the digits may be lost."""
+        eps, notes = np.finfo(work.dtype).eps, ()
+        column = int(diagonal.argmin())
+        if diagonal[column] <= work.n * eps * work.largest:
+            notes += (f"the pivot of column {column} is {diagonal[column]:.2e}, no more than rounding beside the largest entry "
+                      f"{work.largest:.2e}: the matrix is singular to working precision",)
+        growth = factors.largest() / work.largest
+        if growth * np.sqrt(eps) >= 1:
+            notes += (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "
+                      "take pivoting='full'",)
+        return notes
 
     def _failure(self, work, column, diagonal):
         """The error for the first pivot that is zero or not finite."""

@@ -77,6 +77,10 @@ class LUFactors(ABC):
     def upper(self):
         """U, as an array of the space."""
 
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other."""
+
     def solve(self, B, solver="trsm"):
         """X with A X = B.
 
@@ -108,6 +112,11 @@ class CroutFactors(LUFactors):
         xp = self.space.xp
         return xp.triu(self.lu, 1) + xp.eye(self.n, dtype=self.dtype)
 
+    def largest(self):
+        size = abs(self.lu)
+        scaled = self.space.xp.triu(size, 1) * size.diagonal()[:, None]
+        return float(max(self.space.xp.tril(size).max(), scaled.max()))  # sync
+
 
 class DoolittleFactors(LUFactors):
     """The unit diagonal is in L (2.2), as Gaussian elimination and getrf leave it."""
@@ -120,3 +129,8 @@ class DoolittleFactors(LUFactors):
 
     def upper(self):
         return self.space.xp.triu(self.lu)
+
+    def largest(self):
+        size = abs(self.lu)
+        scaled = self.space.xp.tril(size, -1) * size.diagonal()
+        return float(max(self.space.xp.triu(size).max(), scaled.max()))  # sync

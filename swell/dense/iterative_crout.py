@@ -109,7 +109,7 @@ class ICM(Decomposer):
 
     @property
     def copies(self):
-        return 4 if self.form == "plain" else 3
+        return 7 if self.form == "plain" else 6
 
     @property
     def bounds(self):
