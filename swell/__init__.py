@@ -14,7 +14,8 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
-    "CG": "swell.krylov.cg", "ResidentCG": "swell.krylov.resident_cg", "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
+    "CG": "swell.krylov.cg", "ResidentCG": "swell.krylov.resident_cg",
+    "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
     "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",
     "IDRS": "swell.krylov.idrs", "QMR": "swell.krylov.qmr",
@@ -24,6 +25,8 @@ _PLACES = {
     "Chebyshev": "swell.smoothers.chebyshev", "Stationary": "swell.smoothers.stationary",
     "Jacobi": "swell.preconditioners.jacobi", "BlockJacobi": "swell.preconditioners.block_jacobi",
     "Schwarz": "swell.preconditioners.schwarz", "User": "swell.preconditioners.user",
+    "ShiftedLaplacian": "swell.preconditioners.shifted_laplacian",
+    "BDDC": "swell.preconditioners.bddc.settings", "Subdomains": "swell.preconditioners.bddc.subdomains",
     "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
     "IC0": "swell.preconditioners.ic0", "ICK": "swell.preconditioners.ick",
     "ILU0": "swell.preconditioners.ilu0", "ILUK": "swell.preconditioners.iluk", "ILUT": "swell.preconditioners.ilut",
@@ -38,7 +41,8 @@ _PLACES = {
     "BlockSELL": "swell.formats.block_sell", "Tuned": "swell.advisor.tuning",
     "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
     "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
-    "Partition": "swell.orderings.partition", "Bisection": "swell.orderings.bisection", "transversal": "swell.orderings.transversal",
+    "Partition": "swell.orderings.partition", "Bisection": "swell.orderings.bisection",
+    "transversal": "swell.orderings.transversal",
     "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
     "Result": "swell.core.result", "Results": "swell.core.result",
     "LinearOperator": "swell.core.operator", "names": "swell.core.registry",

@@ -1,8 +1,9 @@
-"""Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra, and
-`swell.pde.helmholtz`, acoustics in the frequency domain by finite elements."""
+"""Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra;
+`swell.pde.helmholtz`, acoustics in the frequency domain by finite elements; `swell.pde.poisson_cube`, finite elements in
+subdomains, for BDDC."""
 import importlib
 
-__all__ = ["fvm", "helmholtz"]
+__all__ = ["fvm", "helmholtz", "poisson_cube"]
 
 
 def __getattr__(name):

@@ -1,0 +1,279 @@
+"""Poisson's equation on the unit cube by trilinear hexahedra, in subdomains for BDDC: −∇·(k ∇u) = 1, u = 0 on the boundary.
+
+    cube = poisson_cube.PoissonCube(elements=8, subdomains=4, levels=2)
+    r = cube.solve(dense_lu="icm(x=32)")
+    print(r)                                     # loading, setup and Krylov apart, the spectrum by CG's coefficients
+
+The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. All elements are equal
+cubes: the matrix is assembled by index arithmetic, the 27 entries of a row from slices of k, the same way for the whole and
+for each subdomain. Differs from the thesis: values on the boundary are eliminated, where it keeps these dofs, so that
+subdomains at the boundary are smaller (elements=5: 68 to 178 rows where it has 104 to 178).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from swell.core.compilation import Stopwatch
+from swell.core.errors import InputError
+from swell.core.settings import positive, real
+from swell.core.space import make_space
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.bddc.subdomains import Subdomains
+
+KINDS = ("constant", "checkerboard", "channels")
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonCube:
+    """The problem, by the thesis' parameters.
+
+    Attributes
+    ----------
+    elements : int
+        Elements along an edge of a subdomain, H/h.
+    subdomains : int
+        Subdomains along an edge of the cube.
+    levels : int
+        Of BDDC. On every level after the first, two by two by two subdomains become one.
+    coefficient : str or array, shape (e, e, e)
+        k > 0 in each of e = elements * subdomains elements an edge; or "constant"; "checkerboard", by turns 1 and
+        ``jump`` in subdomains; "channels", ``jump`` in a straight channel through the middle of every row of subdomains
+        along the last axis, 1 around it.
+    jump : float
+    """
+
+    elements: int = 8
+    subdomains: int = 4
+    levels: int = 2
+    coefficient: Any = "constant"
+    jump: float = 1e4
+
+    def __post_init__(self):
+        positive(self, "elements", 2)
+        positive(self, "subdomains", 2)
+        positive(self, "levels", 2)
+        if 2 ** (self.levels - 1) > self.subdomains:
+            raise InputError(f"PoissonCube(levels={self.levels}, subdomains={self.subdomains}): the last level would have one "
+                             f"subdomain; expected at least {2 ** (self.levels - 1)} subdomains an edge")
+        if not real(self.jump) or not 0 < self.jump < np.inf:
+            raise InputError(f"PoissonCube(jump={self.jump!r}): expected a positive number")
+        if isinstance(self.coefficient, str):
+            if self.coefficient not in KINDS:
+                raise InputError(f"PoissonCube(coefficient={self.coefficient!r}): expected one of {', '.join(KINDS)}, or an "
+                                 "array")
+            return
+        k = np.asarray(self.coefficient)
+        if k.shape != (self.edge,) * 3 or not (k > 0).all() or not np.isfinite(k).all():
+            raise InputError(f"PoissonCube(coefficient=...) is an array of shape {k.shape}: expected {(self.edge,) * 3}, finite "
+                             "and positive")
+
+    @property
+    def edge(self) -> int:
+        """Elements along an edge of the cube."""
+        return self.elements * self.subdomains
+
+    @property
+    def n(self) -> int:
+        """Unknowns."""
+        return (self.edge - 1) ** 3
+
+    def coefficients(self) -> np.ndarray:
+        """k in every element."""
+        if not isinstance(self.coefficient, str):
+            return np.asarray(self.coefficient, float)
+        k = np.ones((self.edge,) * 3)
+        domain = np.arange(self.edge) // self.elements
+        if self.coefficient == "checkerboard":
+            k[(domain[:, None, None] + domain[:, None] + domain) % 2 == 1] = self.jump
+        if self.coefficient == "channels":
+            place = np.arange(self.edge) % self.elements
+            middle = place == self.elements // 2
+            k[middle[:, None] & middle] = self.jump
+        return k
+
+    def assemble(self, device="cpu") -> "CubeSystem":
+        """The matrix, the right-hand side and the subdomains."""
+        space, watch = make_space(device), Stopwatch()
+        k, h, m = self.coefficients(), 1 / self.edge, self.elements
+        with space.active(self.n):
+            free = np.zeros((self.edge + 1,) * 3, bool)
+            free[1:-1, 1:-1, 1:-1] = True
+            number = np.where(free, np.cumsum(free).reshape(free.shape) - 1, -1)
+            A = CSRMatrix(space, *stencil_matrix(space.xp, space.from_host(k), space.from_host(free), h), (self.n, self.n))
+            b = space.empty(self.n, np.float64)
+            b.fill(h ** 3)                                       # a node has an eighth of each of eight elements
+            parts = []
+            for corner in product(range(self.subdomains), repeat=3):
+                cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
+                nodes = tuple(slice(c * m, (c + 1) * m + 1) for c in corner)
+                parts.append((_scipy(stencil_matrix(np, k[cells], free[nodes], h)), number[nodes][free[nodes]]))
+            subdomains = Subdomains(parts, self._groups())
+            space.synchronize()
+        return CubeSystem(self, A, b, subdomains, watch.seconds)
+
+    def _groups(self):
+        """Two by two by two, level by level."""
+        groups, edge = [], self.subdomains
+        for _ in range(self.levels - 2):
+            larger = -(-edge // 2)
+            place = np.arange(edge) // 2
+            groups.append(((place[:, None, None] * larger + place[:, None]) * larger + place).ravel())
+            edge = larger
+        return groups
+
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg", rtol=1e-8,
+              maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
+        """Assemble, set up BDDC, solve.
+
+        Parameters
+        ----------
+        dense_lu, constraints, weights, interior
+            As of ``swell.BDDC``.
+        method, rtol, maxiter, device, monitor
+            As of ``swell.solve``.
+        """
+        return self.assemble(device).solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
+                                           method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
+
+
+@dataclass(frozen=True, eq=False)
+class CubeSystem:
+    """The assembled problem.
+
+    Attributes
+    ----------
+    cube : PoissonCube
+    A : CSRMatrix
+    b : array of the space, shape (n,)
+    subdomains : Subdomains
+    seconds : float
+        What assembly took.
+    """
+
+    cube: PoissonCube
+    A: CSRMatrix
+    b: Any
+    subdomains: Subdomains
+    seconds: float
+
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg", rtol=1e-8,
+              maxiter=None, b=None, monitor=None) -> "CubeSolution":
+        """Set up BDDC and solve, for another b if one is given; the parameters are those of ``PoissonCube.solve``.
+
+        The problem's own b is symmetric, and CG sees of the spectrum what is symmetric; a random one shows all of it.
+        """
+        from swell.api import prepare
+        from swell.core.stopping import Stopping
+        from swell.preconditioners.bddc.settings import BDDC
+        settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains)
+        watch, space = Stopwatch(), self.A.space
+        with space.active(self.cube.n):
+            bddc = settings.build(self.A)
+            space.synchronize()
+        solver = prepare(self.A, method=method, M=bddc, stopping=Stopping(rtol=rtol, maxiter=maxiter))
+        setup = watch.seconds
+        return CubeSolution(self, solver.solve(self.b if b is None else b, monitor=monitor), bddc, setup)
+
+
+@dataclass(frozen=True, eq=False)
+class CubeSolution:
+    """What came out.
+
+    Attributes
+    ----------
+    system : CubeSystem
+    result : Result
+        Of the Krylov method.
+    bddc : BDDCOperator
+    setup : float
+        Seconds that the preconditioner and the method's buffers took.
+    """
+
+    system: CubeSystem
+    result: Any
+    bddc: Any
+    setup: float = field(repr=False)
+
+    @property
+    def u(self) -> np.ndarray:
+        """The solution at all nodes, on the host, shape (e + 1, e + 1, e + 1)."""
+        e = self.system.cube.edge
+        whole = np.zeros((e + 1,) * 3)
+        whole[1:-1, 1:-1, 1:-1] = self.system.A.space.to_host(self.result.x).reshape((e - 1,) * 3)
+        return whole
+
+    @property
+    def timings(self) -> dict:
+        """Seconds of the three stages, what was compiled left out: loading, setup, krylov; and of the setup's parts."""
+        return {"loading": self.system.seconds, "setup": self.setup, "krylov": self.result.timings["solve"],
+                **self.bddc.timings}
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """(least, largest) eigenvalue of the preconditioned operator, by CG's coefficients; NaN for other methods."""
+        spectrum = self.result.spectrum
+        return (float("nan"),) * 2 if spectrum is None else spectrum.extremes
+
+    def __str__(self):
+        cube, (least, largest), t = self.system.cube, self.extremes, self.timings
+        parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.bddc.timings.items())
+        return "\n".join([
+            f"Poisson on a cube: {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, {cube.levels} levels",
+            f"  {self.bddc.describe()}",
+            f"  {self.result.reason.name.lower()} after {self.result.iterations} iterations, residual {self.result.residual:.2e}; "
+            f"eigenvalues of the preconditioned operator {least:.4f} to {largest:.4f}",
+            f"  loading {t['loading']:.2f} s, setup {t['setup']:.2f} s ({parts}), Krylov {t['krylov']:.2f} s",
+            *(f"  note: {note}" for note in self.result.notes)])
+
+
+def element_matrix(h) -> np.ndarray:
+    """∫ ∇u·∇v over a cube of edge h, shape (8, 8), its nodes in the order of (i, j, k), the last the fastest."""
+    stiff, mass = np.array([[1.0, -1], [-1, 1]]) / h, np.array([[2.0, 1], [1, 2]]) * h / 6
+    return sum(np.kron(np.kron(*(stiff if axis == a else mass for a in (0, 1))), stiff if axis == 2 else mass)
+               for axis in range(3))
+
+
+def stencil_matrix(xp, k, free, h):
+    """(indptr, indices, data) of the stiffness matrix on a box of elements, its free nodes alone.
+
+    Parameters
+    ----------
+    xp : module
+        NumPy or CuPy, of the arrays.
+    k : array, shape (a, b, c)
+        The coefficient in every element.
+    free : array of bool, shape (a + 1, b + 1, c + 1)
+    h : float
+    """
+    local, nodes, shape = element_matrix(h), list(product((0, 1), repeat=3)), k.shape
+    offsets = list(product((-1, 0, 1), repeat=3))
+    values = xp.zeros((len(offsets), *free.shape))
+    for a, p in enumerate(nodes):
+        at = tuple(slice(i, i + size) for i, size in zip(p, shape, strict=True))
+        for b, q in enumerate(nodes):
+            step = offsets.index(tuple(j - i for i, j in zip(p, q, strict=True)))
+            values[(step, *at)] += float(local[a, b]) * k
+    number = xp.full([size + 2 for size in free.shape], -1, np.int64)          # with a rim of nodes that are not there
+    inside = number[1:-1, 1:-1, 1:-1]
+    inside[free] = xp.arange(int(free.sum()))
+    columns, data = [], []
+    for step, offset in enumerate(offsets):
+        shifted = number[tuple(slice(1 + o, 1 + o + size) for o, size in zip(offset, free.shape, strict=True))]
+        columns.append(shifted[free])
+        data.append(values[step][free])
+    columns, data = xp.stack(columns, axis=1), xp.stack(data, axis=1)
+    there = columns >= 0
+    indptr = xp.zeros(columns.shape[0] + 1, np.int64)
+    xp.cumsum(there.sum(axis=1), out=indptr[1:])
+    return indptr, columns[there], data[there]
+
+
+def _scipy(parts):
+    """A SciPy CSR matrix of (indptr, indices, data)."""
+    import scipy.sparse as sp
+    indptr, indices, data = parts
+    return sp.csr_array((data, indices, indptr), shape=(indptr.size - 1,) * 2)

@@ -1,0 +1,234 @@
+"""One level of BDDC as an operator, M ≈ A⁻¹: elimination of interiors, and on the interface
+
+    M_Γ = Gᵀ (K + Ψ S_c⁻¹ Ψᵀ) G        (Mandel and Dohrmann 2003; Li and Widlund 2006)
+
+over all subdomains; G gathers weighted copies. With exact interiors the eigenvalues of M A are 1 and those of M_Γ S, which
+begin at 1.
+
+    z_Γ = M_Γ (r_Γ − A_ΓI A_II⁻¹ r_I),   z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from swell.core.compilation import Stopwatch
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.registry import resolve
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.bddc import local
+from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, SparseCoarse, next_level
+from swell.preconditioners.bddc.constraints import Constraints
+from swell.preconditioners.bddc.interface import Interface
+
+KINDS = {"c": "corners", "e": "edges", "f": "faces"}
+
+
+class Level(LinearOperator):
+    """BDDC for one matrix and its subdomains.
+
+    Attributes
+    ----------
+    interface : Interface
+    constraints : Constraints
+    locals : list of Local
+    coarse : LinearOperator or None
+        S_c⁻¹; of the next level where there is one; None without constraints.
+    timings : dict
+        Seconds of the setup: schur, decomposers (local and dense coarse problems), interior, coarse.
+    """
+
+    capturable = False       # interiors are solved by the library's direct solver
+
+    def __init__(self, space, A, subdomains, settings, levels, dtype):
+        super().__init__(A.shape, np.dtype(dtype), space)
+        self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
+        self.interface = Interface(A, subdomains)
+        self.constraints = Constraints(self.interface, settings.constraints)
+        self.notes = (*subdomains.notes, *self.constraints.notes)
+        self._interiors(A)
+        self._locals()
+        self._gathers()
+        self._coarse(levels)
+        solvers = [s for s in (self.interior, self.coarse) if s is not None]
+        self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
+                                          *(note for s in solvers for note in s.notes))))
+        self.variable = any(s.variable for s in solvers)
+        self.self_adjoint = False if any(s.self_adjoint is False for s in solvers) else None
+        self.spd = all(s.spd for s in solvers if s is self.coarse) and self.self_adjoint is None
+
+    # -- setup -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _timed(self, part):
+        watch = Stopwatch()
+        yield
+        self.space.synchronize()
+        self.timings[part] = self.timings.get(part, 0.0) + watch.seconds
+
+    def _interiors(self, A):
+        """A_II and what solves with it: one block-diagonal matrix for all subdomains; A_IΓ and A_ΓI."""
+        space, outer = self.space, self.interface.dofs
+        inside = np.ones(A.shape[0], bool)
+        inside[outer] = False
+        inner = np.flatnonzero(inside)
+        self._inner, self._outer = space.from_host(inner), space.from_host(outer)
+        rows = A[inner].astype(self.dtype)
+        self._out_of = self._into = self.interior = None
+        if inner.size:
+            with self._timed("interior"):
+                A_II = CSRMatrix.from_scipy(local._sorted(rows[:, inner]), space)
+                self.interior = resolve("precond", self.settings.interior).build(A_II)
+        if inner.size and outer.size:
+            coupling = local._sorted(rows[:, outer])
+            self._into = CSRMatrix.from_scipy(coupling, space)                                  # A_IΓ
+            self._out_of = CSRMatrix.from_scipy(local._sorted(coupling.T), space)               # A_ΓI
+        self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
+        self._g, self._z = (space.empty(outer.size, self.dtype) for _ in range(2))
+
+    def _locals(self):
+        """Schur complements and their bordered inverses, once for all subdomains that are equal."""
+        space, interface, constraints = self.space, self.interface, self.constraints
+        decomposer = resolve("decomposer", self.settings.dense_lu)
+        groups = local.equal_subdomains(self.subdomains, interface, constraints)
+        self.locals = []
+        for members in groups:
+            k = members[0]
+            with self._timed("schur"):
+                S = local.schur(space, self.subdomains.matrices[k], interface.local[k])
+            with self._timed("decomposers"):
+                self.locals.append(local.local_problem(space, decomposer, tuple(members), S, *constraints.matrix(k),
+                                                       self.dtype, self._hint(k)))
+
+    def _hint(self, k):
+        """What would hold subdomain k."""
+        interface = self.interface
+        there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
+        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in self.settings.constraints]
+        has = ", ".join(f"{count} {name}" for count, name in zip(there, KINDS.values(), strict=True))
+        if add:
+            return (f"Its interface has {has}: add {' or '.join(KINDS[a] for a in add)}, "
+                    f"constraints={''.join(sorted({*self.settings.constraints, *add}))!r}")
+        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the problem "
+                "values that hold it")
+
+    def _gathers(self):
+        """Where copies come from: by local problem, then dof, then member; matrices, whose adjoints sum copies."""
+        space, interface = self.space, self.interface
+        weights = interface.weights(self.subdomains, self.settings.weights)
+        stack = [np.stack([np.stack((interface.copies[m], weights[m])) for m in p.members], axis=2) for p in self.locals]
+        copies, weight = (np.concatenate([s[k].ravel() for s in stack]) for k in (0, 1))
+        coarse = np.concatenate([np.stack([self.constraints.coarse[m] for m in p.members], axis=1).ravel() for p in self.locals])
+        self._gather = self._selection(copies.astype(np.int64), weight, interface.dofs.size)
+        self._gather_coarse = self._selection(coarse, np.ones(coarse.size), self.constraints.count)
+        self._scatter, self._scatter_coarse = self._gather.transpose(), self._gather_coarse.transpose()
+        self._u, self._given = (space.empty(copies.size, self.dtype) for _ in range(2))
+        self._c = space.empty(coarse.size, self.dtype)
+        self._blocks, a, b = [], 0, 0
+        for p in self.locals:
+            k, c, g = *p.basis.shape, len(p.members)
+            self._blocks.append(tuple(v.reshape(-1, g) for v in (self._given[a:a + k * g], self._u[a:a + k * g],
+                                                                 self._c[b:b + c * g])))
+            a, b = a + k * g, b + c * g
+        self._rc, self._uc = (space.empty(self.constraints.count, self.dtype) for _ in range(2))
+
+    def _selection(self, columns, values, n):
+        """A matrix with one entry a row."""
+        space = self.space
+        return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
+                         space.from_host(values.astype(self.dtype)), (columns.size, n))
+
+    def _coarse(self, levels):
+        """S_c and what solves it."""
+        self.coarse = None
+        if not self.constraints.count:
+            return
+        space, settings = self.space, self.settings
+        matrices = [None] * len(self.subdomains)
+        for p in self.locals:
+            for m in p.members:
+                matrices[m] = p.coarse
+        if levels > 2:
+            larger = next_level(self.constraints, matrices, self.subdomains.groups)
+            self.coarse = self.next = Level(space, larger.assemble(), larger, settings, levels - 1, self.dtype)
+            return
+        every = next_level(self.constraints, matrices, (np.arange(len(matrices)),)).assemble()
+        if self.constraints.count <= DENSE:
+            with self._timed("decomposers"):
+                self.coarse = DenseCoarse(space, every.toarray(), resolve("decomposer", settings.dense_lu), self.dtype)
+            return
+        with self._timed("coarse"):
+            self.coarse = SparseCoarse(space, local._sorted(every), self.dtype)
+
+    # -- application -----------------------------------------------------------------------------------------------
+
+    def apply(self, x, out, alpha=1, beta=0):
+        if beta == 0:
+            out = self._fill(x, out)
+            if alpha != 1:
+                out *= self.dtype.type(alpha)
+            return
+        y = self._fill(x, self.space.empty(out.size, self.dtype))
+        out *= self.dtype.type(beta)
+        out += self.dtype.type(alpha) * y
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if self.self_adjoint is False:
+            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' or 'ic0'")
+        self.apply(x, out, alpha, beta)
+
+    def _fill(self, x, out):
+        """out = M x; x and out may be the same."""
+        r, g, z = self._r, self._g, self._z
+        r[...], g[...] = x[self._inner], x[self._outer]
+        if self._into is not None:
+            self.interior.apply(r, self._y)                                    # A_II⁻¹ r_I
+            self._out_of.apply(self._y, g, -1, 1)                              # g = r_Γ − A_ΓI A_II⁻¹ r_I
+        if g.size:
+            self._on_interface(g, z)
+            out[self._outer] = z
+        if self._into is not None:
+            self._into.apply(z, r, -1, 1)
+        if r.size:
+            self.interior.apply(r, self._y)                                    # A_II⁻¹ (r_I − A_IΓ z_Γ)
+            out[self._inner] = self._y
+        return out
+
+    def _on_interface(self, g, z):
+        """z = M_Γ g."""
+        matmul = self.space.xp.matmul
+        self._gather.apply(g, self._given)
+        for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
+            matmul(p.K, given, out=u)
+            if c.size:
+                matmul(p.basis.T, given, out=c)
+        if self.coarse is not None:
+            self._scatter_coarse.apply(self._c, self._rc)
+            self.coarse.apply(self._rc, self._uc)
+            self._gather_coarse.apply(self._uc, self._c)
+            for p, (_, u, c) in zip(self.locals, self._blocks, strict=True):
+                if c.size:
+                    u += p.basis @ c
+        self._scatter.apply(self._u, z)
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def sizes(self):
+        """Rows of the bordered matrices, one for each that was decomposed."""
+        return [p.rows for p in self.locals if p.rows]
+
+    @property
+    def nbytes(self):
+        parts = [p for p in (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter) if p is not None]
+        return sum(p.nbytes for p in parts) + sum(p.K.nbytes + p.basis.nbytes for p in self.locals)
+
+    def describe(self):
+        if not self.interface.dofs.size:
+            return f"{len(self.subdomains)} subdomain without interface"
+        sizes = self.sizes
+        coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
+        return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface ({self.interface.describe()}), "
+                f"{len(sizes)} different local problems of {min(sizes)} to {max(sizes)} rows; {coarse}")

@@ -1,0 +1,189 @@
+"""BDDC, balancing domain decomposition by constraints, for A = Σ Rᵢᵀ Aᵢ Rᵢ: C. Dohrmann 2003; Mandel and Dohrmann 2003; on
+more levels Mandel, Sousedík and Dohrmann 2008. What L. M. Čejka's thesis, section 3.2, feeds its decomposers from.
+
+Condition of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), however many
+subdomains there are; every level multiplies by such a factor. Its smallest eigenvalue is 1.
+
+Setup, for every different subdomain: a sparse factorisation of its interior, its Schur complement (as many solves as it has
+dofs on the interface), and a dense decomposition of that, bordered by constraints (local.py). Storage: the interior
+factors, and a dense inverse for every different subdomain. An application: two interior solves, a dense product for every
+subdomain, one coarse solve.
+
+Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors need not
+be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe, positive
+from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.preconditioner import Preconditioner
+
+MISMATCH = {4: 1e-4, 8: 1e-9}   # of ‖A x‖, by bytes of a real number: where subdomain matrices are another matrix's
+
+
+@dataclass(frozen=True)
+class BDDC(Preconditioner):
+    """Balancing domain decomposition by constraints.
+
+    Attributes
+    ----------
+    levels : int
+        2, or more: the coarse problem is treated by BDDC in its turn.
+    constraints : str
+        Letters: c, values at corners; e, averages over edges; f, averages over faces.
+    weights : {"stiffness", "cardinality"}
+        How copies of an interface dof become one.
+    dense_lu : str or Decomposer
+        What decomposes the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)".
+    interior : str or settings object
+        What solves in the interiors: "direct", or an incomplete factorisation such as "ic0".
+    subdomains : Subdomains or None
+        The subdomain matrices; `swell.pde.poisson_cube` gives them. None: A is split, which takes a symmetric matrix
+        with no positive entry off the diagonal and no negative row sum (finite volumes, most differences).
+    domains : int
+        Where A is split: how many subdomains; 0 makes as many as give each about 4096 rows.
+    partition : {"graph", "rows"}
+        Where A is split: by parts of its graph (needs pymetis), or by consecutive rows.
+    """
+
+    levels: int = 2
+    constraints: str = "cef"
+    weights: str = "stiffness"
+    dense_lu: Any = "getrf"
+    interior: Any = "direct"
+    subdomains: Any = field(default=None, repr=False, compare=False)
+    domains: int = 0
+    partition: str = "graph"
+
+    problem = "symmetric positive definite, from finite elements or volumes"
+    cost = "two interior solves, a dense product a subdomain, one coarse solve"
+    hermitian_only = True
+    as_given = True
+
+    def __post_init__(self):
+        from swell.core.registry import resolve
+        positive(self, "levels", 2)
+        positive(self, "domains", 0)
+        letters = self.constraints
+        if not isinstance(letters, str) or not letters or set(letters) - set("cef") or len(set(letters)) < len(letters):
+            raise InputError(f"BDDC(constraints={letters!r}): expected some of the letters c (corners), e (edges) and f "
+                             "(faces), such as 'cef'")
+        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
+        for name, kind in (("dense_lu", "decomposer"), ("interior", "precond")):
+            if resolve(kind, getattr(self, name)) is None:
+                raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected a {kind}")
+        if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
+            raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
+                             "swell.Subdomains([(matrix, dofs), ...])")
+
+    def build(self, A):
+        """The operator for a symmetric matrix.
+
+        Raises
+        ------
+        InputError
+            If A is complex or not symmetric, the subdomain matrices do not add up to it, it cannot be split, or the
+            constraints are too few for a subdomain.
+        FactorisationError
+            If A is singular.
+        """
+        return BDDCOperator(A, self)
+
+
+class BDDCOperator(LinearOperator):
+    """z = M r for one matrix.
+
+    Attributes
+    ----------
+    level : Level
+        The first; ``level.next`` is the next one's, if there is one.
+    """
+
+    capturable = False
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings = settings
+        self._owner = None
+        self._take(A)
+
+    def _take(self, A):
+        """Everything, for the values of A."""
+        from swell.preconditioners.bddc.level import Level
+        if A.dtype.kind == "c":
+            raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
+        require_hermitian(A, "BDDC")
+        host = A.to_scipy().astype(np.float64)
+        subdomains = self.settings.subdomains
+        if subdomains is None:
+            subdomains = self._split(A, host)
+        else:
+            self._compare(host, subdomains, MISMATCH[A.dtype.itemsize])
+        self.level = Level(A.space, host, subdomains, self.settings, self.settings.levels, A.dtype)
+        self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
+
+    def _split(self, A, host):
+        """Subdomains of A itself."""
+        from swell.preconditioners.bddc.splitting import split
+        from swell.preconditioners.schwarz import Schwarz
+        from swell.preconditioners.schwarz import subdomains as owners
+        if self._owner is None:
+            self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
+        return split(host, self._owner)
+
+    @staticmethod
+    def _compare(host, subdomains, tolerance):
+        """Raise InputError unless the subdomain matrices add up to A."""
+        if subdomains.n != host.shape[0]:
+            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {host.shape[0]} rows: their matrices "
+                             "must add up to A, after boundary conditions were put into both")
+        x = np.random.default_rng(0).uniform(1, 2, subdomains.n)
+        y = host @ x
+        difference = abs(subdomains.times(x) - y)
+        size = abs(host).max() * np.diff(host.indptr).max(initial=0)
+        if difference.max(initial=0) > tolerance * size:
+            raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {int(difference.argmax())} differs by "
+                             f"{difference.max():.2e}, where A has entries up to {abs(host).max():.2e}; their values must be those "
+                             "of A, and with new values of A come new subdomains")
+
+    def update(self, A):
+        """Take the values of a matrix of the same pattern. Given subdomain matrices must be those of A still."""
+        self._take(A)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.level.apply(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.level.apply_adjoint(x, out, alpha, beta)
+
+    @property
+    def notes(self):
+        """Those of all levels."""
+        return self.level.notes
+
+    @property
+    def nbytes(self):
+        return self.level.nbytes
+
+    @property
+    def timings(self):
+        """Seconds of the setup's parts, all levels together."""
+        total, level = {}, self.level
+        while level is not None:
+            for part, seconds in level.timings.items():
+                total[part] = total.get(part, 0.0) + seconds
+            level = level.next
+        return total
+
+    def describe(self):
+        return f"{describe(replace(self.settings, subdomains=None))}: {self.level.describe()}"

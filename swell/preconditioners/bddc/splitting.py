@@ -1,0 +1,63 @@
+"""An assembled matrix split into subdomain matrices: A = Σ over pairs |aᵢⱼ| (eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ + Σ sᵢ eᵢ eᵢᵀ, sᵢ the row sums.
+
+Every term is positive semidefinite where no aᵢⱼ is positive and no row sum negative, as of finite volumes and many
+differences: then each pair is an element. A pair within a subdomain is that subdomain's; one across goes to the lower
+numbered, which takes a copy of the other's row (of cell-centred finite volumes: interface cells are duplicated). Sound for
+such matrices alone, since a matrix shows no others' elements: those need the subdomain matrices.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.preconditioners.bddc.subdomains import Subdomains
+
+ROUNDING = 1e-12        # of the diagonal: row sums and entries of the wrong sign that are rounding
+NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matrix, dofs), ...])), as swell.pde.poisson_cube "
+          "does, or use precond='ic0'")
+
+
+def split(A, owner):
+    """Subdomains of an assembled matrix.
+
+    Parameters
+    ----------
+    A : scipy.sparse.csr_array
+        Symmetric.
+    owner : int array
+        The subdomain of each row.
+
+    Raises
+    ------
+    InputError
+        If A is not symmetric with entries of one sign off the diagonal and row sums of the other.
+    """
+    import scipy.sparse as sp
+    entries, diagonal = A.tocoo(), A.diagonal()
+    rows, columns, values = entries.row, entries.col, entries.data
+    level = ROUNDING * abs(diagonal).max(initial=0)
+    off = rows != columns
+    positive = off & (values > level)
+    if positive.any():
+        k = int(positive.argmax())
+        raise InputError(f"BDDC cannot split this matrix into subdomains: its entry ({rows[k]}, {columns[k]}) is "
+                         f"{values[k]:.3g}, positive off the diagonal, so that its elements are not known; {NEEDED}")
+    sums = np.asarray(A.sum(axis=1)).ravel()
+    tolerance = ROUNDING * np.maximum(abs(diagonal), 1e-300) * np.maximum(np.diff(A.indptr), 1)
+    if (sums < -1e3 * tolerance).any():
+        k = int(sums.argmin())
+        raise InputError(f"BDDC cannot split this matrix into subdomains: row {k} sums to {sums[k]:.3g}, less than zero, so "
+                         f"that its diagonal does not hold its elements; {NEEDED}")
+    sums = np.where(sums > tolerance, sums, 0)
+    rows, columns, values = rows[off], columns[off], values[off]
+    of = np.minimum(owner[rows], owner[columns])
+    triples = [np.concatenate(part) for part in ((of, of, owner), (rows, rows, np.arange(owner.size)),
+                                                 (columns, rows, np.arange(owner.size)), (values, -values, sums))]
+    order = np.argsort(triples[0], kind="stable")
+    ends = np.cumsum(np.bincount(triples[0]))[:-1]
+    parts = []
+    for at in np.split(order, ends):
+        dofs, place = np.unique(np.concatenate((triples[1][at], triples[2][at])), return_inverse=True)
+        i, j = place.reshape(2, -1)
+        parts.append((sp.coo_array((triples[3][at], (i, j)), shape=(dofs.size,) * 2).tocsr(), dofs))
+    return Subdomains(parts)

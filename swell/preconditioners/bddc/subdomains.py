@@ -1,0 +1,134 @@
+"""What BDDC is given: A = Σ Rᵢᵀ Aᵢ Rᵢ, a positive semidefinite matrix and its dofs for every subdomain.
+
+Checked here, and repaired where that is sound: a subdomain in several pieces that share no entry becomes as many
+subdomains, since a constraint on one piece holds no other.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+ROUNDING = 1e-10        # of the largest entry: asymmetry that assembly may leave
+
+
+class Subdomains:
+    """Subdomain matrices, such as finite elements summed over the elements of each subdomain.
+
+    Parameters
+    ----------
+    parts : list of (matrix, dofs)
+        For each subdomain its matrix (k, k), sparse or dense, real, symmetric positive semidefinite, and the k rows of
+        A that its rows belong to, each once. Dofs that two or more subdomains have are the interface.
+    groups : sequence of int arrays, optional
+        For more than two levels: the subdomain of the next level that each subdomain belongs to, then the same for those,
+        and so on. Where there are none, neighbours are put together, about eight at a time.
+
+    Attributes
+    ----------
+    matrices : list of scipy.sparse.csr_array
+    dofs : list of int arrays
+    n : int
+        Rows of A.
+    notes : tuple of str
+
+    Raises
+    ------
+    InputError
+        For an empty subdomain, a matrix that does not fit its dofs or is not symmetric, dofs that are in no subdomain.
+    """
+
+    def __init__(self, parts, groups=()):
+        import scipy.sparse as sp
+        if not len(parts):
+            raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
+        self.matrices, self.dofs, self.notes = [], [], ()
+        origin = []
+        for k, (matrix, dofs) in enumerate(parts):
+            matrix, dofs = sp.csr_array(matrix), np.asarray(dofs)
+            _check(k, matrix, dofs)
+            for piece in _pieces(matrix):
+                self.matrices.append(matrix if piece.size == dofs.size else matrix[piece][:, piece])
+                self.dofs.append(dofs[piece].astype(np.int64))
+                origin.append(k)
+        if len(origin) > len(parts):
+            broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
+            self.notes = (f"{_list(broken)} of {len(parts)} subdomains came in pieces that share no entry: each piece became "
+                          f"a subdomain, {len(origin)} in all",)
+        every = np.concatenate(self.dofs)
+        self.n = int(every.max()) + 1
+        missing = np.flatnonzero(np.bincount(every, minlength=self.n) == 0)
+        if missing.size:
+            raise InputError(f"Subdomains: row {missing[0]} is in no subdomain, nor are {missing.size - 1} others: every row "
+                             "of A needs one")
+        self.groups = _checked_groups(groups, len(parts), np.array(origin))
+
+    def __len__(self):
+        return len(self.matrices)
+
+    def times(self, x):
+        """Σ Rᵢᵀ Aᵢ Rᵢ x, on the host."""
+        y = np.zeros(self.n)
+        for matrix, dofs in zip(self.matrices, self.dofs, strict=True):
+            y[dofs] += matrix @ x[dofs]
+        return y
+
+    def assemble(self):
+        """A as a scipy.sparse.csr_array."""
+        import scipy.sparse as sp
+        entries = [matrix.tocoo() for matrix in self.matrices]
+        rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(entries, self.dofs, strict=True)])
+                         for axis in ("row", "col"))
+        A = sp.coo_array((np.concatenate([e.data for e in entries]), (rows, columns)), shape=(self.n, self.n)).tocsr()
+        A.sort_indices()
+        return A
+
+
+def _check(k, matrix, dofs):
+    """Raise InputError unless subdomain k is one."""
+    if dofs.ndim != 1 or dofs.dtype.kind not in "iu" and dofs.size:
+        raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list of rows")
+    if not dofs.size:
+        raise InputError(f"subdomain {k} is empty: leave it out, or ask the partitioner for fewer parts")
+    if matrix.shape != (dofs.size, dofs.size):
+        raise InputError(f"subdomain {k} has {dofs.size} dofs and a matrix of shape {matrix.shape}: expected "
+                         f"({dofs.size}, {dofs.size})")
+    if dofs.min() < 0 or np.unique(dofs).size < dofs.size:
+        raise InputError(f"subdomain {k} names a dof twice, or a negative one: expected every row of A once")
+    if matrix.dtype.kind != "f" and matrix.dtype.kind not in "iu":
+        raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: BDDC is for real matrices")
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"subdomain {k} has a matrix with entries that are not finite")
+    largest = abs(matrix.data).max(initial=0)
+    if abs(matrix - matrix.T).max() > ROUNDING * largest:
+        raise InputError(f"subdomain {k} has a matrix that is not symmetric: expected a symmetric positive semidefinite one")
+    if (matrix.diagonal() < 0).any():
+        raise InputError(f"subdomain {k} has a negative diagonal entry: expected a positive semidefinite matrix")
+
+
+def _pieces(matrix):
+    """The rows of each connected piece."""
+    from scipy.sparse.csgraph import connected_components
+    count, label = connected_components(matrix, directed=False)
+    if count == 1:
+        return [np.arange(matrix.shape[0])]
+    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+
+
+def _checked_groups(groups, count, origin):
+    """The groups as arrays, the first for the pieces."""
+    checked = []
+    for level, group in enumerate(groups):
+        group = np.asarray(group)
+        if group.shape != (count,) or group.dtype.kind not in "iu" or not np.array_equal(np.unique(group), np.arange(group.max() + 1)):
+            raise InputError(f"groups[{level}] has shape {group.shape}: expected, for each of {count} subdomains, the number of "
+                             "its subdomain on the next level, with none of 0, 1, ... left out")
+        checked.append(group if level else group[origin])
+        count = int(group.max()) + 1
+    return tuple(checked)
+
+
+def _list(numbers):
+    """Some numbers in words."""
+    shown = ", ".join(map(str, numbers[:3]))
+    return f"{shown} and {len(numbers) - 3} others" if len(numbers) > 3 else shown
