@@ -226,8 +226,8 @@ class Solver:
         A : matrix
             Of the same pattern and type.
         keep_preconditioner : bool
-            Go on with the preconditioner of the values before, for matrices that change little from one to the next: it
-            is then an approximation, and iterations may be more. A direct method is always factored anew.
+            Go on with the preconditioner of the values before, for matrices that change little from one to the next:
+            it is then an approximation, and iterations may be more. A direct method is always factored anew.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Solver:
         return self
 
     def prefer(self, k) -> "Solver":
-        """Try choice k of the chain first from now on, as where the ones before it failed for a matrix like the next."""
+        """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
         order = [k, *(other for other in range(len(self.chain)) if other != k)]
         self._prepare(k)
         self.chain = [self.chain[old] for old in order]
