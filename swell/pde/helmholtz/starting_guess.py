@@ -6,8 +6,7 @@ holds the next one (the reduced bases of model reduction, by residual minimisati
     x₀ = X c,  c = argmin ‖b − W c‖₂
 
 by the eigenvectors of WᴴW, without those that rounding has made, and once again for the remainder. A QR factorisation
-of W would go further down than 10⁻⁷ ‖b‖, but by many small steps. The residual is not above
-that of x₀ = 0.
+of W would go further down than 10⁻⁷ ‖b‖, but by many small steps. The residual is not above that of x₀ = 0.
 
 Cost: m products, n m² multiplications; memory: 2 m vectors.
 """
