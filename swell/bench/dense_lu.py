@@ -1,9 +1,11 @@
-"""Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, both accuracies.
+"""Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, both
+accuracies.
 
-Matrices: those of ``--files``, sparse ones made dense, and, where there are none, generated ones: random dense by the rule of
-Appendix F, and a diagonal with a border, like c-22, where the iterative method shines. Every decomposition and solution is
-repeated (10 runs); 10 right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit diagonal is in L,
-both with full pivoting, so that they are judged on good factors. What fails is a record too, with its reason.
+Matrices: those of ``--files``, sparse ones made dense, and, where there are none, generated ones: random dense by the
+rule of Appendix F, and a diagonal with a border, like c-22, where the iterative method shines. Every decomposition and
+solution is repeated (10 runs); 10 right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit
+diagonal is in L, both with full pivoting, so that they are judged on good factors. What fails is a record too, with its
+reason.
 """
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
 RIGHT_HAND_SIDES = 10
 RUNS = 10
 SIZES = {"cpu": "100,300,558", "cuda": "558,2599,4156"}
-DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)", "icm(x=32, form=plain)"),
+DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)",
+                       "icm(x=32, form=plain)"),
                "cuda": ("getrf", "pcm(x=8)", "pcm(x=32)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=16)", "icm(x=32)",
                         "icm(x=32, form=plain)")}
 SOLVERS = {"cpu": ("ss", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"),
            "cuda": ("is(x=8)", "is(x=32)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs")}
-HEADER = ("matrix", "decomposer", "n", "type", "ms", "spread", "of getrf", "max |PA − LU|", "backward", "growth", "pivots",
-          "iterations")
+HEADER = ("matrix", "decomposer", "n", "type", "ms", "spread", "of getrf", "max |PA − LU|", "backward", "growth",
+          "pivots", "iterations")
 SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "spread", "max |LUX − PB|", "max |AX − B|", "backward")
 QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")
 
@@ -87,8 +90,9 @@ def _matrices(arguments, space):
     """Iterate over (name, dense matrix)."""
     if arguments.files:
         from swell.io import read_matrix
-        for path in (p for given in map(Path, arguments.files) for p in (sorted(given.glob("*.mtx*")) if given.is_dir() else [given])):
-            yield path.name.split(".")[0], read_matrix(path)[0].toarray()
+        for given in map(Path, arguments.files):
+            for path in sorted(given.glob("*.mtx*")) if given.is_dir() else [given]:
+                yield path.name.split(".")[0], read_matrix(path)[0].toarray()
         return
     sizes = (arguments.sizes or SIZES[space.name]).split(",")
     if not all(size.strip().isdigit() and int(size) > 1 for size in sizes):
@@ -154,7 +158,7 @@ def _decompositions(space, name, A, decomposers, runs, heat):
                        "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
                        "speedup": reference / record["seconds"] if reference else None}
             if metrics.iterations is not None and metrics.iterations.size > 1:
-                heat.append((f"{name}, {A.dtype.name}, {describe(settings)}: iterations of every section; below, pivots",
+                heat.append((f"{name}, {A.dtype.name}, {describe(settings)}: iterations of every section, and pivots",
                              _heat_map(metrics)))
         yield record
 
@@ -184,8 +188,9 @@ def _row(r):
     if "failure" in r:
         return (*head, r["failure"], *[""] * 7)
     total = "" if r["iterations"] is None else sum(map(sum, r["iterations"]))
-    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", f"{r['speedup']:.3f}" if r["speedup"] else "",
-            f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}", f"{r['growth']:.1e}", sum(r["pivots"]), total)
+    speedup = f"{r['speedup']:.3f}" if r["speedup"] else ""
+    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", speedup, f"{r['max_difference']:.2e}",
+            f"{r['backward_error']:.2e}", f"{r['growth']:.1e}", sum(r["pivots"]), total)
 
 
 def _solver_row(r):

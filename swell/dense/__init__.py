@@ -5,8 +5,8 @@
     X = factors.solve(B)
 
 Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names are those of L. M. Čejka's thesis
-"Parallel computation of LU decomposition on GPUs" (Czech Technical University in Prague, 2023), whose equations the files
-of this package cite.
+"Parallel computation of LU decomposition on GPUs" (Czech Technical University in Prague, 2023), whose equations the
+files of this package cite.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PLACES = {
     "ICM": "swell.dense.iterative_crout", "Getrf": "swell.dense.getrf",
     "SS": "swell.dense.sequential_solver", "IS": "swell.dense.iterative_solver", "Trsm": "swell.dense.trsm",
     "Getrs": "swell.dense.getrs",
-    "LUFactors": "swell.dense.factors", "CroutFactors": "swell.dense.factors", "DoolittleFactors": "swell.dense.factors",
-    "Metrics": "swell.dense.factors",
+    "LUFactors": "swell.dense.factors", "CroutFactors": "swell.dense.factors",
+    "DoolittleFactors": "swell.dense.factors", "Metrics": "swell.dense.factors",
     "decomposition_accuracy": "swell.dense.accuracy", "solution_accuracy": "swell.dense.accuracy",
 }
 __all__ = list(_PLACES)

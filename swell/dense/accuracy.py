@@ -1,9 +1,9 @@
 """How good factors and solutions are: the thesis' maximum absolute differences, and relative measures beside them.
 
-The thesis takes max |A − L U P| (2.7) for factors, and for solutions max |L U P X − B| (2.8), against L U instead of A. They
-say nothing without ‖A‖. The normwise backward errors do: ‖P A − L U‖₁ / ‖A‖₁ and, by Rigal and Gaches (1967), for the worst
-right-hand side, ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): the size of the smallest change of A and b for which x is exact. All is
-computed in double precision; what is not finite is infinite here, so that no NaN can look like a success.
+The thesis takes max |A − L U P| (2.7) for factors, and for solutions max |L U P X − B| (2.8), against L U instead of A.
+They say nothing without ‖A‖. The normwise backward errors do: ‖P A − L U‖₁ / ‖A‖₁ and, by Rigal and Gaches (1967), for
+the worst right-hand side, ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): the size of the smallest change of A and b for which x is
+exact. All is computed in double precision; what is not finite is infinite here, so that no NaN can look like a success.
 """
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
         A = _wide(space, A)
         difference = abs(A[factors.order] - _wide(space, factors.lower()) @ _wide(space, factors.upper()))
         size = abs(A)
-        return DecompositionAccuracy(_finite(difference.max()), _finite(difference.sum(axis=0).max() / size.sum(axis=0).max()),
-                                     _finite(factors.largest() / size.max()))
+        share = difference.sum(axis=0).max() / size.sum(axis=0).max()
+        return DecompositionAccuracy(_finite(difference.max()), _finite(share), _finite(factors.largest() / size.max()))
 
 
 def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:

@@ -2,8 +2,9 @@
 
 The matrix is cut into square sections (figure 2.2 of the thesis), and a section's rows and columns into fronts of x. A
 section's diagonal part and all below it come first, front by front, since pivots are looked for there; what lies to the
-right of the section follows. Before either, the contributions of all finished sections are subtracted by one product each,
-and before a front those of the section's finished fronts: 2/3 n³ operations in products, and O(n² x) in the fronts.
+right of the section follows. Before either, the contributions of all finished sections are subtracted by one product
+each, and before a front those of the section's finished fronts: 2/3 n³ operations in products, and O(n² x) in the
+fronts.
 
 Rows are swapped whole. That is right at any time, because all rows from the current front on are in the same state.
 """
@@ -30,8 +31,8 @@ def check_section(owner):
         return
     positive(owner, "section")
     if owner.section % owner.x:
-        raise InputError(f"{type(owner).__name__}(section={owner.section}, x={owner.x}): expected a multiple of x, such as "
-                         f"{-(-owner.section // owner.x) * owner.x}")
+        raise InputError(f"{type(owner).__name__}(section={owner.section}, x={owner.x}): expected a multiple of x, "
+                         f"such as {-(-owner.section // owner.x) * owner.x}")
 
 
 def by_sections(work, section, x, panel, right):

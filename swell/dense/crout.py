@@ -1,4 +1,5 @@
-"""CM(PP): Crout's method, sequential, on a CPU. Section 1.3.2 and Appendix A of the thesis; Forsythe, Algorithm 16 (1960).
+"""CM(PP): Crout's method, sequential, on a CPU. Section 1.3.2 and Appendix A of the thesis; Forsythe, Algorithm 16
+(1960).
 
 For every j: column j of L (1.11), its pivot (1.13), row j of U (1.12), each element a whole sum. It is what the other
 methods are measured by, not a method for large matrices: 2/3 n³ operations, none of them in parallel, with a stride.

@@ -1,4 +1,5 @@
-"""What decomposers share: the door for the matrix, the array that is decomposed in place, and the verdict on the pivots."""
+"""What decomposers share: the door for the matrix, the array that is decomposed in place, and the verdict on the
+pivots."""
 from __future__ import annotations
 
 import dataclasses
@@ -125,7 +126,8 @@ class Decomposer(ABC):
             return self._verdict(work, section, iterations)
 
     def size(self, n):
-        """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one thread."""
+        """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one
+        thread."""
         return n
 
     @abstractmethod
@@ -141,8 +143,8 @@ class Decomposer(ABC):
         """The space, which must be one that the decomposer runs in."""
         space = space or make_space(f"cuda:{A.device.id}" if type(A).__module__.startswith("cupy") else "cpu")
         if space.name not in self.devices:
-            raise InputError(f"{type(self).__name__} runs on {' and '.join(self.devices)}, and {space.name} was asked for: "
-                             + ("PCM is the same method on a GPU" if space.name == "cuda" else "take another decomposer"))
+            raise InputError(f"{type(self).__name__} runs on {' and '.join(self.devices)}, and {space.name} was asked "
+                             "for: PCM runs on both")
         return space
 
     @staticmethod
@@ -161,8 +163,8 @@ class Decomposer(ABC):
             raise self._failure(work, int(bad.argmax()), diagonal)
         if not bool(space.xp.isfinite(matrix).all()):  # sync
             column = int(space.to_host(space.xp.isfinite(matrix).all(axis=0)).argmin())
-            raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed {matrix.dtype}: "
-                                     "scale the matrix, or take pivoting='full' or a wider type")
+            raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed "
+                                     f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type")
         metrics = Metrics(section, work.pivots_by_section(pivots, section), iterations)
         factors = self.factors(matrix, work.swapped(pivots), space, self, metrics)
         return dataclasses.replace(factors, notes=self._notes(work, factors, diagonal))
@@ -173,8 +175,8 @@ class Decomposer(ABC):
         eps, notes = np.finfo(work.dtype).eps, ()
         column = int(diagonal.argmin())
         if diagonal[column] <= work.n * eps * work.largest:
-            notes += (f"the pivot of column {column} is {diagonal[column]:.2e}, no more than rounding beside the largest entry "
-                      f"{work.largest:.2e}: the matrix is singular to working precision",)
+            notes += (f"the pivot of column {column} is {diagonal[column]:.2e}, no more than rounding beside the "
+                      f"largest entry {work.largest:.2e}: the matrix is singular to working precision",)
         growth = factors.largest() / work.largest
         if growth * np.sqrt(eps) >= 1:
             notes += (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "

@@ -1,9 +1,9 @@
 """ICM by fronts: finished sections and fronts as matrix products, and iterations only where something has not settled.
 
-A front is x rows and columns. Its diagonal block is iterated by one block of threads in shared memory, up to a bad element;
-then every row below it on its own, from the columns that the diagonal block has completed; a pivot, and the rest anew. The
-part to the right is iterated column by column. Within a block, a row or a column the iteration knows how far all is final,
-and computes only what comes after: a dense front takes 2 x iterations of x³/6 operations on average.
+A front is x rows and columns. Its diagonal block is iterated by one block of threads in shared memory, up to a bad
+element; then every row below it on its own, from the columns that the diagonal block has completed; a pivot, and the
+rest anew. The part to the right is iterated column by column. Within a block, a row or a column the iteration knows how
+far all is final, and computes only what comes after: a dense front takes 2 x iterations of x³/6 operations on average.
 
 A host read for every front and pivot: how far the diagonal block came.
 """
@@ -53,7 +53,8 @@ class Fronts:
             self.diagonal[d] += iterations
             end = min(bad + 1, size)
             if g < work.n:
-                self.kernels.settle_lower(*place, done, end, x, x * x, settings.tolerance, work.n, self.below[d, g // x:])
+                counts = self.below[d, g // x:]
+                self.kernels.settle_lower(*place, done, end, x, x * x, settings.tolerance, work.n, counts)
             if bad < size and f + bad < work.n - 1 and settings.pivoting != "none":
                 self._pivot(f + bad)
             # Columns up to the bad one are final, and rows before it.

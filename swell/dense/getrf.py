@@ -1,4 +1,5 @@
-"""getrf: LU with full partial pivoting by the device's library, LAPACK through SciPy or cuSOLVER. The unit diagonal is in L.
+"""getrf: LU with full partial pivoting by the device's library, LAPACK through SciPy or cuSOLVER. The unit diagonal is
+in L.
 
 What the other decomposers are measured beside. Storage: the factors, column-major.
 """
@@ -32,15 +33,16 @@ class Getrf(Decomposer):
 
     def __post_init__(self):
         if self.pivoting not in ("full", "none"):
-            raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; conditional pivoting is that of "
-                             "GEM, CM, PCM and ICM")
+            raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; conditional pivoting is "
+                             "that of GEM, CM, PCM and ICM")
 
     def decompose(self, work):
         if work.space.name == "cuda":
             self._cusolver(work)
             return work.n, None
         if self.pivoting == "none":
-            raise InputError("Getrf(pivoting='none') runs on a GPU only, since LAPACK always pivots: take GEM(pivoting='none')")
+            raise InputError("Getrf(pivoting='none') runs on a GPU only, since LAPACK always pivots: take "
+                             "GEM(pivoting='none')")
         from scipy.linalg import lu_factor
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")      # of a zero pivot, which is an error of ours

@@ -1,4 +1,5 @@
-"""getrs: the solution that belongs to getrf, by LAPACK or cuSOLVER; for a unit diagonal in L. Section 2.1.2 of the thesis."""
+"""getrs: the solution that belongs to getrf, by LAPACK or cuSOLVER; for a unit diagonal in L. Section 2.1.2 of the
+thesis."""
 from __future__ import annotations
 
 from dataclasses import dataclass

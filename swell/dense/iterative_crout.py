@@ -1,27 +1,30 @@
-"""ICM_x(PP): the iterative Crout method. Sections 1.3.3 and 2.2.2 and Appendix C of the thesis; after ParILUT (Anzt et al.).
+"""ICM_x(PP): the iterative Crout method. Sections 1.3.3 and 2.2.2 and Appendix C of the thesis; after ParILUT.
 
-The formulas of Crout's method are a fixed-point iteration: every element is computed from the last iterate of those that it
-needs, (1.11) below and on the diagonal, (1.12) above, from an initial estimate (A, or one that the user has), until no
-element changes by more than the processing ``tolerance``. Sections of the matrix are processed one after the other: the
-diagonal one, those below it, those to its right (figure 2.2). An element of the diagonal that is not within
+The formulas of Crout's method are a fixed-point iteration: every element is computed from the last iterate of those
+that it needs, (1.11) below and on the diagonal, (1.12) above, from an initial estimate (A, or one that the user has),
+until no element changes by more than the processing ``tolerance``. Sections of the matrix are processed one after the
+other: the diagonal one, those below it, those to its right (figure 2.2). An element of the diagonal that is not within
 ``pivot_lower < |l_jj| <= pivot_upper`` (2.6) is bad: what comes after it waits, until the columns up to it have settled
 and its row has been swapped with that of the column's largest (1.13).
 
-``form="plain"`` is the thesis' (sections.py): whole sums, for all of a section, in every iteration. ``form="fronts"``, the
-default (fronts.py): what finished sections and fronts contribute is subtracted once, as matrix products (blocked.py); within a front of x
-rows and columns, which is iterated in a block's shared memory, only what has not settled is computed.
+``form="plain"`` is the thesis' (sections.py): whole sums, for all of a section, in every iteration. ``form="fronts"``,
+the default (fronts.py): what finished sections and fronts contribute is subtracted once, as matrix products
+(blocked.py); within a front of x rows and columns, which is iterated in a block's shared memory, only what has not
+settled is computed.
 
-The iteration is nilpotent: an element is final one iteration after all that it needs. So it ends after 2 s + 1 iterations
-of a section of s rows at most, and no intermediate value matters, not even one that overflowed: it is computed anew.
+The iteration is nilpotent: an element is final one iteration after all that it needs. So it ends after 2 s + 1
+iterations of a section of s rows at most, and no intermediate value matters, not even one that overflowed: it is
+computed anew.
 
-Why the thesis' form gave NaN without the upper bound: values computed from what has not settled grow from step to step, by
-1 / l_jj for an l_jj that is still wrong, until they overflow and inf − inf = NaN. That alone is harmless; but |old − NaN| >
-tolerance is false, so that a NaN counted as settled, and NaN <= lower or upper < NaN are false, so that it was no bad
-element: the section ended with it. The upper bound stops the growth before it overflows, which is why it helped; it is not
-needed. Here an element has settled if |old − new| <= tolerance, and is good if lower < |l| <= upper: NaN is neither.
+Why the thesis' form gave NaN without the upper bound: values computed from what has not settled grow from step to step,
+by 1 / l_jj for an l_jj that is still wrong, until they overflow and inf − inf = NaN. That alone is harmless; but |old −
+NaN| > tolerance is false, so that a NaN counted as settled, and NaN <= lower or upper < NaN are false, so that it was
+no bad element: the section ended with it. The upper bound stops the growth before it overflows, which is why it helped;
+it is not needed. Here an element has settled if |old − new| <= tolerance, and is good if lower < |l| <= upper: NaN is
+neither.
 
-Differs from the thesis besides: "full" pivoting; with tolerance > 0 a section does not end while its bad element has just
-changed place; a zero pivot is an error in the last column too.
+Differs from the thesis besides: "full" pivoting; with tolerance > 0 a section does not end while its bad element has
+just changed place; a zero pivot is an error in the last column too.
 """
 from __future__ import annotations
 
@@ -76,7 +79,8 @@ class ICM(Decomposer):
         check_not_negative(self, "tolerance", "pivot_lower", "pivot_upper")
         check_section(self)
         if not self.pivot_lower < self.pivot_upper:
-            raise InputError(f"ICM(pivot_lower={self.pivot_lower!r}, pivot_upper={self.pivot_upper!r}): expected lower < upper")
+            raise InputError(f"ICM(pivot_lower={self.pivot_lower!r}, pivot_upper={self.pivot_upper!r}): expected "
+                             "lower < upper")
         if self.form not in FORMS:
             raise InputError(f"ICM(form={self.form!r}): expected one of {', '.join(FORMS)}")
         if self.order not in ("C", "F"):
@@ -121,8 +125,8 @@ class ICM(Decomposer):
         from swell.dense.fronts import Fronts
         from swell.dense.sections import Sections
         if self.tolerance >= work.largest > 0:
-            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above {work.largest:.3g}, so that "
-                                     "everything would count as settled and nothing be left: take a smaller tolerance")
+            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above {work.largest:.3g}, "
+                                     "so that everything would count as settled and nothing be left: take less")
         section = section_size(work.n, self.x, self.section)
         how = Fronts if self.form == "fronts" else Sections
         return section, how(self, work, section).run()

@@ -1,20 +1,21 @@
 """IS_x(PP): substitution as a fixed-point iteration. Section 2.2.2 and Appendix E of the thesis.
 
 Every y_i = (b_i − Σ l_ij y_j) / l_ii is computed from the last iterate, all at once, until none changes by more than
-``tolerance``; then x in the same way. Like ICM's the iteration is nilpotent: y_i is final one iteration after all before it.
+``tolerance``; then x in the same way. Like ICM's the iteration is nilpotent: y_i is final one iteration after all
+before it.
 
-Why the thesis' solver returned invalid values on some systems: it is its test, |old − new| > tolerance, which is false for a
-NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle; where they overflow, inf − inf = NaN, and as soon as
-all that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations more would have
-computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) In a dense factor the
-first entry that is not final depends on one such entry only, is ±inf rather than NaN, and keeps the iteration going: so it
-is sparse systems that came out invalid, eleven of the thesis' twelve. Here an entry has settled if |old − new| <=
-tolerance, which no NaN is: the iteration ends after n + 1 iterations at most, with the result of substitution, and if a
-value is not finite even then, the solution itself overflows, and that is an error.
+Why the thesis' solver returned invalid values on some systems: it is its test, |old − new| > tolerance, which is false
+for a NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle; where they overflow, inf − inf = NaN, and
+as soon as all that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations
+more would have computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) In a
+dense factor the first entry that is not final depends on one such entry only, is ±inf rather than NaN, and keeps the
+iteration going: so it is sparse systems that came out invalid, eleven of the thesis' twelve. Here an entry has settled
+if |old − new| <= tolerance, which no NaN is: the iteration ends after n + 1 iterations at most, with the result of
+substitution, and if a value is not finite even then, the solution itself overflows, and that is an error.
 
 ``form="plain"`` iterates the whole system, as the thesis does, with a host read an iteration. ``form="blocked"``, the
-default: blocks of x rows one after the other, the contributions of finished ones as a matrix product, and a block of x by 8
-threads that iterates x rows of 8 right-hand sides in shared memory, from the first that is not final.
+default: blocks of x rows one after the other, the contributions of finished ones as a matrix product, and a block of x
+by 8 threads that iterates x rows of 8 right-hand sides in shared memory, from the first that is not final.
 """
 from __future__ import annotations
 
@@ -107,5 +108,6 @@ class IterativeSubstitution(BoundSolver):
             now[...] = then
             if not int(changed[0]):  # sync
                 return iteration
-        raise FactorisationError(f"IS: {'backward' if backward else 'forward'} substitution has not settled after {n + 1} "
-                                 f"iterations, when all of it must be final: the solution overflows {X.dtype.name}")
+        which = "backward" if backward else "forward"
+        raise FactorisationError(f"IS: {which} substitution has not settled after {n + 1} iterations, "
+                                 f"when all of it must be final: the solution overflows {X.dtype.name}")

@@ -1,17 +1,17 @@
-"""PCM_x(PP): Crout's method with the elements of a column, and of a row, in parallel. Section 2.2.2 and Appendix B of the
-thesis.
+"""PCM_x(PP): Crout's method with the elements of a column, and of a row, in parallel. Section 2.2.2 and Appendix B of
+the thesis.
 
 For every j: column j of L (1.11), its pivot by a parallel reduction (2.5), the swap, row j of U (1.12); no host read.
 
-``form="plain"`` is the thesis': whole sums for every element, so that n³/3 words are read (at most one use of each), and 4
-launches a column. ``form="blocked"``, the default: what finished fronts of x columns contribute is subtracted as matrix
-products (blocked.py), and one block of threads completes a front, whose columns need no launch between them: n² x / 2 words
-are read there, by one multiprocessor; n / x fronts of some ten launches. No host read in either.
+``form="plain"`` is the thesis': whole sums for every element, so that n³/3 words are read (at most one use of each),
+and 4 launches a column. ``form="blocked"``, the default: what finished fronts of x columns contribute is subtracted as
+matrix products (blocked.py), and one block of threads completes a front, whose columns need no launch between them: n²
+x / 2 words are read there, by one multiprocessor; n / x fronts of some ten launches. No host read in either.
 
 Storage: the factors, and A.
 
-Differs from the thesis: pivots are chosen on the device; in the plain form blocks of x² threads share out a sum's terms (a
-warp's lanes read neighbours), where the thesis gives every element one thread; a pivot for every column by default.
+Differs from the thesis: pivots are chosen on the device; in the plain form blocks of x² threads share out a sum's terms
+(a warp's lanes read neighbours), where the thesis gives every element one thread; a pivot for every column by default.
 """
 from __future__ import annotations
 

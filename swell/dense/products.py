@@ -28,8 +28,8 @@ def _gemm(C, A, B):
     call = {"f": cublas.sgemm, "d": cublas.dgemm, "F": cublas.cgemm, "D": cublas.zgemm}[C.dtype.char]
     minus, one = np.array(-1, C.dtype), np.array(1, C.dtype)
     (op_a, ld_a), (op_b, ld_b), (_, ld_c) = layout(A), layout(B), layout(C)
-    call(device.get_cublas_handle(), op_a, op_b, C.shape[0], C.shape[1], A.shape[1], minus.ctypes.data, A.data.ptr, ld_a,
-         B.data.ptr, ld_b, one.ctypes.data, C.data.ptr, ld_c)
+    call(device.get_cublas_handle(), op_a, op_b, *C.shape, A.shape[1], minus.ctypes.data, A.data.ptr, ld_a, B.data.ptr,
+         ld_b, one.ctypes.data, C.data.ptr, ld_c)
 
 
 def layout(M):

@@ -1,11 +1,12 @@
-"""ICM by whole sections, as in the thesis: in every iteration every sum of a section is computed anew, from the first term.
+"""ICM by whole sections, as in the thesis: in every iteration every sum of a section is computed anew, from the first
+term.
 
-Section 2.2.2 (listings 2.7 to 2.10) and Appendix C: the diagonal section is iterated up to a bad element, then those below
-it up to that element's column, in streams; the element is pivoted; and again, until there is no bad element left. Then the
-sections to the right, in streams. Every iteration ends with a host read of the sections' flags.
+Section 2.2.2 (listings 2.7 to 2.10) and Appendix C: the diagonal section is iterated up to a bad element, then those
+below it up to that element's column, in streams; the element is pivoted; and again, until there is no bad element left.
+Then the sections to the right, in streams. Every iteration ends with a host read of the sections' flags.
 
-For comparison: its iterations follow the thesis' laws, 2 s + p (less one in the first) for a diagonal section of s rows with
-p pivots, s + p below, s + 1 to the right, on random dense matrices. ``ICM(form="fronts")`` is the fast one.
+For comparison: its iterations follow the thesis' laws, 2 s + p (less one in the first) for a diagonal section of s rows
+with p pivots, s + p below, s + 1 to the right, on random dense matrices. ``ICM(form="fronts")`` is the fast one.
 
 On a CPU there are no streams: sections follow one another, the rows of each in parallel.
 """
@@ -98,8 +99,8 @@ class Sections:
         self.kernels.find_bad(work.lu, work.row, work.column, search, end, lower, upper, work.n, self.flags)
 
     def _together(self, kind, d, cutoff):
-        """Iterate the sections below (to column ``cutoff``) or to the right of a diagonal one, each in a stream, until all
-        have settled."""
+        """Iterate the sections below (to column ``cutoff``) or to the right of a diagonal one, each in a stream, until
+        all have settled."""
         active = list(range(d + 1, self.count))
         work = self.work
         for _ in range(2 * self.section + 2):
@@ -126,8 +127,8 @@ class Sections:
         right = min(left + self.section, work.n) if kind == RIGHT else cutoff
         tiles = self.tiles[:-(-(bottom - top) // x) * -(-(right - left) // x) + 1]
         box = work.row, work.column, top, bottom, left, right, bad
-        self.kernels.compute(kind, self.a, work.lu, self.next, *box, x, x * x, self.settings.tolerance, 1 + s, self.flags,
-                             tiles)
+        self.kernels.compute(kind, self.a, work.lu, self.next, *box, x, x * x, self.settings.tolerance, 1 + s,
+                             self.flags, tiles)
         self.kernels.assign(work.lu, self.next, *box, x, x * x, tiles)
 
     def _pivot(self, j):
@@ -140,5 +141,5 @@ class Sections:
     def _unsettled(self, i, j, n):
         """The error for a section in which something is not finite to the end."""
         return FactorisationError(f"ICM: section ({i}, {j}) of {self.section} rows has not settled after "
-                                  f"{self.iterations[i, j]} iterations, when all of it must be final: its values overflow "
-                                  f"{self.work.dtype}; scale the matrix, or take pivoting='full' or a wider type")
+                                  f"{self.iterations[i, j]} iterations, when all of it must be final: its values "
+                                  f"overflow {self.work.dtype}; scale the matrix, take pivoting='full' or a wider type")

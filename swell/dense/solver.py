@@ -1,4 +1,5 @@
-"""What solvers share: which factors they take (table 2.3 of the thesis), the door for right-hand sides, and the way back.
+"""What solvers share: which factors they take (table 2.3 of the thesis), the door for right-hand sides, and the way
+back.
 
 A X = B with P A = L U: B in the order of P, then L Y = P B, then U X = Y, in place (section 1.3.1).
 """
@@ -44,11 +45,12 @@ class DenseSolver(ABC):
         fitting = ", ".join(name for name in TABLE["dense_solver"] if _fits(load("dense_solver", name), factors))
         name = name_of("dense_solver", type(self))
         if not isinstance(factors, self.accepts):
-            raise InputError(f"{name} takes factors with the unit diagonal in {' or '.join(a.unit for a in self.accepts)}, and "
+            units = " or ".join(kind.unit for kind in self.accepts)
+            raise InputError(f"{name} takes factors with the unit diagonal in {units}, and "
                              f"{type(factors.decomposer).__name__} leaves it in {factors.unit}: take one of {fitting}")
         if factors.space.name not in self.devices:
-            raise InputError(f"{name} runs on {' and '.join(self.devices)}, and these factors are on {factors.space.name}: "
-                             f"take one of {fitting}")
+            raise InputError(f"{name} runs on {' and '.join(self.devices)}, and these factors are on "
+                             f"{factors.space.name}: take one of {fitting}")
         return self.bind(factors)
 
     @abstractmethod
@@ -101,8 +103,8 @@ class BoundSolver(ABC):
         if B.ndim not in (1, 2) or B.shape[0] != factors.n:
             raise InputError(f"B has shape {tuple(B.shape)}: expected ({factors.n},) or ({factors.n}, m)")
         if B.dtype.kind not in "iubfc" or B.dtype.kind == "c" != factors.dtype.kind:
-            raise InputError(f"B has dtype {B.dtype.name} and the factors are {factors.dtype.name}: factor A in a type that "
-                             "holds both")
+            raise InputError(f"B has dtype {B.dtype.name} and the factors are {factors.dtype.name}: factor A in a type "
+                             "that holds both")
         with self.space.active(factors.n):
             X = xp.array(self.space.from_host(B).reshape(factors.n, -1)[factors.order], factors.dtype,
                          order=self.settings.layout)
@@ -111,11 +113,13 @@ class BoundSolver(ABC):
             X = self.substitute(X) if X.size else X
             finite = xp.isfinite(X).all(axis=0)
             if not bool(finite.all()):  # sync
-                raise FactorisationError(f"{describe(self.settings)}: the solution for right-hand side {int(finite.argmin())} is "
-                                         f"not finite; {'; '.join(factors.notes) or 'its entries overflow ' + X.dtype.name}")
+                why = "; ".join(factors.notes) or f"its entries overflow {X.dtype.name}"
+                raise FactorisationError(f"{describe(self.settings)}: the solution for right-hand side "
+                                         f"{int(finite.argmin())} is not finite; {why}")
             X = X.reshape(B.shape)
             return self.space.to_host(X) if host else X
 
     @abstractmethod
     def substitute(self, X):
-        """Solve L U X = X in place, X of shape (n, m) in the settings' layout, its rows in the order of P; returns X."""
+        """Solve L U X = X in place, X of shape (n, m) in the settings' layout, its rows in the order of P; returns
+        X."""

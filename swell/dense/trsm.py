@@ -1,4 +1,5 @@
-"""trsm: two triangular solves by BLAS, or by cuBLAS on a GPU; for a unit diagonal in L and in U. Section 2.1.2 of the thesis."""
+"""trsm: two triangular solves by BLAS, or by cuBLAS on a GPU; for a unit diagonal in L and in U. Section 2.1.2 of the
+thesis."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -39,10 +40,10 @@ class TriangularSolves(BoundSolver):
     def _cublas(self, X, lower, unit):
         from cupy.cuda import cublas, device
         call = {"f": cublas.strsm, "d": cublas.dtrsm, "F": cublas.ctrsm, "D": cublas.ztrsm}[X.dtype.char]
-        op, distance = layout(self.factors.lu)
+        (op, distance), one = layout(self.factors.lu), np.array(1, X.dtype)
         lower = lower == (op == cublas.CUBLAS_OP_N)
         call(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
              cublas.CUBLAS_FILL_MODE_LOWER if lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
-             cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT, *X.shape, np.array(1, X.dtype).ctypes.data,
+             cublas.CUBLAS_DIAG_UNIT if unit else cublas.CUBLAS_DIAG_NON_UNIT, *X.shape, one.ctypes.data,
              self.factors.lu.data.ptr, distance, X.data.ptr, self.factors.n)
         return X

@@ -177,7 +177,8 @@ def test_too_large_is_said_before_it_is_tried(space):
 
 
 @pytest.mark.parametrize("bad, words", [
-    ("pcm(x=7)", "x=7"), ("icm(x=64)", "x=64"), ("icm(tolerance=-1)", "tolerance=-1"), ("cm(pivoting=some)", "pivoting='some'"),
+    ("pcm(x=7)", "x=7"), ("icm(x=64)", "x=64"), ("icm(tolerance=-1)", "tolerance=-1"),
+    ("cm(pivoting=some)", "pivoting='some'"),
     ("icm(form=fast)", "form='fast'"), ("icm(order=K)", "order='K'"), ("icm(x=8, section=12)", "such as 16"),
     ("icm(pivot_lower=3, pivot_upper=2)", "lower < upper"), ("getrf(pivoting=conditional)", "'full' or 'none'"),
     ("pcm(pivot_tolerance=-1.0)", "pivot_tolerance=-1.0"), ("pcm(form=other)", "form='other'")])

@@ -1,4 +1,5 @@
-"""The iterative Crout method and the iterative solver: their laws, their tolerance and estimates, and the NaN that got through."""
+"""The iterative Crout method and the iterative solver: their laws, their tolerance and estimates, and the NaN that got
+through."""
 from __future__ import annotations
 
 import dataclasses
@@ -30,7 +31,8 @@ def dominant(n, seed=0):
 
 
 def sparse_product(n=80, seed=0):
-    """A = L U of sparse integer factors with unit diagonals: no pivot is needed, all is exact, and iterates overflow."""
+    """A = L U of sparse integer factors with unit diagonals: no pivot is needed, all is exact, and iterates
+    overflow."""
     random = np.random.default_rng(seed)
     factors = (np.rint(100 * random.standard_normal((n, n))) * (random.random((n, n)) < 0.1) for _ in range(2))
     L, U = (part(factor, k) + np.eye(n) for part, k, factor in zip((np.tril, np.triu), (-1, 1), factors))
@@ -90,7 +92,8 @@ def test_a_nan_passed_the_printed_test_of_a_section(space):
 
 
 def test_a_nan_passed_the_printed_test_of_the_solver(space):
-    """Sparse factors with large entries of both signs: iterates overflow in both; the solution is the first unit vector."""
+    """Sparse factors with large entries of both signs: iterates overflow in both; the solution is the first unit
+    vector."""
     n = 60
     random = np.random.default_rng(0)
     L = np.eye(n) + 1e30 * np.tril(np.sign(random.standard_normal((n, n))) * (random.random((n, n)) < 0.2), -1)
@@ -133,7 +136,8 @@ def test_size_of_a_section():
 
 
 def test_laws_of_the_plain_form(space):
-    """2 s + p (less one in the first) on the diagonal, s + p below, s + 1 to the right; one more or less, as in the thesis."""
+    """2 s + p (less one in the first) on the diagonal, s + p below, s + 1 to the right; one more or less, as in the
+    thesis."""
     s, n = 32, 104
     metrics = dense.ICM(x=8, section=s, form="plain").factor(random_dense(n, 3), space).metrics
     p, sizes = metrics.pivots, [32, 32, 32, 8]

@@ -1,10 +1,10 @@
-"""The fronts of the iterative Crout method on the CPU: what has settled is not computed again; ``fronts.cu`` is the same on
-a GPU.
+"""The fronts of the iterative Crout method on the CPU: what has settled is not computed again; ``fronts.cu`` is the
+same on a GPU.
 
-``lu`` is the matrix as one array, entry (i, j) at ``i row + j column``. A front is the rows and columns from ``first`` on,
-``size`` of them. Entry (i, j) of it belongs to step min(i, j): its key is 2 j below and on the diagonal (L) and 2 i + 1
-above (U), and it needs entries of smaller keys only. Entries whose key lies below ``front`` are final; the others hold what
-is left of A.
+``lu`` is the matrix as one array, entry (i, j) at ``i row + j column``. A front is the rows and columns from ``first``
+on, ``size`` of them. Entry (i, j) of it belongs to step min(i, j): its key is 2 j below and on the diagonal (L) and 2 i
++ 1 above (U), and it needs entries of smaller keys only. Entries whose key lies below ``front`` are final; the others
+hold what is left of A.
 """
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numba import njit, prange
 
 @njit(cache=True)
 def settle_diagonal(lu, estimate, row, column, first, size, front, search, x, tolerance, lower, upper, status):
-    """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all is final, or all that comes before a
-    bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``.
-    ``status`` becomes the number of iterations and the bad element (``size`` if there is none)."""
+    """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all is final, or all that comes before
+    a bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``. ``status``
+    becomes the number of iterations and the bad element (``size`` if there is none)."""
     v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
     for i in range(size):
         for j in range(size):
@@ -72,8 +72,8 @@ def advance(v, base, before, after, size):
 
 @njit(cache=True)
 def settle_line(a, v, base, entering, divide, front, end, tolerance):
-    """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c] over k < c < end, those before ``front`` being final:
-    the number of iterations."""
+    """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c] over k < c < end, those before ``front`` being
+    final: the number of iterations."""
     for c in range(front, end):
         base[c] = 0
         for k in range(front):
@@ -103,7 +103,8 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 @njit(parallel=True, cache=True)
 def settle_lower(lu, estimate, row, column, first, size, begin, end, x, threads, tolerance, n, counts):
     """Iterate (1.11) in the rows below the diagonal block, columns ``begin`` to ``end`` of the front. The iterations of
-    every ``x`` rows, those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
+    every ``x`` rows, those of the slowest, are added to ``counts``, which has one entry more than there are such
+    tiles."""
     for tile in prange(counts.size - 1):
         top = first + size + tile * x
         counts[tile] += rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, min(top + x, n))

@@ -1,5 +1,5 @@
-"""Crout's method with elements in parallel, a column and a row or a front at a time, on the CPU; ``parallel_crout.cu`` is the
-same on a GPU."""
+"""Crout's method with elements in parallel, a column and a row or a front at a time, on the CPU; ``parallel_crout.cu``
+is the same on a GPU."""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -9,8 +9,8 @@ from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 
 @njit(parallel=True, cache=True)
 def column_step(lu, row, column, j, first, x, threads, n, tiles):
-    """l[i, j] for i >= j (1.11), where steps before ``first`` have been subtracted; ``x`` rows a tile, ``tiles`` has one
-    entry more than there are."""
+    """l[i, j] for i >= j (1.11), where steps before ``first`` have been subtracted; ``x`` rows a tile, ``tiles`` has
+    one entry more than there are."""
     for tile in prange(tiles.size - 1):
         for i in range(j + tile * x, min(j + (tile + 1) * x, n)):
             total = lu.dtype.type(0)
@@ -21,7 +21,8 @@ def column_step(lu, row, column, j, first, x, threads, n, tiles):
 
 @njit(parallel=True, cache=True)
 def row_step(lu, row, column, j, first, left, x, threads, n, tiles):
-    """u[j, i] for ``left`` <= i < n (1.12), tiles of ``x`` columns; where l[j, j] = 0 there is no division, and no success."""
+    """u[j, i] for ``left`` <= i < n (1.12), tiles of ``x`` columns; where l[j, j] = 0 there is no division, and no
+    success."""
     diagonal = lu[j * (row + column)]
     for tile in prange(tiles.size - 1):
         for i in range(left + tile * x, min(left + (tile + 1) * x, n)):

@@ -1,14 +1,15 @@
-"""One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the same on a
-GPU."""
+"""One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the same
+on a GPU."""
 from __future__ import annotations
 
 from numba import njit, prange
 
 
 @njit(parallel=True, cache=True)
-def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags, tiles):
-    """``next`` is (1.11) and (1.12) with whole sums of ``lu``, in rows top to bottom and columns left to right, without what
-    lies to the lower right of the bad element. ``flags[section]`` becomes 1 if anything has changed."""
+def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags,
+            tiles):
+    """``next`` is (1.11) and (1.12) with whole sums of ``lu``, in rows top to bottom and columns left to right, without
+    what lies to the lower right of the bad element. ``flags[section]`` becomes 1 if anything has changed."""
     across = -(-(right - left) // x)
     changed = 0
     for tile in prange(tiles.size - 1):
@@ -51,8 +52,8 @@ def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, til
 
 @njit(cache=True)
 def find_bad(lu, row, column, search, end, lower, upper, n, flags):
-    """``flags[0]`` is the first j from ``search`` to ``end`` without lower < |l[j, j]| <= upper, which a NaN does not have
-    either; n if there is none."""
+    """``flags[0]`` is the first j from ``search`` to ``end`` without lower < |l[j, j]| <= upper, which a NaN does not
+    have either; n if there is none."""
     flags[0] = n
     for j in range(search, end):
         if not (lower < abs(lu[j * (row + column)]) <= upper):

@@ -1,5 +1,5 @@
-"""Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is the
-iteration on a GPU.
+"""Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is
+the iteration on a GPU.
 
 In the iteration ``V`` is one array, entry (i, r) at ``i + r n``; backward, positions count from the last row.
 """
@@ -27,12 +27,13 @@ def forward_backward(lu, row, column, X, n):
 
 @njit(parallel=True, cache=True)
 def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
-    """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand sides,
-    those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
+    """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand
+    sides, those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
     for tile in prange(counts.size - 1):
         slowest = 0
         for r in range(8 * tile, min(8 * tile + 8, m)):
-            slowest = max(slowest, settle_block(lu, row, column, first, size, backward, tolerance, V[r * n:(r + 1) * n]))
+            v = V[r * n:(r + 1) * n]
+            slowest = max(slowest, settle_block(lu, row, column, first, size, backward, tolerance, v))
         counts[tile] += slowest
 
 
