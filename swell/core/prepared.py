@@ -131,8 +131,9 @@ class Prepared:
         if not hasattr(system, "indptr") and type(settings).__name__ != "User":
             raise InputError(f"{describe(settings)} needs a matrix with entries, and A is matrix-free: give M= as a "
                              "function or LinearOperator")
-        if type(settings).__name__ == "User" and self.transforms:
-            raise InputError("M acts on the system as it was given: give it without ordering and scaling")
+        if settings.as_given and self.transforms:
+            name = "M" if type(settings).__name__ == "User" else c.name("precond")
+            raise InputError(f"{name} acts on the system as it was given: give it without ordering and scaling")
         M = settings.build(system)
         if M.variable and not c.method.flexible:
             self._become_flexible()

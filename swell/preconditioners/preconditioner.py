@@ -15,11 +15,17 @@ class Preconditioner(ABC):
         What an application costs.
     hermitian_only : bool
         True if it is for Hermitian matrices alone; others are refused.
+    complex_only : bool
+        True if it is for complex systems alone.
+    as_given : bool
+        True if it must see the system as it was given, without ordering and scaling.
     """
 
     problem: str
     cost: str
     hermitian_only = False
+    complex_only = False
+    as_given = False
 
     @abstractmethod
     def build(self, A):

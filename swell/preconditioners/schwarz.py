@@ -2,8 +2,13 @@
 
 Subdomain i takes its rows and those within ``overlap`` steps in the graph of A + Aᵀ (Rᵢ); Bᵢ ≈ Rᵢ A Rᵢᵀ is whatever
 preconditioner ``inner`` names. "restricted" gives back only what a subdomain owns (R̃ᵢ): one transfer less, and mostly
-fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs. Without overlap both are
-block Jacobi with large blocks.
+fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs; "weighted" does so with
+weights, Σ Rᵢᵀ Dᵢ Bᵢ⁻¹ Dᵢ Rᵢ, Dᵢ one over the subdomains that have the row (Haferssas, Jolivet and Nataf 2015: SORAS).
+Without overlap all are block Jacobi with large blocks.
+
+For waves, ``transmission`` puts a condition of Robin's kind on the artificial boundaries (transmission.py): Bᵢ then is of
+the subdomain's matrix with an open end in place of a clamped one, Rᵢ A Rᵢᵀ; "restricted" makes it ORAS (St-Cyr, Gander
+and Thomas 2007).
 
 All Rᵢ A Rᵢᵀ are one block-diagonal matrix, whose rows are copies of rows of A: one inner preconditioner is built on it
 and applied once, whatever the number of subdomains, on any device.
@@ -13,7 +18,7 @@ Storage: the copies' matrix and what is built on it. The subdomains are found on
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,7 @@ from swell.core.operator import LinearOperator
 from swell.core.settings import describe, positive
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.preconditioner import Preconditioner
+from swell.preconditioners.transmission import CONDITIONS, Interface, RowRobin
 
 ROWS = 4096             # rows of a subdomain unless a number of subdomains is given
 
@@ -35,21 +41,29 @@ class Schwarz(Preconditioner):
     ----------
     domains : int
         How many; 0 makes as many as give each about 4096 rows.
-    overlap : int
-        Layers of neighbours that each takes in; 0 is block Jacobi.
-    kind : {"restricted", "additive"}
+    overlap : int or None
+        Layers of neighbours that each takes in; 0 is block Jacobi. None: 1, or with a transmission condition 2: a residual
+        then is that of one neighbour alone where the condition looks, without which it is worse than none.
+    kind : {"restricted", "additive", "weighted"}
     partition : {"rows", "graph"}
         Consecutive rows, as many in each as in the others but for one more in the first ones; or parts of the graph
         (needs pymetis).
     inner : str or settings object
         What solves on the subdomains.
+    transmission : {"dirichlet", "robin", "second_order", "two_sided"}
+        The condition on the boundaries between subdomains. The last two need the mesh, and "robin" is better with it:
+        the front end `swell.pde.helmholtz` gives it.
+    interface : Interface or None
+        What a front end knows of these boundaries.
     """
 
     domains: int = 0
-    overlap: int = 1
+    overlap: int | None = None
     kind: str = "restricted"
     partition: str = "rows"
     inner: Any = "ilu0"
+    transmission: str = "dirichlet"
+    interface: Any = field(default=None, repr=False, compare=False)
 
     problem = "what its inner preconditioner is for"
     cost = "the inner preconditioner on all copies, and two gathers"
@@ -57,15 +71,37 @@ class Schwarz(Preconditioner):
     def __post_init__(self):
         from swell.core.registry import resolve
         positive(self, "domains", 0)
-        positive(self, "overlap", 0)
-        for name, known in (("kind", ("restricted", "additive")), ("partition", ("rows", "graph"))):
+        if self.overlap is not None:
+            positive(self, "overlap", 0)
+        for name, known in (("kind", ("restricted", "additive", "weighted")), ("partition", ("rows", "graph")),
+                            ("transmission", CONDITIONS)):
             if getattr(self, name) not in known:
-                raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
+                raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected "
+                                 f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+        if self.interface is not None and not isinstance(self.interface, Interface):
+            raise InputError(f"Schwarz(interface=...) is of type {type(self.interface).__name__}: expected an Interface, "
+                             "as swell.pde.helmholtz makes it, or None")
+        if self.interface is not None and not self.layers:
+            raise InputError(f"Schwarz(transmission={self.transmission!r}, overlap=0): the faces between subdomains need "
+                             "dofs that both have: give overlap=1 or more")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
                              "'ic0'")
 
+    @property
+    def layers(self):
+        """Layers of neighbours that each subdomain takes in."""
+        return self.overlap if self.overlap is not None else 1 if self.transmission == "dirichlet" else 2
+
+    @property
+    def as_given(self):
+        """Conditions know of the system as it was given."""
+        return self.transmission != "dirichlet"
+
     def build(self, A):
+        if self.transmission in CONDITIONS[2:] and self.interface is None:
+            raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "
+                             "matrix alone does not show: solve by swell.pde.helmholtz, or take transmission='robin'")
         return SchwarzOperator(A, self)
 
 
@@ -87,29 +123,50 @@ class SchwarzOperator(LinearOperator):
         self.settings, xp = settings, A.space.xp
         owner = subdomains(A, settings)
         self.domains = int(owner.max(initial=-1)) + 1
-        rows, domain, owned = overlapping(A, owner, settings.overlap)
+        rows, domain, owned = overlapping(A, owner, settings.layers)
         place = np.empty(A.shape[0], np.int64)
         place[rows[owned]] = np.flatnonzero(owned)
         self.copies, self.place = A.space.from_host(rows), A.space.from_host(place)
-        indptr, columns, self._entries = copied_pattern(A, self.copies, A.space.from_host(domain))
+        indptr, columns, self._entries, lost = copied_pattern(A, self.copies, A.space.from_host(domain))
         size = self.copies.size
-        self._matrix = CSRMatrix(A.space, indptr, columns, A.data[self._entries], (size, size))
+        self._terms = self._transmission(A, rows, domain, owner, indptr, columns, lost)
+        self._matrix = CSRMatrix(A.space, indptr, columns, A.space.empty(columns.size, A.dtype), (size, size))
+        self._take(A)
         self._given, self._solved = A.space.empty(size, A.dtype), A.space.empty(size, A.dtype)
         ones = xp.ones(size, A.dtype)
+        if settings.kind == "weighted":
+            ones /= xp.bincount(self.copies, minlength=A.shape[0])[self.copies]
         every = xp.arange(size + 1)
         # R and R̃ as matrices: their products run in the loops of methods, captured and without allocation.
         self._gather = CSRMatrix(A.space, every, self.copies, ones, (size, A.shape[0]))
         self._owned = CSRMatrix(A.space, xp.arange(A.shape[0] + 1), self.place, ones[:A.shape[0]], (A.shape[0], size))
-        self._restricted = settings.kind == "restricted" and settings.overlap > 0
-        self._back = self._owned if self._restricted or not settings.overlap else self._gather.transpose()
+        self._restricted = settings.kind == "restricted" and settings.layers > 0
+        self._back = self._owned if self._restricted or not settings.layers else self._gather.transpose()
         self.inner = resolve("precond", settings.inner).build(self._matrix)
         self.variable, self.capturable = self.inner.variable, self.inner.capturable
         self.self_adjoint = False if self._restricted else self.inner.self_adjoint
         self.spd = self.inner.spd and not self._restricted
 
+    def _transmission(self, A, rows, domain, owner, indptr, columns, lost):
+        """The terms of the transmission condition, or None."""
+        settings = self.settings
+        if settings.transmission == "dirichlet":
+            return None
+        if settings.interface is None:
+            return RowRobin(A, self.copies, lost, indptr, columns)
+        host = A.space.to_host
+        return settings.interface.terms(settings.transmission, rows, domain, owner, host(indptr), host(columns))
+
+    def _take(self, A):
+        """The copies' matrix takes the values of A, and the transmission condition."""
+        self._matrix.data[...] = A.data[self._entries]
+        if self._terms is not None:
+            self._terms.add(A, self._matrix.data)
+        self._matrix.discard_adjoint()
+
     def update(self, A):
         """Take the values of a matrix of the same pattern; subdomains and analysis are kept."""
-        self._matrix.data[...] = A.data[self._entries]
+        self._take(A)
         self.inner.update(self._matrix)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -138,7 +195,9 @@ class SchwarzOperator(LinearOperator):
 
     def describe(self):
         share = self.copies.size / max(self.shape[0], 1)
-        return (f"{describe(self.settings)}, {self.domains} subdomains with {share:.2f} copies a row, each by "
+        known = "" if self.settings.transmission == "dirichlet" else (
+            ", its transmission from the rows of A" if self.settings.interface is None else ", its transmission from the mesh")
+        return (f"{describe(replace(self.settings, interface=None))}{known}, {self.domains} subdomains with {share:.2f} copies a row, each by "
                 f"{self.inner.describe()}")
 
 
@@ -182,9 +241,10 @@ def overlapping(A, owner, overlap):
 
 
 def copied_pattern(A, copies, domain):
-    """(indptr, columns, entries) of the block-diagonal matrix of the copies; ``entries`` are places in ``A.data``.
+    """(indptr, columns, entries, lost) of the block-diagonal matrix of the copies; ``entries`` are places in ``A.data``.
 
-    An entry (i, j) of A comes once for each subdomain that has both rows.
+    An entry (i, j) of A comes once for each subdomain that has both rows; ``lost`` is (copies, places) of the entries
+    that come in none.
     """
     xp, n = A.space.xp, A.shape[1]
     lengths = xp.diff(A.indptr)[copies]
@@ -196,7 +256,8 @@ def copied_pattern(A, copies, domain):
     wanted = domain[of] * n + A.indices[entries]
     at = xp.minimum(xp.searchsorted(keys, wanted), keys.size - 1)
     there = keys[at] == wanted
+    lost = of[~there], entries[~there]
     of, columns, entries = of[there], at[there], entries[there]
     indptr = xp.zeros(copies.size + 1, np.int64)
     xp.cumsum(xp.bincount(of, minlength=copies.size), out=indptr[1:])
-    return indptr, columns, entries
+    return indptr, columns, entries, lost

@@ -26,6 +26,7 @@ class User(Preconditioner):
 
     problem = "what the user made it for"
     cost = "what it costs"
+    as_given = True
 
     def build(self, A):
         M = self.M

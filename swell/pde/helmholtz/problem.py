@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from swell.pde.helmholtz.discretisation import Discretisation
 from swell.pde.helmholtz.field import Field
 from swell.pde.helmholtz.frequencies import NODES, checked, finest
 from swell.pde.helmholtz.frequency_response import Point, Response
+from swell.pde.helmholtz.interfaces import Faces
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.media import Medium, of_cells
 from swell.pde.helmholtz.meshes import Mesh
@@ -86,12 +87,23 @@ class Helmholtz:
     def matrices(self):
         """(K, M, B) of all dofs as SciPy CSR matrices, real or complex as their coefficients are."""
         import scipy.sparse as sp
+        K, M = self.space.volume(*self.coefficients)
+        B = sp.csr_matrix((self.space.n, self.space.n))
+        for facets, admittance in self.admittances():
+            B = B + self.space.facets(facets, admittance)
+        return K, M, B
+
+    @property
+    def coefficients(self):
+        """1/ρ and 1/(ρc²) of the cells, the latter complex where a medium is damped."""
         density = np.array([m.density for m in self.media])
         bulk = np.array([m.density * m.complex_speed ** 2 for m in self.media])
         if not any(m.damping for m in self.media):
             bulk = bulk.real
-        K, M = self.space.volume(self._of_cells(1 / density), self._of_cells(1 / bulk))
-        B = sp.csr_matrix((self.space.n, self.space.n))
+        return self._of_cells(1 / density), self._of_cells(1 / bulk)
+
+    def admittances(self):
+        """(facets, 1/Z of each) of every wall that takes sound."""
         plane = np.array([m.impedance for m in self.media])
         for name, condition in self.conditions.items():
             facets = self.mesh.boundaries[name]
@@ -101,9 +113,7 @@ class Helmholtz:
                 admittance = 1 / self._of_cells(plane)[self.mesh.fem.f2t[0, facets]]
             else:
                 continue
-            admittance = admittance.real if not admittance.imag.any() else admittance
-            B = B + self.space.facets(facets, admittance)
-        return K, M, B
+            yield facets, admittance.real if not admittance.imag.any() else admittance
 
     @cached_property
     def _given(self):
@@ -192,7 +202,8 @@ class Helmholtz:
             raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
                              "it): begin above 0 Hz, or give a boundary a Pressure")
         sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
-                      rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember)
+                      rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember,
+                      interface=partial(Faces, self, free))
         answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies))
         answer.notes += self._remarks(frequencies)
         with sweep.space.active(sweep.n):

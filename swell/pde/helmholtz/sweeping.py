@@ -14,6 +14,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.core.space import make_space
 from swell.core.stopping import Reason
+from swell.pde.helmholtz.informed import informed
 from swell.pde.helmholtz.starting_guess import StartingGuess
 from swell.pde.helmholtz.system import System
 
@@ -35,6 +36,8 @@ class Sweep:
         False: every frequency from the beginning, with a new preconditioner and x₀ = 0.
     remember : int
         Earlier solutions that make the starting vector; 0: none.
+    interface : callable, optional
+        ``interface(system)``: what Schwarz may know of the faces between subdomains, as `Helmholtz` gives it.
 
     Attributes
     ----------
@@ -53,7 +56,7 @@ class Sweep:
     """
 
     def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
-                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED):
+                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, interface=None):
         if str(dtype) not in DTYPES:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or remember < 0:
@@ -67,6 +70,7 @@ class Sweep:
                               f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
         with self.space.active(self.n):
             self.system = System(K, M, B, self.space, dtype)
+            self._named["precond"] = informed(precond, self.system, interface)
         self.solver, self.setups = None, 0
         self._guess = StartingGuess(self.space, remember if reuse else 0)
         self._serves = False

@@ -1,0 +1,26 @@
+"""What a sweep tells preconditioners that ask for more than a matrix: mass matrix, faces between subdomains."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swell.preconditioners.schwarz import Schwarz
+from swell.preconditioners.shifted_laplacian import ShiftedLaplacian
+from swell.preconditioners.user import resolve_preconditioner
+
+
+def informed(choice, system, interface=None):
+    """The settings of a preconditioner with what the system knows, where the user has not said otherwise.
+
+    Parameters
+    ----------
+    choice : str, settings object, or None
+    system : System
+    interface : callable, optional
+        ``interface(system)`` is the `Interface` of a mesh; None where there is no mesh.
+    """
+    settings = resolve_preconditioner(choice)
+    if isinstance(settings, ShiftedLaplacian) and settings.mass is None:
+        return replace(settings, mass=system.mass)
+    if isinstance(settings, Schwarz) and settings.as_given and settings.interface is None and interface is not None:
+        return replace(settings, interface=interface(system))
+    return settings

@@ -1,0 +1,184 @@
+"""The shifted Laplacian: M ≈ P⁻¹ for P = A + iβ ω²M, the Helmholtz operator with more damping than it has.
+
+For A = K − ω²M + iωB (time as e^{+iωt}) it is P = K − (1 − iβ) ω²M + iωB. Erlangga, Vuik and Oosterlee, Applied
+Numerical Mathematics 50 (2004) 409 and 56 (2006) 648; they write e^{−iωt}, and so the conjugate. P is easier to treat
+than A, since its waves die within a few wavelengths: by ILU, by sweeps, by subdomains, by whatever ``inner`` names.
+
+What ω²M is: ``mass``, or what the front end `swell.pde.helmholtz` knows; else, for a plain matrix, the lumped one that
+its row sums show: K annihilates constants, so that −Re(A 1) = ω² M 1, with rows that sum to something else (next to
+walls of given pressure) left as they are. The shift has the sign of the imaginary part of A's trace: it absorbs where A
+does, whatever convention A was made with; a real trace takes it for positive.
+
+An application: that of the inner preconditioner. Storage: P (values; the pattern is A's), and what is built on it. Where
+A equals its transpose so does P, and M is symmetric as the inner preconditioner makes it (cocg).
+
+Differs from the textbook: β = 0.5 is for one multigrid cycle; for ILU(0) on a mesh that resolves the waves, A itself
+does as well (benchmarks/NOTES.md), and the shift pays where ILU of A fails.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe, real
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import rows_of
+from swell.preconditioners.incomplete_lu import diagonal_places
+from swell.preconditioners.preconditioner import Preconditioner
+
+
+@dataclass(frozen=True)
+class ShiftedLaplacian(Preconditioner):
+    """A preconditioner of the Helmholtz operator with additional damping.
+
+    Attributes
+    ----------
+    shift : float
+        β of A + iβ ω²M, not negative; 0 leaves A as it is.
+    inner : str or settings object
+        What treats the shifted matrix.
+    mass : sparse matrix, n × n, or None
+        ω²M, with no place that A has not: SciPy's, or swell's in the space of A. Its values are looked at anew at every
+        update, so that a sweep changes them in place. None: lumped, from A's row sums.
+    """
+
+    shift: float = 0.5
+    inner: Any = "ilu0"
+    mass: Any = field(default=None, repr=False, compare=False)
+
+    problem = "Helmholtz, A = K − ω²M + iωB"
+    cost = "the inner preconditioner"
+    complex_only = True
+    as_given = True
+
+    def __post_init__(self):
+        from swell.core.registry import resolve
+        if not real(self.shift) or not 0 <= self.shift < np.inf:
+            raise InputError(f"ShiftedLaplacian(shift={self.shift!r}): expected a number of at least 0, such as 0.5")
+        if resolve("precond", self.inner) is None:
+            raise InputError(f"ShiftedLaplacian(inner={self.inner!r}): expected a preconditioner for the shifted "
+                             "matrix, such as 'ilu0'")
+        if self.mass is not None and len(getattr(self.mass, "shape", ())) != 2:
+            raise InputError(f"ShiftedLaplacian(mass=...) is of type {type(self.mass).__name__}: expected ω²M as a "
+                             "sparse matrix, or None")
+
+    def build(self, A):
+        return ShiftedLaplacianOperator(A, self)
+
+
+class ShiftedLaplacianOperator(LinearOperator):
+    """z = M r for one matrix.
+
+    Attributes
+    ----------
+    shifted : CSRMatrix
+        P.
+    inner : LinearOperator
+        M ≈ P⁻¹.
+
+    Raises
+    ------
+    InputError
+        For a real system, or a mass matrix that does not belong to it.
+    """
+
+    def __init__(self, A, settings):
+        from swell.core.registry import resolve
+        super().__init__(A.shape, A.dtype, A.space)
+        if A.dtype.kind != "c":
+            raise InputError(f"the shifted Laplacian is complex, and the system is {A.dtype.name}: give "
+                             "dtype='complex128', or precondition with 'ilu0' or 'ilut'")
+        self.settings, self._notes = settings, ()
+        self._diagonal = diagonal_places(A, None, "ShiftedLaplacian")
+        self._places = None if settings.mass is None else mass_places(A, settings.mass)
+        self.shifted = CSRMatrix(A.space, A.indptr, A.indices, A.space.empty(A.nnz, A.dtype), A.shape)
+        self._form(A)
+        self.inner = resolve("precond", settings.inner).build(self.shifted)
+        self.variable, self.capturable = self.inner.variable, self.inner.capturable
+        self.self_adjoint = self.inner.self_adjoint
+
+    def _form(self, A):
+        """P = A + iβ ω²M."""
+        xp, P = self.space.xp, self.shifted.data
+        P[...] = A.data
+        sign = -1 if float(A.data[self._diagonal].imag.sum()) < 0 else 1  # sync
+        factor = self.dtype.type(1j * sign * self.settings.shift)
+        if self.settings.mass is not None:
+            values = xp.asarray(self.settings.mass.data, dtype=self.dtype)
+            if self._places is None:
+                P += factor * values
+            else:
+                P[self._places] += factor * values
+            return
+        lumped = row_masses(A)
+        self._notes = () if bool((lumped > 0).any()) else (
+            "ShiftedLaplacian: no row of A sums to a negative number, so no mass was found, and nothing was shifted: "
+            "give mass=, ω² times the mass matrix",)
+        P[self._diagonal] += factor * lumped
+
+    def update(self, A):
+        """Take the values of a matrix of the same pattern, and those that ``mass`` has now."""
+        self._form(A)
+        self.shifted.discard_adjoint()
+        self.inner.update(self.shifted)
+        self.variable = self.inner.variable
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.inner.apply(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.inner.apply_adjoint(x, out, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self.inner.apply_dots(x, out, w, dots)
+
+    @property
+    def notes(self):
+        """That nothing was shifted, and those of the inner preconditioner."""
+        return (*self._notes, *self.inner.notes)
+
+    @property
+    def revision(self):
+        """That of the inner preconditioner."""
+        return self.inner.revision
+
+    @property
+    def nbytes(self):
+        return self.shifted.data.nbytes + self._diagonal.nbytes + self.inner.nbytes
+
+    def describe(self):
+        mass = "lumped from row sums" if self.settings.mass is None else "given"
+        return f"{describe(replace(self.settings, mass=None))}, its mass {mass}; {self.inner.describe()}"
+
+
+def row_masses(A):
+    """ω² M 1 of A = K − ω²M + iωB by its row sums, where K annihilates constants; 0 where they show none."""
+    return A.space.xp.maximum(-A.row_sums().real, 0)
+
+
+def mass_places(A, mass):
+    """Where the entries of ``mass`` are among A's, or None where both have one pattern."""
+    xp, n = A.space.xp, A.shape[1]
+    if tuple(mass.shape) != tuple(A.shape):
+        raise InputError(f"ShiftedLaplacian(mass=...) has shape {tuple(mass.shape)}: expected {tuple(A.shape)}, that "
+                         "of A")
+    if not isinstance(mass, CSRMatrix):
+        if getattr(mass, "format", None) != "csr" or not mass.has_canonical_format:
+            raise InputError("ShiftedLaplacian(mass=...): expected a CSR matrix, its columns sorted and summed: call "
+                             "mass = mass.tocsr(); mass.sum_duplicates() first")
+    elif mass.indices is A.indices:
+        return None
+    indptr, indices = xp.asarray(mass.indptr), xp.asarray(mass.indices)
+    rows = rows_of(indptr, indices.size, xp).astype(np.int64)
+    wanted, there = rows * n + indices, A.rows().astype(np.int64) * n + A.indices
+    at = xp.minimum(xp.searchsorted(there, wanted), there.size - 1)
+    missing = there[at] != wanted
+    if bool(missing.any()):
+        k = int(xp.argmax(missing))
+        raise InputError(f"ShiftedLaplacian(mass=...) has the entry ({int(rows[k])}, {int(indices[k])}), where A "
+                         "stores nothing: give both one pattern (zeros may be stored)")
+    return at
