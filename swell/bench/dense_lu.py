@@ -9,7 +9,6 @@ reason.
 """
 from __future__ import annotations
 
-import csv
 import dataclasses
 import statistics
 from pathlib import Path
@@ -65,7 +64,7 @@ def run(arguments) -> int:
         for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
             found.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
     if arguments.csv:
-        _write_csv(arguments.csv, found.records)
+        engine.write_csv(arguments.csv, found.records)
     found.report(("Speed-up over getrf", _speedups(made)), *heat)
     return 0
 
@@ -222,24 +221,6 @@ def _quartiles(records, what, field):
             figures = [np.mean(values), np.std(values), *np.percentile(values, (25, 50, 75)), max(values)]
             rows.append((*key, *(f"{v:.2e}" for v in figures), len(group) - len(values)))
     return rows
-
-
-def _write_csv(path, records):
-    """All records, a column for every field that one of them has.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    fields = list(dict.fromkeys(field for r in records for field in r))
-    try:
-        with open(path, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, fields)
-            writer.writeheader()
-            writer.writerows(records)
-    except OSError as error:
-        raise InputError(f"--csv {path}: {error.strerror}") from None
 
 
 def _speedups(records):

@@ -5,6 +5,7 @@ is wall time. Both are medians after a warm-up. A record is a flat dictionary, o
 """
 from __future__ import annotations
 
+import csv
 import datetime
 import importlib.resources
 import json
@@ -282,6 +283,24 @@ def append(path, records):
             stream.writelines(as_json(record) + "\n" for record in records)
     except OSError as error:
         raise InputError(f"--out {path}: {error.strerror}") from None
+
+
+def write_csv(path, records):
+    """All records, a column for every field that one of them has.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    fields = list(dict.fromkeys(field for r in records for field in r))
+    try:
+        with open(path, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, fields)
+            writer.writeheader()
+            writer.writerows(records)
+    except OSError as error:
+        raise InputError(f"--csv {path}: {error.strerror}") from None
 
 
 def show(title, header, rows):

@@ -1,13 +1,14 @@
-"""Poisson's equation on the unit cube by trilinear hexahedra, in subdomains for BDDC: −∇·(k ∇u) = 1, u = 0 on the boundary.
+"""Poisson's equation on the unit cube by trilinear hexahedra, in subdomains for BDDC: −∇·(k ∇u) = 1, u = 0 on the
+boundary.
 
     cube = poisson_cube.PoissonCube(elements=8, subdomains=4, levels=2)
     r = cube.solve(dense_lu="icm(x=32)")
     print(r)                                     # loading, setup and Krylov apart, the spectrum by CG's coefficients
 
-The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. All elements are equal
-cubes: the matrix is assembled by index arithmetic, the 27 entries of a row from slices of k, the same way for the whole and
-for each subdomain. Differs from the thesis: values on the boundary are eliminated, where it keeps these dofs, so that
-subdomains at the boundary are smaller (elements=5: 68 to 178 rows where it has 104 to 178).
+The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. All elements are
+equal cubes: the matrix is assembled by index arithmetic, the 27 entries of a row from slices of k, the same way for
+the whole and for each subdomain. Differs from the thesis: values on the boundary are eliminated, where it keeps these
+dofs, so that subdomains at the boundary are smaller (elements=5: 68 to 178 rows where it has 104 to 178).
 """
 from __future__ import annotations
 
@@ -57,19 +58,19 @@ class PoissonCube:
         positive(self, "subdomains", 2)
         positive(self, "levels", 2)
         if 2 ** (self.levels - 1) > self.subdomains:
-            raise InputError(f"PoissonCube(levels={self.levels}, subdomains={self.subdomains}): the last level would have one "
-                             f"subdomain; expected at least {2 ** (self.levels - 1)} subdomains an edge")
+            raise InputError(f"PoissonCube(levels={self.levels}, subdomains={self.subdomains}): the last level would "
+                             f"have one subdomain; expected at least {2 ** (self.levels - 1)} subdomains an edge")
         if not real(self.jump) or not 0 < self.jump < np.inf:
             raise InputError(f"PoissonCube(jump={self.jump!r}): expected a positive number")
         if isinstance(self.coefficient, str):
             if self.coefficient not in KINDS:
-                raise InputError(f"PoissonCube(coefficient={self.coefficient!r}): expected one of {', '.join(KINDS)}, or an "
-                                 "array")
+                raise InputError(f"PoissonCube(coefficient={self.coefficient!r}): expected one of "
+                                 f"{', '.join(KINDS)}, or an array")
             return
         k = np.asarray(self.coefficient)
         if k.shape != (self.edge,) * 3 or not (k > 0).all() or not np.isfinite(k).all():
-            raise InputError(f"PoissonCube(coefficient=...) is an array of shape {k.shape}: expected {(self.edge,) * 3}, finite "
-                             "and positive")
+            raise InputError(f"PoissonCube(coefficient=...) is an array of shape {k.shape}: expected "
+                             f"{(self.edge,) * 3}, finite and positive")
 
     @property
     def edge(self) -> int:
@@ -103,7 +104,8 @@ class PoissonCube:
             free = np.zeros((self.edge + 1,) * 3, bool)
             free[1:-1, 1:-1, 1:-1] = True
             number = np.where(free, np.cumsum(free).reshape(free.shape) - 1, -1)
-            A = CSRMatrix(space, *stencil_matrix(space.xp, space.from_host(k), space.from_host(free), h), (self.n, self.n))
+            entries = stencil_matrix(space.xp, space.from_host(k), space.from_host(free), h)
+            A = CSRMatrix(space, *entries, (self.n, self.n))
             b = space.empty(self.n, np.float64)
             b.fill(h ** 3)                                       # a node has an eighth of each of eight elements
             parts = []
@@ -125,8 +127,8 @@ class PoissonCube:
             edge = larger
         return groups
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg", rtol=1e-8,
-              maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg",
+              rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
         """Assemble, set up BDDC, solve.
 
         Parameters
@@ -136,8 +138,9 @@ class PoissonCube:
         method, rtol, maxiter, device, monitor
             As of ``swell.solve``.
         """
-        return self.assemble(device).solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
-                                           method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
+        system = self.assemble(device)
+        return system.solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
+                            method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +163,8 @@ class CubeSystem:
     subdomains: Subdomains
     seconds: float
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg", rtol=1e-8,
-              maxiter=None, b=None, monitor=None) -> "CubeSolution":
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg",
+              rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
         """Set up BDDC and solve, for another b if one is given; the parameters are those of ``PoissonCube.solve``.
 
         The problem's own b is symmetric, and CG sees of the spectrum what is symmetric; a random one shows all of it.
@@ -222,10 +225,11 @@ class CubeSolution:
         cube, (least, largest), t = self.system.cube, self.extremes, self.timings
         parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.bddc.timings.items())
         return "\n".join([
-            f"Poisson on a cube: {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, {cube.levels} levels",
+            f"Poisson on a cube: {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, "
+            f"{cube.levels} levels",
             f"  {self.bddc.describe()}",
-            f"  {self.result.reason.name.lower()} after {self.result.iterations} iterations, residual {self.result.residual:.2e}; "
-            f"eigenvalues of the preconditioned operator {least:.4f} to {largest:.4f}",
+            f"  {self.result.reason.name.lower()} after {self.result.iterations} iterations, residual "
+            f"{self.result.residual:.2e}; eigenvalues of the preconditioned operator {least:.4f} to {largest:.4f}",
             f"  loading {t['loading']:.2f} s, setup {t['setup']:.2f} s ({parts}), Krylov {t['krylov']:.2f} s",
             *(f"  note: {note}" for note in self.result.notes)])
 

@@ -1,6 +1,6 @@
-"""The coarse problem, S_c = Σ Rᵢᵀ Σᵢ Rᵢ over subdomains, and what solves it: a dense inverse, a sparse direct solver, or,
-with more than two levels, BDDC again (Mandel, Sousedík and Dohrmann 2008): subdomains are put together into larger ones,
-the coarse unknowns are their dofs, and each Σᵢ is what an element's matrix was.
+"""The coarse problem, S_c = Σ Rᵢᵀ Σᵢ Rᵢ over subdomains, and what solves it: a dense inverse, a sparse direct solver,
+or, with more than two levels, BDDC again (Mandel, Sousedík and Dohrmann 2008): subdomains are put together into larger
+ones, the coarse unknowns are their dofs, and each Σᵢ is what an element's matrix was.
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Constraints: what the local spaces share, and the unknowns of the coarse problem.
 
-One for each corner (its value), edge and face (the average over it) that ``constraints`` names by "c", "e", "f". In three
-dimensions corners alone lose the bound of the condition by logarithms: edge averages are needed (Klawonn, Widlund and
-Dryja 2002). Averages have weights that sum to one, so that the coarse unknowns of a constant are all that constant.
+One for each corner (its value), edge and face (the average over it) that ``constraints`` names by "c", "e", "f". In
+three dimensions corners alone lose the bound of the condition by logarithms: edge averages are needed (Klawonn,
+Widlund and Dryja 2002). Averages have weights that sum to one, so that the coarse unknowns of a constant are all that
+constant.
 """
 from __future__ import annotations
 

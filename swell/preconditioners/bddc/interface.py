@@ -1,10 +1,12 @@
 """The interface: dofs that two or more subdomains have, their classes (faces, edges, corners), and their weights.
 
 Two dofs are of one class if the same subdomains have them and entries of A connect them within the class (Klawonn and
-Widlund 2006, section 2). A class of one dof is a corner; others are faces where two subdomains meet, edges where more do.
+Widlund 2006, section 2). A class of one dof is a corner; others are faces where two subdomains meet, edges where more
+do.
 
-Weights make copies one value again, with Σ over the copies of a dof = 1: by "cardinality", one over the number of copies;
-by "stiffness", the share of the copy's diagonal entry, which follows coefficients that jump between subdomains.
+Weights make copies one value again, with Σ over the copies of a dof = 1: by "cardinality", one over the number of
+copies; by "stiffness", the share of the copy's diagonal entry, which follows coefficients that jump between
+subdomains.
 """
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Interface:
         counts = np.bincount(np.concatenate(subdomains.dofs), minlength=subdomains.n)
         self.dofs = np.flatnonzero(counts > 1)
         self.local = [np.flatnonzero(counts[dofs] > 1) for dofs in subdomains.dofs]
-        self.copies = [np.searchsorted(self.dofs, dofs[own]) for dofs, own in zip(subdomains.dofs, self.local, strict=True)]
+        self.copies = [np.searchsorted(self.dofs, dofs[own])
+                       for dofs, own in zip(subdomains.dofs, self.local, strict=True)]
         self.classes = self._connected(A, self._sets(counts[self.dofs]))
         size = np.bincount(self.classes)
         shared = np.zeros(size.size, np.int64)
@@ -78,5 +81,5 @@ class Interface:
 
     def describe(self):
         """How many classes of each kind there are."""
-        names = ("corners", "edges", "faces")
-        return ", ".join(f"{count} {name}" for name, count in zip(names, np.bincount(self.kinds, minlength=3), strict=True))
+        counts = np.bincount(self.kinds, minlength=3)
+        return ", ".join(f"{count} {kind}s" for kind, count in zip(KINDS, counts, strict=True))

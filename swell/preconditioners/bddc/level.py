@@ -2,8 +2,8 @@
 
     M_Γ = Gᵀ (K + Ψ S_c⁻¹ Ψᵀ) G        (Mandel and Dohrmann 2003; Li and Widlund 2006)
 
-over all subdomains; G gathers weighted copies. With exact interiors the eigenvalues of M A are 1 and those of M_Γ S, which
-begin at 1.
+over all subdomains; G gathers weighted copies. With exact interiors the eigenvalues of M A are 1 and those of M_Γ S,
+which begin at 1.
 
     z_Γ = M_Γ (r_Γ − A_ΓI A_II⁻¹ r_I),   z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
 """
@@ -106,22 +106,23 @@ class Level(LinearOperator):
         """What would hold subdomain k."""
         interface = self.interface
         there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
-        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in self.settings.constraints]
+        chosen = self.settings.constraints
+        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in chosen]
         has = ", ".join(f"{count} {name}" for count, name in zip(there, KINDS.values(), strict=True))
         if add:
             return (f"Its interface has {has}: add {' or '.join(KINDS[a] for a in add)}, "
-                    f"constraints={''.join(sorted({*self.settings.constraints, *add}))!r}")
-        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the problem "
-                "values that hold it")
+                    f"constraints={''.join(sorted({*chosen, *add}))!r}")
+        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the "
+                "problem values that hold it")
 
     def _gathers(self):
         """Where copies come from: by local problem, then dof, then member; matrices, whose adjoints sum copies."""
         space, interface = self.space, self.interface
         weights = interface.weights(self.subdomains, self.settings.weights)
-        stack = [np.stack([np.stack((interface.copies[m], weights[m])) for m in p.members], axis=2) for p in self.locals]
-        copies, weight = (np.concatenate([s[k].ravel() for s in stack]) for k in (0, 1))
-        coarse = np.concatenate([np.stack([self.constraints.coarse[m] for m in p.members], axis=1).ravel() for p in self.locals])
-        self._gather = self._selection(copies.astype(np.int64), weight, interface.dofs.size)
+        copies, weight, coarse = (
+            np.concatenate([np.stack([of[m] for m in p.members], axis=1).ravel() for p in self.locals])
+            for of in (interface.copies, weights, self.constraints.coarse))
+        self._gather = self._selection(copies, weight, interface.dofs.size)
         self._gather_coarse = self._selection(coarse, np.ones(coarse.size), self.constraints.count)
         self._scatter, self._scatter_coarse = self._gather.transpose(), self._gather_coarse.transpose()
         self._u, self._given = (space.empty(copies.size, self.dtype) for _ in range(2))
@@ -176,7 +177,8 @@ class Level(LinearOperator):
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self.self_adjoint is False:
-            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' or 'ic0'")
+            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' "
+                             "or 'ic0'")
         self.apply(x, out, alpha, beta)
 
     def _fill(self, x, out):
@@ -222,13 +224,14 @@ class Level(LinearOperator):
 
     @property
     def nbytes(self):
-        parts = [p for p in (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter) if p is not None]
-        return sum(p.nbytes for p in parts) + sum(p.K.nbytes + p.basis.nbytes for p in self.locals)
+        parts = (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter)
+        return sum(p.nbytes for p in parts if p is not None) + sum(p.K.nbytes + p.basis.nbytes for p in self.locals)
 
     def describe(self):
         if not self.interface.dofs.size:
             return f"{len(self.subdomains)} subdomain without interface"
         sizes = self.sizes
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
-        return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface ({self.interface.describe()}), "
-                f"{len(sizes)} different local problems of {min(sizes)} to {max(sizes)} rows; {coarse}")
+        return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface "
+                f"({self.interface.describe()}), {len(sizes)} different local problems of {min(sizes)} to "
+                f"{max(sizes)} rows; {coarse}")

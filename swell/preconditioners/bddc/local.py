@@ -4,13 +4,14 @@ The inverse of the bordered matrix is all that BDDC needs of a subdomain (Dohrma
 
     [S Cᵀ; C 0]⁻¹ = [K Ψ; Ψᵀ −Σ]
 
-K corrects within the constraints (K = K S K, C K = 0), the columns of Ψ are the coarse basis (C Ψ = I, of least energy),
-and Σ = Ψᵀ S Ψ is the subdomain's share of the coarse matrix. S alone is singular where the subdomain floats, which is
-the normal case; bordered, it is not, but indefinite, so that it takes an LU with pivoting: any decomposer of swell.dense.
+K corrects within the constraints (K = K S K, C K = 0), the columns of Ψ are the coarse basis (C Ψ = I, of least
+energy), and Σ = Ψᵀ S Ψ is the subdomain's share of the coarse matrix. S alone is singular where the subdomain floats,
+which is the normal case; bordered, it is not, but indefinite, so that it takes an LU with pivoting: any decomposer of
+swell.dense.
 
-Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because pivoting
-bounds of decomposers are absolute; the inverse is stored, as large as the factors, so that an application is one product
-where trsm would be two sequential solves; subdomains that are equal to the bit are treated once.
+Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because
+pivoting bounds of decomposers are absolute; the inverse is stored, as large as the factors, so that an application is
+one product where trsm would be two sequential solves; subdomains that are equal to the bit are treated once.
 """
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def _sorted(matrix):
 
 
 def bordered(space, S, C, sizes):
-    """(B, scale, t): the scaled bordered matrix; ``scale`` is the mean diagonal of S, t what rows of C were divided by."""
+    """(B, scale, t), the scaled bordered matrix: S was divided by ``scale``, its mean diagonal, and C times t."""
     n, c = S.shape[0], C.shape[0]
     scale = float(S.trace()) / n
     scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
@@ -169,5 +170,5 @@ def local_problem(space, decomposer, members, S, C, sizes, dtype, hint):
 
 
 def _too_few(members, n, count, hint, why):
-    return (f"the local problem of subdomain {members[0]} is singular with its {count} constraints on {n} dofs of the interface "
-            f"({why}): the subdomain floats, and its constraints do not hold it. {hint}")
+    return (f"the local problem of subdomain {members[0]} is singular with its {count} constraints on {n} dofs of "
+            f"the interface ({why}): the subdomain floats, and its constraints do not hold it. {hint}")

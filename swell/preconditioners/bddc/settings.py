@@ -1,16 +1,17 @@
-"""BDDC, balancing domain decomposition by constraints, for A = Σ Rᵢᵀ Aᵢ Rᵢ: C. Dohrmann 2003; Mandel and Dohrmann 2003; on
-more levels Mandel, Sousedík and Dohrmann 2008. What L. M. Čejka's thesis, section 3.2, feeds its decomposers from.
+"""BDDC, balancing domain decomposition by constraints, for A = Σ Rᵢᵀ Aᵢ Rᵢ: C. Dohrmann 2003; Mandel and Dohrmann
+2003; on more levels Mandel, Sousedík and Dohrmann 2008. What L. M. Čejka's thesis, section 3.2, feeds its decomposers
+from.
 
-Condition of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), however many
-subdomains there are; every level multiplies by such a factor. Its smallest eigenvalue is 1.
+Condition of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), however
+many subdomains there are; every level multiplies by such a factor. Its smallest eigenvalue is 1.
 
-Setup, for every different subdomain: a sparse factorisation of its interior, its Schur complement (as many solves as it has
-dofs on the interface), and a dense decomposition of that, bordered by constraints (local.py). Storage: the interior
-factors, and a dense inverse for every different subdomain. An application: two interior solves, a dense product for every
-subdomain, one coarse solve.
+Setup, for every different subdomain: a sparse factorisation of its interior, its Schur complement (as many solves as
+it has dofs on the interface), and a dense decomposition of that, bordered by constraints (local.py). Storage: the
+interior factors, and a dense inverse for every different subdomain. An application: two interior solves, a dense
+product for every subdomain, one coarse solve.
 
-Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors need not
-be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
+Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors
+need not be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
 """
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ class BDDC(Preconditioner):
         positive(self, "domains", 0)
         letters = self.constraints
         if not isinstance(letters, str) or not letters or set(letters) - set("cef") or len(set(letters)) < len(letters):
-            raise InputError(f"BDDC(constraints={letters!r}): expected some of the letters c (corners), e (edges) and f "
-                             "(faces), such as 'cef'")
+            raise InputError(f"BDDC(constraints={letters!r}): expected some of the letters c (corners), e (edges) "
+                             "and f (faces), such as 'cef'")
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
@@ -145,16 +146,16 @@ class BDDCOperator(LinearOperator):
     def _compare(host, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A."""
         if subdomains.n != host.shape[0]:
-            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {host.shape[0]} rows: their matrices "
-                             "must add up to A, after boundary conditions were put into both")
+            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {host.shape[0]} rows: their "
+                             "matrices must add up to A, after boundary conditions were put into both")
         x = np.random.default_rng(0).uniform(1, 2, subdomains.n)
         y = host @ x
         difference = abs(subdomains.times(x) - y)
         size = abs(host).max() * np.diff(host.indptr).max(initial=0)
         if difference.max(initial=0) > tolerance * size:
-            raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {int(difference.argmax())} differs by "
-                             f"{difference.max():.2e}, where A has entries up to {abs(host).max():.2e}; their values must be those "
-                             "of A, and with new values of A come new subdomains")
+            raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {int(difference.argmax())} "
+                             f"differs by {difference.max():.2e}, where A has entries up to {abs(host).max():.2e}; "
+                             "their values must be those of A, and with new values of A come new subdomains")
 
     def update(self, A):
         """Take the values of a matrix of the same pattern. Given subdomain matrices must be those of A still."""

@@ -1,9 +1,10 @@
-"""An assembled matrix split into subdomain matrices: A = Σ over pairs |aᵢⱼ| (eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ + Σ sᵢ eᵢ eᵢᵀ, sᵢ the row sums.
+"""An assembled matrix split into subdomain matrices: A = Σ over pairs |aᵢⱼ| (eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ + Σ sᵢ eᵢ eᵢᵀ, sᵢ the
+row sums.
 
 Every term is positive semidefinite where no aᵢⱼ is positive and no row sum negative, as of finite volumes and many
 differences: then each pair is an element. A pair within a subdomain is that subdomain's; one across goes to the lower
-numbered, which takes a copy of the other's row (of cell-centred finite volumes: interface cells are duplicated). Sound for
-such matrices alone, since a matrix shows no others' elements: those need the subdomain matrices.
+numbered, which takes a copy of the other's row (of cell-centred finite volumes: interface cells are duplicated). Sound
+for such matrices alone, since a matrix shows no others' elements: those need the subdomain matrices.
 """
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from swell.core.errors import InputError
 from swell.preconditioners.bddc.subdomains import Subdomains
 
 ROUNDING = 1e-12        # of the diagonal: row sums and entries of the wrong sign that are rounding
-NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matrix, dofs), ...])), as swell.pde.poisson_cube "
-          "does, or use precond='ic0'")
+NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matrix, dofs), ...])), as "
+          "swell.pde.poisson_cube does, or use precond='ic0'")
 
 
 def split(A, owner):
@@ -46,8 +47,8 @@ def split(A, owner):
     tolerance = ROUNDING * np.maximum(abs(diagonal), 1e-300) * np.maximum(np.diff(A.indptr), 1)
     if (sums < -1e3 * tolerance).any():
         k = int(sums.argmin())
-        raise InputError(f"BDDC cannot split this matrix into subdomains: row {k} sums to {sums[k]:.3g}, less than zero, so "
-                         f"that its diagonal does not hold its elements; {NEEDED}")
+        raise InputError(f"BDDC cannot split this matrix into subdomains: row {k} sums to {sums[k]:.3g}, less than "
+                         f"zero, so that its diagonal does not hold its elements; {NEEDED}")
     sums = np.where(sums > tolerance, sums, 0)
     rows, columns, values = rows[off], columns[off], values[off]
     of = np.minimum(owner[rows], owner[columns])

@@ -21,8 +21,8 @@ class Subdomains:
         For each subdomain its matrix (k, k), sparse or dense, real, symmetric positive semidefinite, and the k rows of
         A that its rows belong to, each once. Dofs that two or more subdomains have are the interface.
     groups : sequence of int arrays, optional
-        For more than two levels: the subdomain of the next level that each subdomain belongs to, then the same for those,
-        and so on. Where there are none, neighbours are put together, about eight at a time.
+        For more than two levels: the subdomain of the next level that each subdomain belongs to, then the same for
+        those, and so on. Where there are none, neighbours are put together, about eight at a time.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class Subdomains:
                 origin.append(k)
         if len(origin) > len(parts):
             broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
-            self.notes = (f"{_list(broken)} of {len(parts)} subdomains came in pieces that share no entry: each piece became "
-                          f"a subdomain, {len(origin)} in all",)
+            self.notes = (f"{_list(broken)} of {len(parts)} subdomains came in pieces that share no entry: each "
+                          f"piece became a subdomain, {len(origin)} in all",)
         every = np.concatenate(self.dofs)
         self.n = int(every.max()) + 1
         missing = np.flatnonzero(np.bincount(every, minlength=self.n) == 0)
         if missing.size:
-            raise InputError(f"Subdomains: row {missing[0]} is in no subdomain, nor are {missing.size - 1} others: every row "
-                             "of A needs one")
+            raise InputError(f"Subdomains: row {missing[0]} is in no subdomain, nor are {missing.size - 1} others: "
+                             "every row of A needs one")
         self.groups = _checked_groups(groups, len(parts), np.array(origin))
 
     def __len__(self):
@@ -87,7 +87,8 @@ class Subdomains:
 def _check(k, matrix, dofs):
     """Raise InputError unless subdomain k is one."""
     if dofs.ndim != 1 or dofs.dtype.kind not in "iu" and dofs.size:
-        raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list of rows")
+        raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list "
+                         "of rows")
     if not dofs.size:
         raise InputError(f"subdomain {k} is empty: leave it out, or ask the partitioner for fewer parts")
     if matrix.shape != (dofs.size, dofs.size):
@@ -101,7 +102,8 @@ def _check(k, matrix, dofs):
         raise InputError(f"subdomain {k} has a matrix with entries that are not finite")
     largest = abs(matrix.data).max(initial=0)
     if abs(matrix - matrix.T).max() > ROUNDING * largest:
-        raise InputError(f"subdomain {k} has a matrix that is not symmetric: expected a symmetric positive semidefinite one")
+        raise InputError(f"subdomain {k} has a matrix that is not symmetric: expected a symmetric positive "
+                         "semidefinite one")
     if (matrix.diagonal() < 0).any():
         raise InputError(f"subdomain {k} has a negative diagonal entry: expected a positive semidefinite matrix")
 
@@ -120,9 +122,10 @@ def _checked_groups(groups, count, origin):
     checked = []
     for level, group in enumerate(groups):
         group = np.asarray(group)
-        if group.shape != (count,) or group.dtype.kind not in "iu" or not np.array_equal(np.unique(group), np.arange(group.max() + 1)):
-            raise InputError(f"groups[{level}] has shape {group.shape}: expected, for each of {count} subdomains, the number of "
-                             "its subdomain on the next level, with none of 0, 1, ... left out")
+        whole = group.shape == (count,) and group.dtype.kind in "iu"
+        if not whole or not np.array_equal(np.unique(group), np.arange(group.max() + 1)):
+            raise InputError(f"groups[{level}] has shape {group.shape}: expected, for each of {count} subdomains, "
+                             "the number of its subdomain on the next level, with none of 0, 1, ... left out")
         checked.append(group if level else group[origin])
         count = int(group.max()) + 1
     return tuple(checked)
