@@ -115,6 +115,9 @@ class ICM(Decomposer):
     def copies(self):
         return 7 if self.form == "plain" else 6
 
+    def size(self, n):
+        return n * n if self.form == "plain" else n
+
     @property
     def bounds(self):
         """(lower, upper) between which an element of the diagonal is good."""

@@ -75,7 +75,7 @@ class Sections:
 
     def _diagonal(self, d, search):
         """Iterate a diagonal section: its first bad element from ``search`` on, or n."""
-        begin, end, n = d * self.section, self._end(d), self.work.n
+        begin, end = d * self.section, self._end(d)
         bad = self._bad(search, end)
         for _ in range(2 * (end - begin) + 2):
             before = bad
@@ -87,9 +87,10 @@ class Sections:
             bad = int(host[0])
             if not host[1 + d] and bad == before:
                 return bad
-        raise self._unsettled(d, d, n)
+        raise self._unsettled(d, d)
 
     def _bad(self, search, end):
+        """The same, read by the host."""
         self._find(search, end)
         return int(self.work.space.to_host(self.flags[:1])[0])  # sync
 
@@ -117,7 +118,7 @@ class Sections:
                 self.iterations[(s, d) if kind == LOWER else (d, s)] += 1
             changed = work.space.to_host(self.flags)  # sync
             active = [s for s in active if changed[1 + s]]
-        raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])), work.n)
+        raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])))
 
     def _compute(self, kind, d, s, bad, cutoff):
         """One iteration of a section, and its iterate taken over."""
@@ -138,7 +139,7 @@ class Sections:
         for matrix in (work.lu, self.a):
             self.swaps.swap_rows(matrix, work.row, work.column, j, work.n, work.pivots)
 
-    def _unsettled(self, i, j, n):
+    def _unsettled(self, i, j):
         """The error for a section in which something is not finite to the end."""
         return FactorisationError(f"ICM: section ({i}, {j}) of {self.section} rows has not settled after "
                                   f"{self.iterations[i, j]} iterations, when all of it must be final: its values "
