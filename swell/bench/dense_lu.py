@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.bench import engine
-from swell.core.errors import FactorisationError, InputError
+from swell.core.errors import FactorisationError, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.settings import describe
 from swell.core.space import make_space
@@ -136,7 +136,7 @@ def _measured(space, call, runs):
     """The fields of a record that every measurement has, and the result; a failure has a reason and no result."""
     try:
         result, seconds = _timed(space, call, runs)
-    except FactorisationError as error:
+    except (FactorisationError, OutOfMemory) as error:
         return None, {"failure": str(error)}
     return result, {"seconds": statistics.median(seconds), "spread": statistics.pstdev(seconds), "runs": runs}
 
