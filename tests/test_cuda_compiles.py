@@ -36,13 +36,16 @@ def compile_log(source: str, name: str, expressions: list[str], arch: str) -> st
     return "" if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else log.decode(errors="replace")
 
 
-def instantiations(path):
-    """Every kernel of a file with every combination of its template arguments."""
+def instantiations(path, arch):
+    """Every kernel of a file with every combination of its template arguments; in double alone for the older arch, or
+    it would take as long again."""
     for signature in cuda_kernels.signatures(path).values():
         names = [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
+                if arch == "sm_80" and types["T"] != "double":
+                    continue
                 for stored in STORED[types["T"]] if {"V", "B"} & {*names} else (None,):
                     yield cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored})
 
@@ -50,7 +53,7 @@ def instantiations(path):
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_compiles(path, arch):
-    expressions = list(instantiations(path))
+    expressions = list(instantiations(path, arch))
     assert expressions, f"{path.name} has no kernel that the loader can read"
     assert compile_log(path.read_text(), path.name, expressions, arch) == ""
 
