@@ -35,8 +35,13 @@ BENCHMARKS = {
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9.",
                     ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
-    "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of accuracy.",
+    "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
+                 "accuracy.",
                  ("files", "sizes", "decomposers", "solvers", "types", "repeat", "csv")),
+    "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
+             "iterations, the spectrum, and their growth with H/h.",
+             ("subdomains", "elements", "levels", "decomposers", "constraints", "coefficient", "random-rhs", "repeat",
+              "csv")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
@@ -58,10 +63,20 @@ OPTIONS = {
     "no-cpu": {"action": "store_true", "help": "leave out the host of a GPU, smoothers excepted"},
     "no-smoothers": {"action": "store_true", "help": "leave out the smoothers' table"},
     "sizes": {"metavar": "LIST", "help": "rows of the generated matrices, apart by commas, where there are no files"},
-    "decomposers": {"nargs": "*", "metavar": "NAME", "help": "such as getrf 'icm(x=8, form=plain)'; default: one of each"},
+    "decomposers": {"nargs": "*", "metavar": "NAME", "help": "such as getrf 'icm(x=8, form=plain)'; default: one of "
+                    "each"},
     "solvers": {"nargs": "*", "metavar": "NAME", "help": "such as trsm 'is(x=64)'; default: one of each"},
     "types": {"metavar": "LIST", "default": "float64,float32", "help": "types, apart by commas; default %(default)s"},
     "csv": {"metavar": "FILE", "help": "write the records as CSV too"},
+    "subdomains": {"metavar": "LIST", "default": "4", "help": "subdomains along an edge of the cube; default 4"},
+    "elements": {"metavar": "LIST", "help": "elements along an edge of a subdomain, H/h; default 4,6,8 (5,10,15,20,25 "
+                 "on a GPU)"},
+    "levels": {"metavar": "LIST", "default": "2", "help": "levels; default 2"},
+    "constraints": {"metavar": "LETTERS", "default": "cef", "help": "corners, edges, faces; default cef"},
+    "coefficient": {"default": "constant", "choices": ("constant", "checkerboard", "channels"),
+                    "help": "of the equation; jumps are by 1e4; default constant"},
+    "random-rhs": {"action": "store_true", "help": "a random right-hand side, which leaves no eigenvalue out, instead "
+                   "of ones"},
     "no-solves": {"action": "store_true", "help": "leave out the whole solves to 1e-8"},
 }
 

@@ -1,0 +1,183 @@
+"""BDDC on Poisson's cube, by the thesis' protocol (section 3.2): three stages timed apart, iterations, the spectrum.
+
+For every number of subdomains, every H/h and every decomposer: assembly ("loading"), set-up of the preconditioner and
+its parts, the Krylov method; CG's estimate of the least and largest eigenvalue of the preconditioned operator. The runs
+are repeated and the medians kept, after a warm-up on an undemanding cube. Right-hand side of ones, as in the thesis,
+or random, which leaves no part of the spectrum out (the cube is symmetric, and so is a solution with ones).
+
+Where there are three or more H/h, two laws are fitted: iterations = a + b (1 + log H/h), and √λ_max likewise.
+"""
+from __future__ import annotations
+
+import contextlib
+import statistics
+
+import numpy as np
+
+from swell.bench import engine
+from swell.core.errors import FactorisationError, InputError
+from swell.core.registry import resolve
+from swell.core.settings import describe
+from swell.core.space import make_space
+from swell.pde.poisson_cube import PoissonCube
+
+RUNS = 3
+STAGES = ("loading", "setup", "krylov")
+PARTS = ("schur", "decomposers", "interior", "coarse")
+ELEMENTS = {"cpu": "4,6,8", "cuda": "5,10,15,20,25"}
+DECOMPOSERS = {"cpu": ("getrf", "pcm(x=8)", "icm(x=8)"),
+               "cuda": ("getrf", "pcm(x=32)", "icm(x=32)", "icm(x=32, tolerance=1e-6)", "icm(x=32, tolerance=1)")}
+HEADER = ("cube", "decomposer", "levels", "n", "local rows", "iterations", "λ min", "λ max", "loading s", "setup s",
+          "schur s", "LU s", "Krylov s", "of getrf", "GB")
+FIT_HEADER = ("subdomains", "decomposer", "levels", "H/h", "iterations", "off by", "√λ max", "off by")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    space = make_space(arguments.device)
+    decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
+    elements = [max(2, round(arguments.scale * m)) for m in numbers("--elements", arguments.elements
+                                                                    or ELEMENTS[space.name], 2)]
+    cubes = [PoissonCube(m, s, levels, arguments.coefficient)
+             for s in numbers("--subdomains", arguments.subdomains, 2)
+             for levels in numbers("--levels", arguments.levels, 2) for m in dict.fromkeys(elements)]
+    found = engine.Findings("swell bench bddc", space, arguments)
+    _warm_up(decomposers, arguments.device)
+    for cube in cubes:
+        engine.tell(f"{cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.levels} levels, {cube.n} "
+                    "unknowns")
+        found.take(_records(space, cube, decomposers, arguments))
+    found.table("BDDC on Poisson's cube", HEADER, [_row(r) for r in found.records])
+    fits = list(_fits(found.records))
+    if fits:
+        found.table("Growth with H/h, fitted: a + b (1 + log H/h)", FIT_HEADER, fits)
+    if arguments.csv:
+        engine.write_csv(arguments.csv, found.records)
+    good = [r for r in found.records if "failure" not in r]
+    if good:
+        found.report(("Iterations as subdomains grow in size; a line is a + b (1 + log H/h)", _growth(good)),
+                     ("Set-up of the preconditioner", _setups(good)))
+    return 0
+
+
+def _warm_up(decomposers, device):
+    """Compile, and load libraries; what fails does so again, and is then a record."""
+    for settings in decomposers:
+        with contextlib.suppress(FactorisationError):
+            PoissonCube(2, 2).solve(dense_lu=settings, device=device)
+
+
+def numbers(option, text, least):
+    """Whole numbers, apart by commas.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and int(part) >= least for part in parts):
+        raise InputError(f"{option} {text}: expected whole numbers of at least {least}, apart by commas, such as 4,8")
+    return [int(part) for part in parts]
+
+
+def _records(space, cube, decomposers, arguments):
+    """A record for each decomposer on one cube; the first getrf is what the others are compared with."""
+    reference, system = None, cube.assemble(arguments.device)
+    b = system.b
+    if arguments.random_rhs:
+        b = space.from_host(np.random.default_rng(0).standard_normal(cube.n))
+    for settings in decomposers:
+        record = {"benchmark": "bddc", "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
+                  "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
+                  "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
+        try:
+            runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, b=b)
+                    for _ in range(arguments.repeat or RUNS)]
+        except FactorisationError as error:
+            yield record | {"failure": str(error), **engine.circumstances(space)}
+            continue
+        last, level = runs[-1], runs[-1].bddc.level
+        seconds = {key: statistics.median(r.timings.get(key, 0.0) for r in runs) for key in (*STAGES, *PARTS)}
+        if describe(settings).startswith("Getrf") and reference is None:
+            reference = seconds["setup"]
+        least, largest = last.extremes
+        yield record | {
+            "reason": last.result.reason.name.lower(), "iterations": last.result.iterations,
+            "residual": last.result.residual, "least": least, "largest": largest,
+            "interface": level.interface.dofs.size, "coarse": level.constraints.count,
+            "local_rows": [min(level.sizes), max(level.sizes)], "local_problems": len(level.sizes), **seconds,
+            "spread": statistics.pstdev(r.setup for r in runs), "runs": len(runs), "bytes": last.bddc.nbytes,
+            "speedup": reference / seconds["setup"] if reference else None, "notes": list(last.result.notes),
+            **engine.circumstances(space)}
+
+
+def _name(r):
+    return f"{r['subdomains']}³ x {r['elements']}³"
+
+
+def _row(r):
+    """A row of the table."""
+    if "failure" in r:
+        return (_name(r), r["decomposer"], r["levels"], r["n"], r["failure"][:60], *[""] * (len(HEADER) - 5))
+    low, high = r["local_rows"]
+    converged = "" if r["reason"] == "converged" else f" ({r['reason']})"
+    return (_name(r), r["decomposer"], r["levels"], r["n"], f"{low} to {high}", f"{r['iterations']}{converged}",
+            f"{r['least']:.4f}", f"{r['largest']:.4f}", *(f"{r[key]:.3g}" for key in ("loading", "setup", "schur",
+                                                                                      "decomposers", "krylov")),
+            f"{r['speedup']:.2f}" if r["speedup"] else "", f"{r['bytes'] / 1e9:.3g}")
+
+
+def _series(records):
+    """Iterate over ((subdomains, decomposer, levels), records in the order of H/h) of what converged."""
+    series = {}
+    for r in records:
+        if r.get("reason") == "converged":
+            series.setdefault((r["subdomains"], r["decomposer"], r["levels"]), []).append(r)
+    for key, of in series.items():
+        yield key, sorted(of, key=lambda r: r["elements"])
+
+
+def _fit(of, value):
+    """(a, b, largest difference) of a + b (1 + log H/h)."""
+    x, y = 1 + np.log([r["elements"] for r in of]), np.array([value(r) for r in of], float)
+    b, a = np.polyfit(x, y, 1)
+    return a, b, abs(a + b * x - y).max()
+
+
+def _fits(records):
+    """Rows of the laws' table."""
+    for (subdomains, decomposer, levels), of in _series(records):
+        if len(of) > 2:
+            laws = []
+            for value in (lambda r: r["iterations"], lambda r: np.sqrt(r["largest"])):
+                a, b, off = _fit(of, value)
+                laws += [f"{a:.2f} + {b:.2f} (1 + log H/h)", f"{off:.2g}"]
+            yield (f"{subdomains}³", decomposer, levels, ",".join(str(r["elements"]) for r in of), *laws)
+
+
+def _growth(records):
+    """Iterations beside H/h, with the fitted lines: figure 3.23a of the thesis."""
+    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    figure, axes = new_figure(7, 4)
+    for k, ((subdomains, decomposer, levels), of) in enumerate(_series(records)):
+        sizes, colour = [r["elements"] for r in of], COLOURS[k % len(COLOURS)]
+        axes.plot(sizes, [r["iterations"] for r in of], "o", color=colour, ms=4,
+                  label=f"{subdomains}³ subdomains, {levels} levels, {decomposer}")
+        if len(of) > 2:
+            a, b, _ = _fit(of, lambda r: r["iterations"])
+            fine = np.linspace(sizes[0], sizes[-1], 60)
+            axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
+    axes.set_xlabel("H/h, elements along an edge of a subdomain", color=INK)
+    axes.set_ylabel("iterations of CG", color=INK)
+    axes.grid(True, color=GRID, lw=0.6)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=7, frameon=False)
+    return figure
+
+
+def _setups(records):
+    """Bars of the set-up's seconds for every decomposer: figure 3.22b."""
+    names, labels = (list(dict.fromkeys(make(r) for r in records)) for make in (_name, lambda r: r["decomposer"]))
+    seconds = {(_name(r), r["decomposer"]): r["setup"] for r in records}
+    return engine.bars(names, labels, {label: [seconds.get((name, label)) for name in names] for label in labels}, "s",
+                       log=True)

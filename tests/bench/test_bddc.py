@@ -1,0 +1,45 @@
+"""swell bench bddc, on small cubes."""
+import csv
+import json
+
+import pytest
+
+from swell.cli import main
+
+
+def test_cubes(tmp_path, capsys):
+    out, report, table = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "r.csv"
+    assert main(["bench", "bddc", "--subdomains", "2,3", "--elements", "2,3,4", "--repeat", "2", "--random-rhs", "--out",
+                 str(out), "--report", str(report), "--csv", str(table), "--decomposers", "getrf", "gem"]) == 0
+    found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [(r["subdomains"], r["elements"], r["decomposer"]) for r in found] == [
+        (s, m, d) for s in (2, 3) for m in (2, 3, 4) for d in ("Getrf()", "GEM()")]
+    for r, other in zip(found[::2], found[1::2], strict=True):
+        assert r["reason"] == "converged" and r["iterations"] == other["iterations"] and r["rhs"] == "random"
+        assert abs(r["least"] - 1) < 1e-3 and r["largest"] == pytest.approx(other["largest"], rel=1e-9)
+        assert r["setup"] > r["schur"] > 0 and r["loading"] > 0 and r["krylov"] > 0 and r["bytes"] > 0
+        assert r["speedup"] == 1 and other["speedup"] == pytest.approx(r["setup"] / other["setup"])
+    assert found[-1]["local_problems"] == 27 and found[-1]["local_rows"] == [44, 124]
+    shown = capsys.readouterr().out
+    assert "Growth with H/h" in shown and "(1 + log H/h)" in shown
+    assert report.read_text("utf-8").count("data:image/png") == 2
+    with table.open(encoding="utf-8") as stream:
+        assert len(list(csv.DictReader(stream))) == len(found)
+
+
+def test_a_decomposer_that_fails_is_a_record(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "bddc", "--subdomains", "2", "--elements", "3", "--repeat", "1", "--out", str(out),
+                 "--decomposers", "getrf", "icm(x=8, tolerance=100)"]) == 0
+    found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert "failure" not in found[0] and "ICM(tolerance=100)" in found[1]["failure"]
+
+
+@pytest.mark.parametrize("option, value, words", [
+    ("--elements", "1", "at least 2"), ("--subdomains", "four", "whole numbers"),
+    ("--levels", "3", "last level would have one"), ("--decomposers", "lu", "unknown decomposer"),
+    ("--constraints", "x", "letters"), ("--csv", "/nowhere/x.csv", "No such")])
+def test_bad_arguments(option, value, words, capsys):
+    arguments = ["bench", "bddc", "--subdomains", "2", "--elements", "2", "--repeat", "1", "--decomposers", "getrf"]
+    assert main([*arguments, option, value]) == 2
+    assert words in capsys.readouterr().err
