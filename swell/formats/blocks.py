@@ -85,7 +85,7 @@ def block_size(ratios: dict[int, float]) -> int:
 
 def _adjoining(A) -> float:
     """The share of entries whose neighbour to the right is an entry too."""
-    columns = A.indices                          # an entry and the first of the next row may count: a row's worth too many
+    columns = A.indices                          # the last of a row and the first of the next may count too
     return int((columns[1:] == columns[:-1] + 1).sum()) / A.nnz  # sync
 
 

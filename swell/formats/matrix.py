@@ -71,7 +71,7 @@ class Matrix(LinearOperator):
         return self._adjoint
 
     def discard_adjoint(self):
-        """The values have changed: the adjoint will be built again when it is needed, and work that it is captured in."""
+        """The values have changed: the adjoint is built again when it is needed, and work that it is captured in."""
         if self._adjoint is not None:
             self._adjoint = None
             self.revision += 1

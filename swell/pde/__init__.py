@@ -1,6 +1,6 @@
 """Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra;
-`swell.pde.helmholtz`, acoustics in the frequency domain by finite elements; `swell.pde.poisson_cube`, finite elements in
-subdomains, for BDDC."""
+`swell.pde.helmholtz`, acoustics in the frequency domain by finite elements; `swell.pde.poisson_cube`, finite elements
+in subdomains, for BDDC."""
 import importlib
 
 __all__ = ["fvm", "helmholtz", "poisson_cube"]
