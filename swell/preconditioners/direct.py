@@ -36,8 +36,8 @@ class Direct(Method, Preconditioner):
         On a CPU, entries of the factors, by estimate, above which the factorisation is refused; 0: never. A GPU's
         memory is checked by cuDSS.
     symmetric : bool
-        On a CPU, for a symmetric pattern and a good diagonal, as of finite elements: minimum degree of A + Aᵀ and pivots
-        on the diagonal down to a tenth of their columns' largest entries, for a fraction of the fill. cuDSS orders
+        On a CPU, for a symmetric pattern and a good diagonal, as of finite elements: minimum degree of A + Aᵀ, and
+        pivots on the diagonal down to a tenth of their columns' largest entries: mostly less fill. cuDSS orders
         symmetrically in any case.
     """
 

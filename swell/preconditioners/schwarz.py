@@ -2,13 +2,13 @@
 
 Subdomain i takes its rows and those within ``overlap`` steps in the graph of A + Aᵀ (Rᵢ); Bᵢ ≈ Rᵢ A Rᵢᵀ is whatever
 preconditioner ``inner`` names. "restricted" gives back only what a subdomain owns (R̃ᵢ): one transfer less, and mostly
-fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs; "weighted" does so with
-weights, Σ Rᵢᵀ Dᵢ Bᵢ⁻¹ Dᵢ Rᵢ, Dᵢ one over the subdomains that have the row (Haferssas, Jolivet and Nataf 2015: SORAS).
-Without overlap all are block Jacobi with large blocks.
+fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs; so does "weighted",
+Σ Rᵢᵀ Dᵢ Bᵢ⁻¹ Dᵢ Rᵢ, Dᵢ one over the subdomains that have the row (Haferssas, Jolivet and Nataf 2015: SORAS). Without
+overlap all are block Jacobi with large blocks.
 
-For waves, ``transmission`` puts a condition of Robin's kind on the artificial boundaries (transmission.py): Bᵢ then is of
-the subdomain's matrix with an open end in place of a clamped one, Rᵢ A Rᵢᵀ; "restricted" makes it ORAS (St-Cyr, Gander
-and Thomas 2007).
+For waves, ``transmission`` puts a condition of Robin's kind on the artificial boundaries (transmission.py): Bᵢ is made
+of the subdomain's matrix with open ends, where Rᵢ A Rᵢᵀ has clamped ones; with "restricted" this is ORAS (St-Cyr,
+Gander and Thomas 2007).
 
 All Rᵢ A Rᵢᵀ are one block-diagonal matrix, whose rows are copies of rows of A: one inner preconditioner is built on it
 and applied once, whatever the number of subdomains, on any device.
@@ -42,8 +42,8 @@ class Schwarz(Preconditioner):
     domains : int
         How many; 0 makes as many as give each about 4096 rows.
     overlap : int or None
-        Layers of neighbours that each takes in; 0 is block Jacobi. None: 1, or with a transmission condition 2: a residual
-        then is that of one neighbour alone where the condition looks, without which it is worse than none.
+        Layers of neighbours that each takes in; 0 is block Jacobi. None: 1, or 2 with a transmission condition, which
+        with one may do worse than Dirichlet's.
     kind : {"restricted", "additive", "weighted"}
     partition : {"rows", "graph"}
         Consecutive rows, as many in each as in the others but for one more in the first ones; or parts of the graph
@@ -79,11 +79,11 @@ class Schwarz(Preconditioner):
                 raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected "
                                  f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
         if self.interface is not None and not isinstance(self.interface, Interface):
-            raise InputError(f"Schwarz(interface=...) is of type {type(self.interface).__name__}: expected an Interface, "
-                             "as swell.pde.helmholtz makes it, or None")
+            raise InputError(f"Schwarz(interface=...) is of type {type(self.interface).__name__}: expected an "
+                             "Interface, as swell.pde.helmholtz makes it, or None")
         if self.interface is not None and not self.layers:
-            raise InputError(f"Schwarz(transmission={self.transmission!r}, overlap=0): the faces between subdomains need "
-                             "dofs that both have: give overlap=1 or more")
+            raise InputError(f"Schwarz(transmission={self.transmission!r}, overlap=0): the faces between subdomains "
+                             "need dofs that both have: give overlap=1 or more")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
                              "'ic0'")
@@ -195,10 +195,10 @@ class SchwarzOperator(LinearOperator):
 
     def describe(self):
         share = self.copies.size / max(self.shape[0], 1)
-        known = "" if self.settings.transmission == "dirichlet" else (
-            ", its transmission from the rows of A" if self.settings.interface is None else ", its transmission from the mesh")
-        return (f"{describe(replace(self.settings, interface=None))}{known}, {self.domains} subdomains with {share:.2f} copies a row, each by "
-                f"{self.inner.describe()}")
+        source = "the rows of A" if self.settings.interface is None else "the mesh"
+        known = f", its transmission from {source}" if self._terms is not None else ""
+        return (f"{describe(replace(self.settings, interface=None))}{known}, {self.domains} subdomains with "
+                f"{share:.2f} copies a row, each by {self.inner.describe()}")
 
 
 def subdomains(A, settings) -> np.ndarray:
@@ -241,7 +241,7 @@ def overlapping(A, owner, overlap):
 
 
 def copied_pattern(A, copies, domain):
-    """(indptr, columns, entries, lost) of the block-diagonal matrix of the copies; ``entries`` are places in ``A.data``.
+    """(indptr, columns, entries, lost) of the block-diagonal matrix of the copies; ``entries`` are places in A's data.
 
     An entry (i, j) of A comes once for each subdomain that has both rows; ``lost`` is (copies, places) of the entries
     that come in none.

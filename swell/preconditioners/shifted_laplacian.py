@@ -6,8 +6,8 @@ than A, since its waves die within a few wavelengths: by ILU, by sweeps, by subd
 
 What ω²M is: ``mass``, or what the front end `swell.pde.helmholtz` knows; else, for a plain matrix, the lumped one that
 its row sums show: K annihilates constants, so that −Re(A 1) = ω² M 1, with rows that sum to something else (next to
-walls of given pressure) left as they are. The shift has the sign of the imaginary part of A's trace: it absorbs where A
-does, whatever convention A was made with; a real trace takes it for positive.
+walls of given pressure) left as they are. The shift has the sign of the imaginary part of A's trace: it absorbs
+where A does, whatever convention A was made with; a real trace takes it for positive.
 
 An application: that of the inner preconditioner. Storage: P (values; the pattern is A's), and what is built on it. Where
 A equals its transpose so does P, and M is symmetric as the inner preconditioner makes it (cocg).
@@ -42,8 +42,8 @@ class ShiftedLaplacian(Preconditioner):
     inner : str or settings object
         What treats the shifted matrix.
     mass : sparse matrix, n × n, or None
-        ω²M, with no place that A has not: SciPy's, or swell's in the space of A. Its values are looked at anew at every
-        update, so that a sweep changes them in place. None: lumped, from A's row sums.
+        ω²M, with no place that A has not: SciPy's, or swell's in the space of A. Its values are looked at anew at
+        every update, so that a sweep changes them in place. None: lumped, from A's row sums.
     """
 
     shift: float = 0.5

@@ -152,6 +152,37 @@ def test_symmetric_kind_serves_cg_and_restricted_does_not(device):
         swell.solve(A, b, method="cg", precond=swell.Schwarz(domains=8, inner="ic0"), device=device)
 
 
+def test_weights_keep_the_symmetry():
+    """Σ Rᵀ D B⁻¹ D R, D one over the copies of a row."""
+    A, space = gallery.poisson2d(8), space_or_skip("cpu")
+    settings = swell.Schwarz(domains=4, overlap=2, kind="weighted", inner="direct")
+    M = built(settings, A, space)
+    W = np.diag(1 / np.bincount(M.copies))
+    expected, x = np.zeros((64, 64)), rng().standard_normal(64)
+    ends = np.flatnonzero(np.diff(M.copies) <= 0) + 1
+    for rows in np.split(M.copies, ends):
+        expected[np.ix_(rows, rows)] += W[np.ix_(rows, rows)] @ np.linalg.inv(A.toarray()[np.ix_(rows, rows)]) \
+            @ W[np.ix_(rows, rows)]
+    assert np.allclose(applied(M, x), expected @ x, rtol=1e-11) and M.domains == 4
+    assert swell.solve(A, x, method="cg", precond=settings).converged
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_robin_from_rows_lets_a_wave_out(sign, space):
+    """A string: the last copy takes d e^(∓ikh), with which a wave that leaves has next to no residual there."""
+    kh = 0.2
+    A = gallery.neumann((12,)).astype(complex) - kh ** 2 * sp.diags_array(np.r_[0.5, np.ones(10), 0.5])
+    A = sp.csr_array(A + sign * 1e-9j * sp.eye_array(12))
+    with space.active():
+        M = built(swell.Schwarz(domains=2, overlap=1, transmission="robin", inner="jacobi"), A, space)
+        copies, data = space.to_host(M.copies), M._matrix.to_scipy().toarray()
+    assert copies.tolist() == [0, 1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10, 11]
+    assert data[6, 6] == pytest.approx(2 - kh ** 2 - np.exp(-1j * sign * kh), abs=1e-7)
+    wave = np.exp(-1j * sign * np.arange(7) * 2 * np.arcsin(kh / 2))            # the string's own: 2 − 2 cos θ = (kh)²
+    assert abs(data[6, :7] @ wave) < kh ** 3 / 20 < abs(A.toarray()[6, :7] @ wave)
+    assert abs(data[:6, :7] - A.toarray()[:6, :7]).max() == 0
+
+
 def test_update_keeps_the_subdomains(space):
     A = gallery.poisson2d(12)
     settings = swell.Schwarz(domains=5, inner="ic0")
@@ -163,7 +194,7 @@ def test_update_keeps_the_subdomains(space):
         assert (applied(M, x) == applied(fresh, x)).all()
 
 
-@pytest.mark.parametrize("settings, words", [({"kind": "both"}, "'restricted' or 'additive'"), ({"domains": -1}, "domains"),
+@pytest.mark.parametrize("settings, words", [({"kind": "both"}, "'additive' or 'weighted'"), ({"domains": -1}, "domains"),
                                              ({"overlap": 0.5}, "overlap"), ({"partition": "cells"}, "'rows' or 'graph'"),
                                              ({"inner": None}, "inner=None"), ({"inner": "ic9"}, "unknown precond")])
 def test_settings_that_mean_nothing(settings, words):

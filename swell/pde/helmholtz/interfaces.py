@@ -1,12 +1,12 @@
-"""The faces between overlapping subdomains of a mesh, and what a transmission condition adds to the subdomains' matrices.
+"""The faces between overlapping subdomains of a mesh: what a transmission condition adds to the subdomains' matrices.
 
 The subdomain of a set of dofs is the cells all of whose dofs are in it (dofs of given pressure are in every set). Its
 matrix has an open end where the rows of A go on: what the cells that are cut bring to its dofs is taken out, and
 
     1/ρ ∫_Γ (∂p/∂n + S p) q = 0        with S by the condition (swell.preconditioners.transmission)
 
-put in, Γ the faces between its cells and others: iω ∫ p q/(ρc) for "robin", and ∫ p q/ρ and ∫ ∇_τp·∇_τq/ρ with the
-coefficients of the others, which take for k the mean speed of sound at all these faces, and for h and H those of the mean
+put in, Γ the faces between its cells and others: iω ∫ p q/(ρc) for "robin"; for the others ∫ p q/ρ and ∫ ∇_τp·∇_τq/ρ
+with their coefficients, which take for k the mean speed of sound at all these faces, and for h and H those of the mean
 edge and subdomain. All integrals are made once; a frequency combines them.
 """
 from __future__ import annotations
