@@ -1,20 +1,36 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go: the GPU half of the tests, then the benchmarks behind NOTES.md.
-# benchmarks/on_gpu.sh OUT [FILE ...]     records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases
+# What needs a GPU: the GPU half of the tests, then the benchmarks behind NOTES.md, all or some.
+#   benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...]
+# Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases. Parts are named below; all by default.
 set -uo pipefail
-out=${1:?usage: benchmarks/on_gpu.sh OUT [FILE ...]}
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense-lu bddc"
+out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
+parts=() files=()
+while (($#)); do
+    [[ $1 == -- ]] && { shift; files=(--files "$@"); break; }
+    parts+=("$1")
+    shift
+done
 mkdir -p "$out"
-python -m pytest -m gpu -n "${WORKERS:-8}" -q 2>&1 | tee "$out/tests.txt"
-python benchmarks/product_in_graph.py 2>&1 | tee "$out/products.txt"
-python benchmarks/complex_methods.py --device cuda 2>&1 | tee "$out/complex_methods.txt"
+script() { python "benchmarks/$2" "${@:3}" 2>&1 | tee "$out/$1.txt"; }
 measure() { python -m swell bench "${@:2}" --device cuda --out "$out/$1.jsonl" --report "$out/$1.html" 2>&1 | tee "$out/$1.txt"; }
-measure blas1 blas1 --dtypes complex128,float64,complex64,float32
-measure tuned spmv --tune
-measure table9 spmv --tune --complex
-for bench in krylov fvm block-gmres; do
-    files=()
-    [[ $bench != krylov && $# -gt 0 ]] && files=(--files "$@")
-    python -m swell bench "$bench" --device cuda --out "$out/$bench.jsonl" --report "$out/$bench.html" \
-        "${files[@]}" 2>&1 | tee "$out/$bench.txt"
+for part in ${parts[@]:-$all}; do
+    case $part in
+        tests) python -m pytest -m gpu -n "${WORKERS:-8}" -q tests 2>&1 | tee "$out/tests.txt" ;;
+        products) script products product_in_graph.py ;;
+        resident) script resident resident_cg.py ;;
+        complex) script complex complex_methods.py --device cuda ;;
+        gmres) script gmres gmres_on_gpu.py ;;
+        inexact) script inexact inexact_on_gpu.py 'atmosmodd~' ;;
+        block) script block block_on_gpu.py ;;
+        blas1) measure blas1 blas1 --dtypes complex128,float64,complex64,float32 ;;
+        tuned) measure tuned spmv --tune ;;
+        table9) measure table9 spmv --tune --complex ;;
+        krylov) measure krylov krylov ;;
+        fvm | block-gmres) measure "$part" "$part" "${files[@]}" ;;
+        dense-lu) measure dense-lu dense-lu --sizes 4156,10135 --types float64 --repeat 3 ;;
+        bddc) measure bddc bddc ;;
+        *) echo "no part $part; there are: $all" >&2; exit 2 ;;
+    esac
 done
