@@ -291,6 +291,32 @@ def test_a_singular_matrix_is_called_so():
     assert r.reason is swell.Reason.SINGULAR and any("coarse problem is singular" in note for note in r.notes)
 
 
+def test_a_matrix_that_is_not_positive_definite():
+    """Its interiors say so; the solve ends with a reason."""
+    B = np.array([[1, 2, -0.1], [2, 1, -0.1], [-0.1, -0.1, 1]])
+    indefinite = swell.Subdomains([(B, [0, 1, 2]), (np.array([[1, -0.5], [-0.5, 1]]), [2, 3])])
+    r = swell.solve(indefinite.assemble(), np.ones(4), method="cg", precond=swell.BDDC(subdomains=indefinite))
+    assert not r.converged and any("not positive definite" in note for note in r.notes)
+
+
+def test_subdomains_that_share_nothing():
+    A = gallery.poisson2d(4).tocsr()
+    parts = [(A[:12, :12], np.arange(12)), (sp.eye_array(4), np.arange(12, 16)), (A, np.arange(16, 32)),
+             (A, np.arange(28, 44))]
+    for levels in (2, 3):
+        subdomains = swell.Subdomains(parts)
+        b = RNG.standard_normal(44)
+        r = swell.solve(subdomains.assemble(), b, method="cg", precond=swell.BDDC(levels, subdomains=subdomains))
+        assert r.converged and abs(subdomains.times(r.x) - b).max() < 1e-7
+
+
+def test_memory(monkeypatch):
+    system = PoissonCube(3, 2).assemble()
+    monkeypatch.setattr(type(system.A.space), "memory", lambda self: (1000, 10**9))
+    with pytest.raises(swell.OutOfMemory, match="8 different local problems of up to 26 rows"):
+        swell.BDDC(subdomains=system.subdomains).build(system.A)
+
+
 @pytest.mark.parametrize("parts, words", [
     ([], "no parts"),
     ([(np.eye(2), [0, 1]), (np.zeros((0, 0)), [])], "subdomain 1 is empty"),

@@ -37,8 +37,11 @@ def next_level(constraints, matrices, groups):
         for i in members:
             at = np.searchsorted(dofs, constraints.coarse[i])
             total[np.ix_(at, at)] += matrices[i]
+        np.fill_diagonal(total, np.maximum(total.diagonal(), 0))               # zero, where one constraint holds all
         parts.append((total, dofs))
-    return Subdomains(parts, groups[1:])
+    there = np.array([dofs.size > 0 for _, dofs in parts])       # others share nothing with any
+    above = [np.unique(g, return_inverse=True)[1] for g in (groups[1][there], *groups[2:])] if len(groups) > 1 else []
+    return Subdomains([part for part, kept in zip(parts, there, strict=True) if kept], above)
 
 
 def together(coarse, count):

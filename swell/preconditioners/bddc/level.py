@@ -22,7 +22,9 @@ from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.schur import schur
 
+WORK = 5                 # arrays in double precision, as large as the largest local problem, while it is inverted
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
@@ -79,12 +81,12 @@ class Level(LinearOperator):
         self._out_of = self._into = self.interior = None
         if inner.size:
             with self._timed("interior"):
-                A_II = CSRMatrix.from_scipy(local._sorted(rows[:, inner]), space)
+                A_II = CSRMatrix.from_scipy(sorted_csr(rows[:, inner]), space)
                 self.interior = resolve("precond", self.settings.interior).build(A_II)
         if inner.size and outer.size:
-            coupling = local._sorted(rows[:, outer])
+            coupling = sorted_csr(rows[:, outer])
             self._into = CSRMatrix.from_scipy(coupling, space)                                  # A_IΓ
-            self._out_of = CSRMatrix.from_scipy(local._sorted(coupling.T), space)               # A_ΓI
+            self._out_of = CSRMatrix.from_scipy(sorted_csr(coupling.T), space)               # A_ΓI
         self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
         self._g, self._z = (space.empty(outer.size, self.dtype) for _ in range(2))
 
@@ -93,11 +95,15 @@ class Level(LinearOperator):
         space, interface, constraints = self.space, self.interface, self.constraints
         decomposer = resolve("decomposer", self.settings.dense_lu)
         groups = local.equal_subdomains(self.subdomains, interface, constraints)
+        rows = np.array([interface.local[m[0]].size + constraints.coarse[m[0]].size for m in groups])
+        words = 8 * (rows.max(initial=0) ** 2) * WORK + self.dtype.itemsize * int((rows ** 2).sum())
+        space.check_fits(words, f"BDDC, {len(groups)} different local problems of up to {rows.max(initial=0)} rows,",
+                         "take smaller subdomains")
         self.locals = []
         for members in groups:
             k = members[0]
             with self._timed("schur"):
-                S = local.schur(space, self.subdomains.matrices[k], interface.local[k])
+                S = schur(space, self.subdomains.matrices[k], interface.local[k])
             with self._timed("decomposers"):
                 self.locals.append(local.local_problem(space, decomposer, tuple(members), S, *constraints.matrix(k),
                                                        self.dtype, self._hint(k)))
@@ -161,7 +167,7 @@ class Level(LinearOperator):
                 self.coarse = DenseCoarse(space, every.toarray(), resolve("decomposer", settings.dense_lu), self.dtype)
             return
         with self._timed("coarse"):
-            self.coarse = SparseCoarse(space, local._sorted(every), self.dtype)
+            self.coarse = SparseCoarse(space, sorted_csr(every), self.dtype)
 
     # -- application -----------------------------------------------------------------------------------------------
 
@@ -235,3 +241,11 @@ class Level(LinearOperator):
         return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of {min(sizes)} to "
                 f"{max(sizes)} rows; {coarse}")
+
+
+def sorted_csr(matrix):
+    """As scipy.sparse.csr_matrix with sorted columns."""
+    import scipy.sparse as sp
+    matrix = sp.csr_matrix(matrix)
+    matrix.sort_indices()
+    return matrix

@@ -22,8 +22,6 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 
-BLOCK = 512             # columns of a Schur complement at a time on a CPU
-
 
 @dataclass(frozen=True, eq=False)
 class Local:
@@ -65,59 +63,6 @@ def equal_subdomains(subdomains, interface, constraints):
             digest.update(b"|")
         found.setdefault(digest.digest(), []).append(k)
     return list(found.values())
-
-
-def schur(space, matrix, own):
-    """S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ as an array of the space, in double precision, for one subdomain.
-
-    Raises
-    ------
-    FactorisationError
-        If A_II is singular.
-    """
-    mask = np.ones(matrix.shape[0], bool)
-    mask[own] = False
-    inner = np.flatnonzero(mask)
-    S = matrix[own][:, own].toarray()
-    if not inner.size:
-        return space.from_host(S)
-    from swell.formats.csr import CSRMatrix
-    from swell.preconditioners.direct import Direct
-    given = matrix[inner][:, own].tocsc()
-    rows = matrix[inner].tocsr()
-    solver = Direct().build(CSRMatrix.from_scipy(_sorted(rows[:, inner]), space))
-    if space.name == "cpu":
-        for a in range(0, own.size, BLOCK):
-            S[:, a:a + BLOCK] -= given.T @ columns(solver.factors, given[:, a:a + BLOCK].toarray())
-        return S
-    S, back = space.from_host(S), CSRMatrix.from_scipy(_sorted(given.T.tocsr()), space)
-    x, y = space.empty(inner.size, S.dtype), space.empty(own.size, S.dtype)
-    for k in range(own.size):
-        space.from_host(given[:, [k]].toarray().ravel(), out=x)
-        solver.apply(x, x)
-        back.apply(x, y)
-        S[:, k] -= y
-    return S
-
-
-def columns(factors, X):
-    """SuperLU's A⁻¹ X for many columns: Pr A Pc = L U."""
-    from swell.preconditioners.kernels.columns import solve_columns
-    L, U = factors.L.tocsc(), factors.U.tocsc()
-    L.sort_indices()
-    U.sort_indices()
-    Y = np.empty(X.shape)
-    Y[factors.perm_r] = X
-    solve_columns(L.indptr, L.indices, L.data, U.indptr, U.indices, U.data, Y)
-    return Y[factors.perm_c]
-
-
-def _sorted(matrix):
-    """A CSR matrix with sorted columns."""
-    import scipy.sparse as sp
-    matrix = sp.csr_matrix(matrix)
-    matrix.sort_indices()
-    return matrix
 
 
 def bordered(space, S, C, sizes):

@@ -1,0 +1,92 @@
+"""Poisson on a cube: its matrices against scikit-fem, its answers, what it refuses."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg as sla
+
+import swell
+from swell.pde import fvm
+from swell.pde.poisson_cube import PoissonCube, element_matrix
+
+
+def of_skfem(cube):
+    """The matrix on the free nodes, in lexicographic order."""
+    skfem = pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
+    from skfem.helpers import dot, grad
+    ticks = np.linspace(0, 1, cube.edge + 1)
+    mesh = skfem.MeshHex.init_tensor(ticks, ticks, ticks)
+    basis = skfem.Basis(mesh, skfem.ElementHex1())
+    place = np.minimum((mesh.p[:, mesh.t].mean(axis=1) * cube.edge).astype(int), cube.edge - 1)
+    k = cube.coefficients()[tuple(place)]
+    A = skfem.BilinearForm(lambda u, v, w: w.k * dot(grad(u), grad(v))).assemble(
+        basis, k=np.repeat(k[:, None], basis.X.shape[1], axis=1))
+    inside = np.flatnonzero(((mesh.p > 1e-9) & (mesh.p < 1 - 1e-9)).all(axis=0))
+    order = inside[np.lexsort(np.round(mesh.p[::-1, inside] * cube.edge))]
+    return A.tocsr()[order][:, order]
+
+
+@pytest.mark.parametrize("coefficient", ["constant", "checkerboard", "channels", "random"])
+def test_the_matrix_is_that_of_scikit_fem(coefficient):
+    if coefficient == "random":
+        coefficient = np.random.default_rng(0).uniform(0.1, 10, (6, 6, 6))
+    cube = PoissonCube(3, 2, coefficient=coefficient, jump=100.0)
+    system = cube.assemble()
+    difference = abs(system.A.to_scipy() - of_skfem(cube))
+    assert difference.max() < 1e-12 * abs(system.A.data).max()
+    assert abs(system.subdomains.assemble() - system.A.to_scipy()).max() < 1e-12 * abs(system.A.data).max()
+
+
+def test_an_element():
+    K = element_matrix(0.5)
+    assert np.allclose(K.sum(axis=1), 0) and np.allclose(K, K.T) and np.linalg.matrix_rank(K) == 7
+    assert np.allclose(np.diag(K), 0.5 / 3)                      # h / 3
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_the_solution_is_the_direct_solvers(levels):
+    r = PoissonCube(3, 4, levels, coefficient="checkerboard", jump=50.0).solve(rtol=1e-10)
+    x = sla.spsolve(r.system.A.to_scipy().tocsc(), r.system.b)
+    assert r.result.converged and abs(r.u[1:-1, 1:-1, 1:-1].ravel() - x).max() < 1e-8 * abs(x).max()
+    assert r.u.shape == (13, 13, 13) and not r.u[0].any() and not r.u[:, :, -1].any()
+    assert {"loading", "setup", "krylov", "schur", "decomposers"} <= set(r.timings) and r.timings["setup"] > 0
+    assert "3 levels" in str(r) if levels == 3 else "loading" in str(r)
+
+
+def test_the_solution_converges_to_that_of_the_equation():
+    """u(½, ½, ½) of −Δu = 1, from its Fourier series; the error falls as h²."""
+    odd = np.arange(1, 60, 2)
+    i, j, k = np.meshgrid(odd, odd, odd, indexing="ij")
+    sign = (-1.0) ** ((i + j + k - 3) // 2)
+    exact = (64 / np.pi**5 * sign / (i * j * k * (i**2 + j**2 + k**2))).sum()
+    errors = [abs(PoissonCube(m, 2).solve(rtol=1e-10).u[m, m, m] - exact) for m in (3, 6, 12)]
+    assert np.log2(errors[0] / errors[1]) > 1.8 and np.log2(errors[1] / errors[2]) > 1.8
+
+
+def test_other_methods_have_no_spectrum():
+    r = PoissonCube(3, 2).solve(method="gmres")
+    assert r.result.converged and np.isnan(r.extremes).all()
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"elements": 1}, "elements"), ({"subdomains": 1}, "subdomains"), ({"levels": 1}, "levels"),
+    ({"subdomains": 3, "levels": 3}, "at least 4"), ({"coefficient": "stripes"}, "stripes"), ({"jump": 0}, "jump"),
+    ({"coefficient": np.ones((2, 2, 2))}, r"expected \(32, 32, 32\)"), ({"elements": 2.5}, "elements"),
+    ({"elements": 2, "subdomains": 2, "coefficient": -np.ones((4, 4, 4))}, "positive"),
+])
+def test_what_is_refused(settings, words):
+    with pytest.raises(swell.InputError, match=words):
+        PoissonCube(**settings)
+
+
+def test_finite_volumes_are_split():
+    """The matrix of cells, cut into boxes of cells: those at an interface are duplicated."""
+    mesh = fvm.box((12, 12, 12))
+    walls = {p.name: fvm.Dirichlet(0.0) for p in mesh.patches}
+    system = fvm.Poisson(mesh, walls, source=1.0).assemble()
+    from swell.preconditioners.bddc.splitting import split
+    place = (mesh.centres * 3).astype(int)
+    subdomains = split(system.A.to_scipy(), place @ [9, 3, 1])
+    r = swell.solve(system.A, system.b, method="cg", precond=swell.BDDC(subdomains=subdomains))
+    assert len(subdomains) == 27 and r.converged and r.iterations < 12
+    assert abs(r.spectrum.extremes[0] - 1) < 1e-2
