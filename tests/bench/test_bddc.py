@@ -9,8 +9,8 @@ from swell.cli import main
 
 def test_cubes(tmp_path, capsys):
     out, report, table = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "r.csv"
-    assert main(["bench", "bddc", "--subdomains", "2,3", "--elements", "2,3,4", "--repeat", "2", "--random-rhs", "--out",
-                 str(out), "--report", str(report), "--csv", str(table), "--decomposers", "getrf", "gem"]) == 0
+    assert main(["bench", "bddc", "--subdomains", "2,3", "--elements", "2,3,4", "--repeat", "2", "--random-rhs",
+                 "--out", str(out), "--report", str(report), "--csv", str(table), "--decomposers", "getrf", "gem"]) == 0
     found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [(r["subdomains"], r["elements"], r["decomposer"]) for r in found] == [
         (s, m, d) for s in (2, 3) for m in (2, 3, 4) for d in ("Getrf()", "GEM()")]

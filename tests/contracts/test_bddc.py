@@ -200,7 +200,7 @@ def test_single_precision(device):
     assert r.converged and r.iterations <= 6
 
 
-# -- matrices that are split ---------------------------------------------------------------------------------------------
+# -- matrices that are split ------------------------------------------------------------------------------------------
 
 def boxes(shape, parts):
     """The owner of each point of a grid cut into boxes."""
@@ -263,7 +263,7 @@ def test_one_subdomain_is_a_direct_solve():
     assert r.converged and r.iterations == 1
 
 
-# -- input that cannot work ----------------------------------------------------------------------------------------------
+# -- input that cannot work -------------------------------------------------------------------------------------------
 
 def test_pieces_become_subdomains():
     """Two strips that a partitioner called one subdomain, another between them."""

@@ -7,8 +7,8 @@ the next and the one before alone; thin ones are put together. Layers are elimin
 
 with D the layer's matrix, W its coupling to the interface, C that of the next layer to it: a block tridiagonal Cholesky
 factorisation. Everything is a dense product or a triangular solve for many columns, on any device: 2 n_I n_Γ²
-operations (half of them where BLAS sees the symmetry of Vᵀ V, as NumPy's does) at the speed of a matrix product, where a
-sparse solver would solve for n_Γ right-hand sides, and memory little beyond S.
+operations (half of them where BLAS sees the symmetry of Vᵀ V, as NumPy's does) at the speed of a matrix product, where
+a sparse solver would solve for n_Γ right-hand sides, and memory little beyond S.
 """
 from __future__ import annotations
 
