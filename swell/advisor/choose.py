@@ -10,8 +10,9 @@
    than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it
    does with Jacobi, and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems
    with Jacobi.
-3. Where that fails, the direct solver, if its factors will not be huge; after it, or instead of it, gmres, which
-   brings the residual as far down as restarts allow, in singular systems too.
+3. Where that fails, the direct solver, if its factors will not be huge; for complex symmetric systems then cocg with
+   the shifted Laplacian by ILU(1), which got through where ILU of A did not, on meshes too coarse for their waves; last
+   gmres, which brings the residual as far down as restarts allow, in singular systems too.
 """
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ import numpy as np
 
 from swell.advisor.analyse import analyse
 from swell.core.configuration import Configuration
-from swell.core.registry import load
+from swell.core.registry import load, resolve
 from swell.formats.blocks import detect, sampled_fills
 from swell.formats.parts import most_rows
 from swell.preconditioners.direct import unavailable
 
-SYMMETRIC = ("none", "jacobi", "block_jacobi", "ilu0", "iluk", "chebyshev")    # preconditioners with A = Aᵀ's symmetry
+SYMMETRIC = ("none", "jacobi", "block_jacobi", "ilu0", "iluk", "chebyshev", "direct")      # symmetric where A = Aᵀ
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
@@ -95,6 +96,10 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
         why = "the direct solver failed"
     else:
         why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"
+    if chain and chain[0].name("method") == "cocg" and not (singular or named.precond or named.scaling or named.ordering):
+        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+        chain.append(replace(chain[0], precond=shifted, why=(why + "; if A is a Helmholtz operator, a shift may help",)))
+        why = "the shifted Laplacian was not enough"
     jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
     chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
     return chain
@@ -130,6 +135,14 @@ def incomplete_lu(A):
     return setting("precond", "ilu0"), ""
 
 
+def keeps_symmetry(precond) -> bool:
+    """True for settings of a preconditioner, or None, that is symmetric where A = Aᵀ."""
+    name = Configuration(None, precond).name("precond")
+    if name == "shifted_laplacian" or (name == "schwarz" and precond.kind != "restricted"):
+        return keeps_symmetry(resolve("precond", precond.inner))
+    return name in SYMMETRIC
+
+
 def _iterative(A, facts, named, singular):
     """The method that the structure suggests."""
     space = A.space
@@ -154,7 +167,7 @@ def _iterative(A, facts, named, singular):
             precond, blocks = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
     if facts.hermitian:
         why += " but its diagonal is not positive, so it is not positive definite"
-    elif facts.symmetric and named.name("precond") in SYMMETRIC and named.name("scaling") in ("none", "jacobi"):
+    elif facts.symmetric and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi"):
         return replace(named, method=setting("method", "cocg"), precond=precond,
                        why=(why + ", where cocg needs one product an iteration and the fewest in all" + singular,))
     return replace(named, method=setting("method", "bicgstab"), precond=precond,

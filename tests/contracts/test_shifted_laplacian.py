@@ -98,6 +98,17 @@ def test_the_shift_makes_stable_what_ilu_of_A_is_not(device):
     assert shifted.converged and (not plain.converged or plain.iterations > 1.2 * shifted.iterations)
 
 
+def test_the_advisor_tries_it_where_ilu_failed(waves):
+    """After the direct solver; with the user's preconditioner the method is cocg where that is symmetric."""
+    A = waves[2]
+    chain = [(c.name("method"), c.name("precond")) for c in swell.prepare(A).chain]
+    assert chain == [("cocg", "ilu0"), ("direct", "none"), ("cocg", "shifted_laplacian"), ("gmres", "jacobi")]
+    for precond, method in (("shifted_laplacian(inner=jacobi)", "cocg"), ("shifted_laplacian(inner=ilut)", "bicgstab"),
+                            ("schwarz(kind=weighted)", "cocg"), ("schwarz", "bicgstab")):
+        chain = swell.prepare(A, precond=precond).chain
+        assert chain[0].name("method") == method and "shifted_laplacian" not in [c.name("precond") for c in chain[2:-1]]
+
+
 @pytest.mark.parametrize("settings, words", [({"shift": -0.5}, "at least 0"), ({"shift": "much"}, "at least 0"),
                                              ({"inner": None}, "inner=None"), ({"inner": "ilu9"}, "unknown precond"),
                                              ({"mass": 3.0}, "sparse matrix, or None")])
