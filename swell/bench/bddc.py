@@ -23,7 +23,7 @@ from swell.pde.poisson_cube import PoissonCube
 
 RUNS = 3
 STAGES = ("loading", "setup", "krylov")
-PARTS = ("schur", "decomposers", "interior", "coarse")
+PARTS = ("schur", "adaptive", "decomposers", "interior", "coarse")
 ELEMENTS = {"cpu": "4,6,8", "cuda": "5,10,15,20,25"}
 DECOMPOSERS = {"cpu": ("getrf", "pcm(x=8)", "icm(x=8)"),
                "cuda": ("getrf", "pcm(x=32)", "icm(x=32)", "icm(x=32, tolerance=1e-6)", "icm(x=32, tolerance=1)")}
@@ -90,9 +90,10 @@ def _records(space, cube, decomposers, arguments):
     for settings in decomposers:
         record = {"benchmark": "bddc", "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
                   "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
+                  "adaptive": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
-            runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, b=b)
+            runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, adaptive=arguments.adaptive, b=b)
                     for _ in range(arguments.repeat or RUNS)]
         except FactorisationError as error:
             yield record | {"failure": str(error), **engine.circumstances(space)}
@@ -105,7 +106,7 @@ def _records(space, cube, decomposers, arguments):
         yield record | {
             "reason": last.result.reason.name.lower(), "iterations": last.result.iterations,
             "residual": last.result.residual, "least": least, "largest": largest,
-            "interface": level.interface.dofs.size, "coarse": level.constraints.count,
+            "interface": level.interface.dofs.size, "coarse_unknowns": level.constraints.count,
             "local_rows": [min(level.sizes), max(level.sizes)], "local_problems": len(level.sizes), **seconds,
             "spread": statistics.pstdev(r.setup for r in runs), "runs": len(runs), "bytes": last.bddc.nbytes,
             "speedup": reference / seconds["setup"] if reference else None, "notes": list(last.result.notes),

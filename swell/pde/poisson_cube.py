@@ -127,20 +127,20 @@ class PoissonCube:
             edge = larger
         return groups
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg",
-              rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", adaptive=0.0,
+              method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
         """Assemble, set up BDDC, solve.
 
         Parameters
         ----------
-        dense_lu, constraints, weights, interior
+        dense_lu, constraints, weights, interior, adaptive
             As of ``swell.BDDC``.
         method, rtol, maxiter, device, monitor
             As of ``swell.solve``.
         """
         system = self.assemble(device)
         return system.solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
-                            method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
+                            adaptive=adaptive, method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +163,8 @@ class CubeSystem:
     subdomains: Subdomains
     seconds: float
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", method="cg",
-              rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", adaptive=0.0,
+              method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
         """Set up BDDC and solve, for another b if one is given; the parameters are those of ``PoissonCube.solve``.
 
         The problem's own b is symmetric, and CG sees of the spectrum what is symmetric; a random one shows all of it.
@@ -172,7 +172,7 @@ class CubeSystem:
         from swell.api import prepare
         from swell.core.stopping import Stopping
         from swell.preconditioners.bddc.settings import BDDC
-        settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains)
+        settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains, adaptive=adaptive)
         watch, space = Stopwatch(), self.A.space
         with space.active(self.cube.n):
             bddc = settings.build(self.A)

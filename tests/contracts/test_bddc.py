@@ -191,6 +191,26 @@ def test_stiffness_weights_follow_jumps():
     assert good.result.converged and good.extremes[1] < 1.3 and bad.extremes[1] > 1e4
 
 
+def test_adaptive_constraints():
+    """Channels of 1e4 across faces: one constraint for each crossing, and the condition is as without channels."""
+    system = PoissonCube(6, 3, coefficient="channels").assemble()
+    b = np.random.default_rng(1).standard_normal(system.cube.n)
+    plain, adaptive = (system.solve(b=b, adaptive=threshold) for threshold in (0, 10))
+    assert plain.extremes[1] > 30 and adaptive.extremes[1] < 1.4 and adaptive.bddc.level.constraints.more == 18
+    assert adaptive.result.iterations < plain.result.iterations / 2 and "18 adaptive" in adaptive.bddc.describe()
+    assert abs(adaptive.extremes[0] - 1) < 1e-3
+    assert PoissonCube(4, 2).solve(adaptive=10).bddc.level.constraints.more == 0
+
+
+def test_adaptive_constraints_bound_the_condition():
+    """Where k jumps from element to element by up to six orders: the lower the threshold, the lower the condition."""
+    k = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (12, 12, 12))
+    system = PoissonCube(4, 3, coefficient=k).assemble()
+    largest = [eigenvalues(system, adaptive=t)[-1] for t in (0, 10, 3, 1.5)]
+    assert largest == sorted(largest, reverse=True) and largest[0] > 10 and largest[-1] < 3
+    assert all(value < 4 * t for value, t in zip(largest[1:], (10, 3, 1.5), strict=True))
+
+
 def test_single_precision(device):
     space = space_or_skip(device)
     system = PoissonCube(4, 3).assemble()
@@ -313,7 +333,7 @@ def test_subdomains_that_share_nothing():
 def test_memory(monkeypatch):
     system = PoissonCube(3, 2).assemble()
     monkeypatch.setattr(type(system.A.space), "memory", lambda self: (1000, 10**9))
-    with pytest.raises(swell.OutOfMemory, match="8 different local problems of up to 26 rows"):
+    with pytest.raises(swell.OutOfMemory, match="8 different local problems with up to 19 dofs"):
         swell.BDDC(subdomains=system.subdomains).build(system.A)
 
 
@@ -343,7 +363,9 @@ def test_bad_groups():
     ({"levels": 1}, "levels"), ({"constraints": "x"}, "expected some of the letters"), ({"constraints": ""}, "letters"),
     ({"weights": "deluxe"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"),
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
-    ({"domains": -1}, "domains"),
+    ({"domains": -1}, "domains"), ({"adaptive": 0.5}, "above 1"),
+    ({"adaptive": 10, "constraints": "ce"}, "face averages"),
+    ({"adaptive": 10, "levels": 3}, "two levels"),
 ])
 def test_bad_settings(settings, words):
     with pytest.raises(swell.InputError, match=words):

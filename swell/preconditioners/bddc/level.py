@@ -19,6 +19,7 @@ from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
+from swell.preconditioners.bddc.adaptive import face_constraints
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
@@ -48,9 +49,11 @@ class Level(LinearOperator):
         super().__init__(A.shape, np.dtype(dtype), space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         self.interface = Interface(A, subdomains)
-        self.constraints = Constraints(self.interface, settings.constraints)
-        self.notes = (*subdomains.notes, *self.constraints.notes)
+        self._weights = self.interface.weights(subdomains, settings.weights)
         self._interiors(A)
+        self._schur()
+        self.constraints = Constraints(self.interface, settings.constraints, self._adaptive())
+        self.notes = (*subdomains.notes, *self.constraints.notes)
         self._locals()
         self._gathers()
         self._coarse(levels)
@@ -90,23 +93,42 @@ class Level(LinearOperator):
         self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
         self._g, self._z = (space.empty(outer.size, self.dtype) for _ in range(2))
 
-    def _locals(self):
-        """Schur complements and their bordered inverses, once for all subdomains that are equal."""
-        space, interface, constraints = self.space, self.interface, self.constraints
-        decomposer = resolve("decomposer", self.settings.dense_lu)
-        groups = local.equal_subdomains(self.subdomains, interface, constraints)
-        rows = np.array([interface.local[m[0]].size + constraints.coarse[m[0]].size for m in groups])
-        words = 8 * (rows.max(initial=0) ** 2) * WORK + self.dtype.itemsize * int((rows ** 2).sum())
-        space.check_fits(words, f"BDDC, {len(groups)} different local problems of up to {rows.max(initial=0)} rows,",
+    def _schur(self):
+        """S of every subdomain, computed once for all that are equal."""
+        space, subdomains, own = self.space, self.subdomains, self.interface.local
+        groups = local.equal((m.indptr, m.indices, m.data, at) for m, at in zip(subdomains.matrices, own, strict=True))
+        rows = np.array([own[members[0]].size for members in groups])
+        most = int(rows.max(initial=0))
+        space.check_fits(8 * WORK * most ** 2 + (8 + self.dtype.itemsize) * int((rows ** 2).sum()),
+                         f"BDDC, {len(groups)} different local problems with up to {most} dofs on the interface,",
                          "take smaller subdomains")
+        self._complements, self._like = [None] * len(subdomains), np.zeros(len(subdomains), np.int64)
+        with self._timed("schur"):
+            for members in groups:
+                S = schur(space, subdomains.matrices[members[0]], own[members[0]])
+                for k in members:
+                    self._complements[k], self._like[k] = S, members[0]
+
+    def _adaptive(self):
+        """Constraints of faces beside the chosen ones."""
+        if not self.settings.adaptive:
+            return None
+        with self._timed("adaptive"):
+            found = {id(S): self.space.to_host(S) for S in self._complements}
+            return face_constraints(self.interface, [found[id(S)] for S in self._complements], self._weights,
+                                    self.settings.adaptive)
+
+    def _locals(self):
+        """Bordered inverses, once for all subdomains that are equal, constraints included."""
+        decomposer = resolve("decomposer", self.settings.dense_lu)
+        constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         self.locals = []
-        for members in groups:
-            k = members[0]
-            with self._timed("schur"):
-                S = schur(space, self.subdomains.matrices[k], interface.local[k])
-            with self._timed("decomposers"):
-                self.locals.append(local.local_problem(space, decomposer, tuple(members), S, *constraints.matrix(k),
-                                                       self.dtype, self._hint(k)))
+        with self._timed("decomposers"):
+            for members in local.equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
+                k = members[0]
+                self.locals.append(local.local_problem(self.space, decomposer, tuple(members), self._complements[k],
+                                                       *constraints[k], self.dtype, self._hint(k)))
+        self._complements = None
 
     def _hint(self, k):
         """What would hold subdomain k."""
@@ -124,10 +146,9 @@ class Level(LinearOperator):
     def _gathers(self):
         """Where copies come from: by local problem, then dof, then member; matrices, whose adjoints sum copies."""
         space, interface = self.space, self.interface
-        weights = interface.weights(self.subdomains, self.settings.weights)
         copies, weight, coarse = (
             np.concatenate([np.stack([of[m] for m in p.members], axis=1).ravel() for p in self.locals])
-            for of in (interface.copies, weights, self.constraints.coarse))
+            for of in (interface.copies, self._weights, self.constraints.coarse))
         self._gather = self._selection(copies, weight, interface.dofs.size)
         self._gather_coarse = self._selection(coarse, np.ones(coarse.size), self.constraints.count)
         self._scatter, self._scatter_coarse = self._gather.transpose(), self._gather_coarse.transpose()
@@ -237,10 +258,11 @@ class Level(LinearOperator):
         if not self.interface.dofs.size:
             return f"{len(self.subdomains)} subdomain without interface"
         sizes = self.sizes
+        more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
         return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of {min(sizes)} to "
-                f"{max(sizes)} rows; {coarse}")
+                f"{max(sizes)} rows{more}; {coarse}")
 
 
 def sorted_csr(matrix):

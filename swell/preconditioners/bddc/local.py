@@ -53,12 +53,12 @@ class Local:
         return sum(self.basis.shape)
 
 
-def equal_subdomains(subdomains, interface, constraints):
-    """Lists of subdomains with the same matrix, interface and constraints, to the bit."""
+def equal(arrays):
+    """Lists of those that are equal to the bit, of tuples of arrays."""
     found = {}
-    for k, matrix in enumerate(subdomains.matrices):
+    for k, of in enumerate(arrays):
         digest = hashlib.blake2b(digest_size=16)
-        for array in (matrix.indptr, matrix.indices, matrix.data, interface.local[k], constraints.rows[k]):
+        for array in of:
             digest.update(np.ascontiguousarray(array).tobytes())
             digest.update(b"|")
         found.setdefault(digest.digest(), []).append(k)

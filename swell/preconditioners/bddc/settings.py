@@ -22,7 +22,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe, positive
+from swell.core.settings import describe, positive, real
 from swell.formats.symmetry import require_hermitian
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.preconditioner import Preconditioner
@@ -53,6 +53,9 @@ class BDDC(Preconditioner):
         Where A is split: how many subdomains; 0 makes as many as give each about 4096 rows.
     partition : {"graph", "rows"}
         Where A is split: by parts of its graph (needs pymetis), or by consecutive rows.
+    adaptive : float
+        0: the constraints named are all. Above: faces get as many more as they have eigenvalues above it (adaptive.py),
+        such as 10, where coefficients jump within subdomains; for two levels, with faces among the constraints.
     """
 
     levels: int = 2
@@ -63,6 +66,7 @@ class BDDC(Preconditioner):
     subdomains: Any = field(default=None, repr=False, compare=False)
     domains: int = 0
     partition: str = "graph"
+    adaptive: float = 0.0
 
     problem = "symmetric positive definite, from finite elements or volumes"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
@@ -77,6 +81,11 @@ class BDDC(Preconditioner):
         if not isinstance(letters, str) or not letters or set(letters) - set("cef") or len(set(letters)) < len(letters):
             raise InputError(f"BDDC(constraints={letters!r}): expected some of the letters c (corners), e (edges) "
                              "and f (faces), such as 'cef'")
+        if not real(self.adaptive) or not (self.adaptive == 0 or 1 < self.adaptive < np.inf):
+            raise InputError(f"BDDC(adaptive={self.adaptive!r}): expected 0, or a number above 1, such as 10")
+        if self.adaptive and ("f" not in letters or self.levels > 2):
+            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
+                             "adaptive constraints need face averages beside them, and two levels")
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")

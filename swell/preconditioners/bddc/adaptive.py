@@ -1,0 +1,86 @@
+"""Adaptive constraints: what to hold besides averages, where coefficients jump within subdomains or across a face.
+
+For the face F of subdomains i and j the eigenvalues of
+
+    (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v = λ (S̃ᵢ : S̃ⱼ) v,        A : B = A (A + B)⁻¹ B
+
+on functions on F without average bound what averaging over copies adds to the energy; S is the block of F of a Schur
+complement, S̃ what of that is left when the rest of the interface follows with least energy, D the weights. Every λ
+above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v, and the condition is then bounded by the threshold
+times what depends on the number of faces and edges of a subdomain, whatever the coefficients (Mandel and Sousedík
+2007; in this form Klawonn, Radtke and Rheinbach 2016). On faces alone: a channel along an edge of subdomains is not
+seen.
+
+Cost: a factorisation of the rest of the interface and an eigenvalue problem for every face and side, on the host.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import FactorisationError
+
+
+def face_constraints(interface, complements, weights, threshold):
+    """The constraints to be added.
+
+    Parameters
+    ----------
+    interface : Interface
+    complements : list of numpy.ndarray
+        S of every subdomain.
+    weights : list of arrays
+        Of the copies of every subdomain.
+    threshold : float
+
+    Returns
+    -------
+    dict
+        Class → array (constraints, dofs of the face in ascending order), rows of norm 1.
+    """
+    faces = {}
+    for k, copies in enumerate(interface.copies):
+        for number in np.unique(interface.classes[copies]):
+            if interface.kinds[number] == 2:
+                faces.setdefault(int(number), []).append(k)
+    found = {}
+    for number, (i, j) in faces.items():
+        sides = [side(interface, number, k, complements[k], weights[k]) for k in (i, j)]
+        rows = bad_functions(sides, threshold)
+        if len(rows):
+            found[number] = rows
+    return found
+
+
+def places(interface, number, k):
+    """Where subdomain k has the dofs of a class, in ascending order of these."""
+    at = np.flatnonzero(interface.classes[interface.copies[k]] == number)
+    return at[np.argsort(interface.copies[k][at])]
+
+
+def side(interface, number, k, S, weights):
+    """(S on the face, S̃, weights) of one of its subdomains."""
+    at = places(interface, number, k)
+    rest = np.setdiff1d(np.arange(len(S)), at)
+    own = S[np.ix_(at, at)]
+    if not rest.size:
+        return own, own, weights[at]
+    try:
+        follow = np.linalg.solve(S[np.ix_(rest, rest)], S[np.ix_(rest, at)])
+    except np.linalg.LinAlgError:
+        raise FactorisationError(f"BDDC(adaptive=...): beside a face, subdomain {k} is not positive definite") from None
+    least = own - S[np.ix_(at, rest)] @ follow
+    return own, 0.5 * (least + least.T), weights[at]
+
+
+def bad_functions(sides, threshold):
+    """Constraints of one face, the worst first."""
+    from scipy.linalg import eigh
+    (Si, Ti, Di), (Sj, Tj, Dj) = sides
+    n = Di.size
+    averaged = Dj[:, None] * Si * Dj + Di[:, None] * Sj * Di
+    basis = np.linalg.svd(np.ones((1, n)))[2][1:].T              # functions without average
+    Ti, Tj = (basis.T @ T @ basis for T in (Ti, Tj))
+    parallel = Ti @ np.linalg.solve(Ti + Tj, Tj)
+    values, vectors = eigh(basis.T @ averaged @ basis, 0.5 * (parallel + parallel.T))
+    rows = (averaged @ basis @ vectors[:, values > threshold][:, ::-1]).T
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
