@@ -182,6 +182,18 @@ class CubeSystem:
         return CubeSolution(self, solver.solve(self.b if b is None else b, monitor=monitor), bddc, setup)
 
 
+    def bordered(self, k, constraints="cef"):
+        """[S Cᵀ; C 0] of subdomain k, scaled, as decomposers get it: an array of the space, for benchmarks of these."""
+        from swell.preconditioners.bddc.constraints import Constraints
+        from swell.preconditioners.bddc.interface import Interface
+        from swell.preconditioners.bddc.local import bordered
+        from swell.preconditioners.bddc.schur import schur
+        space, interface = self.A.space, Interface(self.A.to_scipy(), self.subdomains)
+        with space.active(self.cube.n):
+            S = schur(space, self.subdomains.matrices[k], interface.local[k])
+            return bordered(space, S, *Constraints(interface, constraints).matrix(k))[0]
+
+
 @dataclass(frozen=True, eq=False)
 class CubeSolution:
     """What came out.

@@ -63,6 +63,16 @@ def test_the_solution_converges_to_that_of_the_equation():
     assert np.log2(errors[0] / errors[1]) > 1.8 and np.log2(errors[1] / errors[2]) > 1.8
 
 
+def test_what_decomposers_get():
+    """The interior subdomain's, of 178 rows for H/h = 5: indefinite, with a zero block; singular without border."""
+    system = PoissonCube(5, 3).assemble()
+    B = system.bordered(13)
+    assert B.shape == (178, 178) and np.allclose(B, B.T, atol=1e-14) and not B[152:, 152:].any()
+    values = np.linalg.eigvalsh(B)
+    assert (values < 0).sum() == 26 and abs(np.linalg.eigvalsh(B[:152, :152])[0]) < 1e-12
+    assert np.allclose(np.linalg.norm(B[152:], axis=1), 1) and abs(B[:152, :152].trace() / 152 - 1) < 1e-12
+
+
 def test_other_methods_have_no_spectrum():
     r = PoissonCube(3, 2).solve(method="gmres")
     assert r.result.converged and np.isnan(r.extremes).all()
