@@ -90,7 +90,7 @@ def _records(space, cube, decomposers, arguments):
     for settings in decomposers:
         record = {"benchmark": "bddc", "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
                   "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
-                  "adaptive": arguments.adaptive,
+                  "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
             runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, adaptive=arguments.adaptive, b=b)
