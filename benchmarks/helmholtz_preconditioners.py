@@ -4,8 +4,8 @@
     python benchmarks/helmholtz_preconditioners.py --problem real --data DATA --frequencies 100,300
 
 Problems: square:N (N² quadrilaterals, 8 m, open at two sides), box:N (N³ hexahedra, 1 m, a floor that takes sound),
-cabin:SIZE[:KIND] (the generated one, firewall vibrating, seats that absorb), and the real cabin (--data: the folder that
-has car_cabin/), with walls of 1/Z = 0.05/(ρc) as in its description and a point source. Setup and solve are seconds of
+cabin:SIZE[:KIND] (the generated one, firewall vibrating, seats that absorb), and the real cabin (--data: the folder
+that has car_cabin/), with walls of 1/Z = 0.05/(ρc) as in its description and a point source. Setup and solve are seconds of
 one run; iterations are comparable, times are ratios.
 """
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main():
             rows.append((name, method, r.iterations, r.products, r.reason.name, f"{r.residual:.1e}",
                          f"{r.timings.get('preconditioner', 0):.2f}", f"{r.timings['solve']:.2f}"))
             engine.tell(f"{frequency:g} Hz: " + ", ".join(map(str, rows[-1])) + f" ({whole:.1f} s in all)")
-        engine.show(f"{arguments.problem}, {given.space.n} unknowns, {frequency:g} Hz, mesh good to {given.finest:.0f} Hz",
+        engine.show(f"{arguments.problem}, {given.space.n} unknowns, {frequency:g} Hz; 10 nodes to {given.finest:.0f} Hz",
                     ("precond", "method", "iterations", "products", "reason", "residual", "setup, s", "solve, s"), rows)
 
 

@@ -10,9 +10,9 @@
    than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it
    does with Jacobi, and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems
    with Jacobi.
-3. Where that fails, the direct solver, if its factors will not be huge; for complex symmetric systems then cocg with
-   the shifted Laplacian by ILU(1), which got through where ILU of A did not, on meshes too coarse for their waves; last
-   gmres, which brings the residual as far down as restarts allow, in singular systems too.
+3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
+   ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge; after
+   it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
 """
 from __future__ import annotations
 
@@ -88,6 +88,11 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
                                  why=("Jacobi scaling was not enough",)))
         if resident:
             chain[0] = _resident(A, chain[0])
+    free = not (singular or named.precond or named.scaling or named.ordering)
+    if chain and chain[0].name("method") == "cocg" and free:
+        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+        chain.append(replace(chain[0], precond=shifted, why=(why + ", and if A is a Helmholtz operator, a shift helps",)))
+        why = "the shifted Laplacian failed too"
     missing = unavailable(A.space)
     if missing:
         why += f", and {missing}"
@@ -96,10 +101,6 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
         why = "the direct solver failed"
     else:
         why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"
-    if chain and chain[0].name("method") == "cocg" and not (singular or named.precond or named.scaling or named.ordering):
-        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
-        chain.append(replace(chain[0], precond=shifted, why=(why + "; if A is a Helmholtz operator, a shift may help",)))
-        why = "the shifted Laplacian was not enough"
     jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
     chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
     return chain

@@ -9,11 +9,12 @@ its row sums show: K annihilates constants, so that −Re(A 1) = ω² M 1, with 
 walls of given pressure) left as they are. The shift has the sign of the imaginary part of A's trace: it absorbs
 where A does, whatever convention A was made with; a real trace takes it for positive.
 
-An application: that of the inner preconditioner. Storage: P (values; the pattern is A's), and what is built on it. Where
-A equals its transpose so does P, and M is symmetric as the inner preconditioner makes it (cocg).
+An application: that of the inner preconditioner. Storage: P (values; the pattern is A's), and what is built on it.
+Where A equals its transpose so does P, and M is symmetric as the inner preconditioner makes it (cocg).
 
-Differs from the textbook: β = 0.5 is for one multigrid cycle; for ILU(0) on a mesh that resolves the waves, A itself
-does as well (benchmarks/NOTES.md), and the shift pays where ILU of A fails.
+Differs from the textbook: β = 0.5 is meant for a multigrid cycle. With ILU(0), on a mesh that resolves the waves, A
+itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="iluk(level=1)"``
+(benchmarks/NOTES.md).
 """
 from __future__ import annotations
 

@@ -182,8 +182,8 @@ def test_single_precision_and_two_media():
     mesh = h.box((8, 4, 4), upper=(2.0, 1.0, 1.0))
     mesh.regions = {"air": np.flatnonzero(mesh.centres[:, 0] < 1), "gas": np.flatnonzero(mesh.centres[:, 0] >= 1)}
     problem = h.Helmholtz(mesh, {"air": h.Medium(damping=0.05), "gas": h.Medium(260.0, 1.8, 0.05)})
-    wide, narrow = (subdomain(bound(problem, "schwarz(domains=2, transmission=robin, inner=jacobi)", dtype=dtype)[0], 0)[0]
-                    for dtype in ("complex128", "complex64"))
+    text = "schwarz(domains=2, transmission=robin, inner=jacobi)"
+    wide, narrow = (subdomain(bound(problem, text, dtype=dtype)[0], 0)[0] for dtype in ("complex128", "complex64"))
     assert abs(wide - narrow).max() <= 1e-6 * abs(wide).max()
 
 
