@@ -211,12 +211,40 @@ def test_adaptive_constraints_bound_the_condition():
     assert all(value < 4 * t for value, t in zip(largest[1:], (10, 3, 1.5), strict=True))
 
 
-def test_single_precision(device):
+@pytest.mark.parametrize("interior", ["direct", "ic0"])
+@pytest.mark.parametrize("settings", [{}, {"dense_lu": "pcm(x=8)"}, {"dense_lu": "icm(x=8)"}, {"adaptive": 5}])
+def test_on_every_device(device, interior, settings):
+    """The same iterations and spectrum as on the host, to rounding."""
+    cube = PoissonCube(4, 2, coefficient="channels", jump=100.0)
+    found = [cube.solve(interior=interior, device=where, **settings) for where in ("cpu", device)]
+    assert all(r.result.converged for r in found) and found[0].result.iterations == found[1].result.iterations
+    assert found[1].extremes == pytest.approx(found[0].extremes, rel=1e-8)
+    assert abs(found[1].u - found[0].u).max() < 1e-10 * found[0].u.max()
+
+
+@pytest.mark.parametrize("interior", ["direct", "ic0"])
+def test_levels_on_every_device(device, interior):
+    cube = PoissonCube(2, 4, 3)
+    counts = [cube.solve(interior=interior, device=where).result.iterations for where in ("cpu", device)]
+    assert counts[0] == counts[1] < 15
+
+
+def test_corners_alone_lose_the_logarithm():
+    """In three dimensions: the largest eigenvalue then grows like H/h; with edges it does not."""
+    sizes = np.array([4, 8])
+    corners, edges = (np.array([solved(m, 3, constraints=kinds).extremes[1] for m in sizes]) / (1 + np.log(sizes))**2
+                      for kinds in ("c", "ce"))
+    assert corners[1] > 1.2 * corners[0] and edges[1] < edges[0]
+
+
+@pytest.mark.parametrize("interior", ["direct", "ic0"])
+def test_single_precision(device, interior):
     space = space_or_skip(device)
     system = PoissonCube(4, 3).assemble()
     A = CSRMatrix.from_scipy(system.A.to_scipy().astype(np.float32), space)
     b = RNG.standard_normal(A.shape[0]).astype(np.float32)
-    r = swell.solve(A, b, method="cg", precond=swell.BDDC(subdomains=system.subdomains), rtol=1e-5)
+    r = swell.solve(A, b, method="cg", rtol=1e-5,
+                    precond=swell.BDDC(subdomains=system.subdomains, interior=interior))
     assert r.converged and r.iterations <= 6
 
 
