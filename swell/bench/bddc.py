@@ -42,7 +42,7 @@ def run(arguments) -> int:
              for s in numbers("--subdomains", arguments.subdomains, 2)
              for levels in numbers("--levels", arguments.levels, 2) for m in dict.fromkeys(elements)]
     found = engine.Findings("swell bench bddc", space, arguments)
-    _warm_up(decomposers, arguments.device)
+    _warm_up(decomposers, arguments)
     for cube in cubes:
         engine.tell(f"{cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.levels} levels, {cube.n} "
                     "unknowns")
@@ -60,11 +60,11 @@ def run(arguments) -> int:
     return 0
 
 
-def _warm_up(decomposers, device):
+def _warm_up(decomposers, arguments):
     """Compile, and load libraries; what fails does so again, and is then a record."""
     for settings in decomposers:
         with contextlib.suppress(FactorisationError):
-            PoissonCube(2, 2).solve(dense_lu=settings, device=device)
+            PoissonCube(2, 2).solve(dense_lu=settings, interior=arguments.interior, device=arguments.device)
 
 
 def numbers(option, text, least):
@@ -90,10 +90,11 @@ def _records(space, cube, decomposers, arguments):
     for settings in decomposers:
         record = {"benchmark": "bddc", "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
                   "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
-                  "threshold": arguments.adaptive,
+                  "interior_by": arguments.interior, "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
-            runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, adaptive=arguments.adaptive, b=b)
+            runs = [system.solve(dense_lu=settings, constraints=arguments.constraints, interior=arguments.interior,
+                                 adaptive=arguments.adaptive, b=b)
                     for _ in range(arguments.repeat or RUNS)]
         except FactorisationError as error:
             yield record | {"failure": str(error), **engine.circumstances(space)}

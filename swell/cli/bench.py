@@ -40,8 +40,8 @@ BENCHMARKS = {
                  ("files", "sizes", "decomposers", "solvers", "types", "repeat", "csv")),
     "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
              "iterations, the spectrum, and their growth with H/h.",
-             ("subdomains", "elements", "levels", "decomposers", "constraints", "adaptive", "coefficient", "random-rhs",
-              "repeat", "csv")),
+             ("subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive", "coefficient",
+              "random-rhs", "repeat", "csv")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
@@ -73,6 +73,8 @@ OPTIONS = {
                  "on a GPU)"},
     "levels": {"metavar": "LIST", "default": "2", "help": "levels; default 2"},
     "constraints": {"metavar": "LETTERS", "default": "cef", "help": "corners, edges, faces; default cef"},
+    "interior": {"metavar": "NAME", "default": "direct", "help": "what solves in the interiors; default direct, which on "
+                 "a GPU needs cuDSS; ic0 does not"},
     "adaptive": {"type": float, "default": 0.0, "metavar": "T", "help": "more constraints on faces, for eigenvalues "
                  "above T; default 0, none"},
     "coefficient": {"default": "constant", "choices": ("constant", "checkerboard", "channels"),

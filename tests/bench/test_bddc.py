@@ -28,6 +28,15 @@ def test_cubes(tmp_path, capsys):
         assert len(list(csv.DictReader(stream))) == len(found)
 
 
+def test_other_settings(tmp_path):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "bddc", "--subdomains", "2", "--elements", "4", "--repeat", "1", "--out", str(out), "--interior",
+                 "ic0", "--adaptive", "5", "--coefficient", "channels", "--decomposers", "getrf"]) == 0
+    found = json.loads(out.read_text("utf-8"))
+    assert (found["interior_by"], found["threshold"], found["reason"]) == ("ic0", 5, "converged") and found["adaptive"] > 0
+    assert found["coarse_unknowns"] > 19                         # there are channels across faces
+
+
 def test_a_decomposer_that_fails_is_a_record(tmp_path, capsys):
     out = tmp_path / "r.jsonl"
     assert main(["bench", "bddc", "--subdomains", "2", "--elements", "3", "--repeat", "1", "--out", str(out),
