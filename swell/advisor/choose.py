@@ -11,8 +11,8 @@
    does with Jacobi, and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems
    with Jacobi.
 3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
-   ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge; after
-   it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
+   ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge;
+   after it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
 """
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     free = not (singular or named.precond or named.scaling or named.ordering)
     if chain and chain[0].name("method") == "cocg" and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
-        chain.append(replace(chain[0], precond=shifted, why=(why + ", and if A is a Helmholtz operator, a shift helps",)))
+        why += ", and if A is a Helmholtz operator, a shift may help"
+        chain.append(replace(chain[0], precond=shifted, why=(why,)))
         why = "the shifted Laplacian failed too"
     missing = unavailable(A.space)
     if missing:

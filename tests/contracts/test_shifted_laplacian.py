@@ -116,6 +116,20 @@ def test_the_advisor_gets_through_where_ilu_fails():
     assert r.converged and r.precond == "shifted_laplacian" and len(r.attempts) == 1
 
 
+@pytest.mark.data
+def test_the_real_cabin(data):
+    """300 Hz, 18 nodes a wavelength: with ILU(0) the shift neither helps nor harms; ILU(1) of it takes two thirds."""
+    from cases import real_matrix
+    A = real_matrix(data, "car_cabin")
+    b = np.zeros(A.shape[0], complex)
+    b[1234] = 1
+    plain, shifted, more = (swell.solve(A, b, method="cocg", precond=p, rtol=1e-9) for p in (
+        "ilu0", "shifted_laplacian", "shifted_laplacian(inner=iluk(level=1))"))
+    assert plain.converged and shifted.converged and more.converged
+    assert shifted.products < 300 and 0.9 < shifted.iterations / plain.iterations < 1.1
+    assert more.iterations < 0.75 * plain.iterations
+
+
 @pytest.mark.parametrize("settings, words", [({"shift": -0.5}, "at least 0"), ({"shift": "much"}, "at least 0"),
                                              ({"inner": None}, "inner=None"), ({"inner": "ilu9"}, "unknown precond"),
                                              ({"mass": 3.0}, "sparse matrix, or None")])
