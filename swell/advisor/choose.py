@@ -121,8 +121,8 @@ def incomplete_lu(A):
     """Incomplete LU without fill for a CPU, and a word on the blocks of A.
 
     Where dense blocks are full, ILU(0) by points has the very factors of block ILU(0): its set-up took half as long,
-    its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where they are nearly full, what
-    fills them up is kept: on a real one of 3 × 3 that took 0.78 of the iterations.
+    its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where they are nearly full,
+    what fills them up is kept: on a real one of 3 × 3 that took 0.78 of the iterations.
     """
     full, size = detect(A, FULL), detect(A)
     if full == 1 and size >= BLOCKS_FROM:
