@@ -44,7 +44,7 @@ def instantiations(path, arch):
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
-                if arch == "sm_80" and types["T"] != "double":
+                if arch == "sm_80" and types.get("T", "double") != "double":
                     continue
                 for stored in STORED[types["T"]] if {"V", "B"} & {*names} else (None,):
                     yield cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored})

@@ -50,6 +50,7 @@ def test_ctrl_c_inside_a_cycle_of_gmres_keeps_every_step():
 
 
 def test_a_second_ctrl_c_is_not_caught():
+    signal.signal(signal.SIGINT, signal.default_int_handler)     # a shell's background jobs start with it ignored
     A = gallery.poisson2d(10)
 
     def matvec(x):

@@ -15,8 +15,8 @@ class Preconditioner(ABC):
         What an application costs.
     hermitian_only : bool
         True if it is for Hermitian matrices alone; others are refused.
-    complex_only : bool
-        True if it is for complex systems alone.
+    kinds : str
+        Of the types that it takes: "f" for real and "c" for complex ones.
     as_given : bool
         True if it must see the system as it was given, without ordering and scaling.
     """
@@ -24,7 +24,7 @@ class Preconditioner(ABC):
     problem: str
     cost: str
     hermitian_only = False
-    complex_only = False
+    kinds = "fc"
     as_given = False
 
     @abstractmethod

@@ -53,7 +53,7 @@ class ShiftedLaplacian(Preconditioner):
 
     problem = "Helmholtz, A = K − ω²M + iωB"
     cost = "the inner preconditioner"
-    complex_only = True
+    kinds = "c"
     as_given = True
 
     def __post_init__(self):

@@ -71,6 +71,7 @@ class BDDC(Preconditioner):
     problem = "symmetric positive definite, from finite elements or volumes"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
     hermitian_only = True
+    kinds = "f"
     as_given = True
 
     def __post_init__(self):
