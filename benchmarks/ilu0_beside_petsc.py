@@ -73,6 +73,7 @@ d = np.load(sys.argv[1])
 b = d["b"]
 A = sp.csr_array((d["data"], d["indices"], d["indptr"]), shape=(b.size, b.size))
 for _ in range(2):
+    solver = result = None
     solver = swell.prepare(A, rtol=float(sys.argv[2]), device="cpu", **json.loads(sys.argv[3]))
     result = solver.solve(b)
 print(json.dumps({"setup": result.timings["setup"], "solve": result.timings["solve"], "iterations": result.iterations,
