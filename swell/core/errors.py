@@ -23,11 +23,13 @@ class FactorisationError(SwellError):
     ----------
     singular : bool
         True if the matrix is to blame, rather than the memory.
+    index : int
+        Of several matrices, which.
     """
 
-    def __init__(self, message, singular=False):
+    def __init__(self, message, singular=False, index=0):
         super().__init__(message)
-        self.singular = singular
+        self.singular, self.index = singular, index
 
 
 class MissingDependency(SwellError):

@@ -6,6 +6,8 @@ right of the section follows. Before either, the contributions of all finished s
 each, and before a front those of the section's finished fronts: 2/3 n³ operations in products, and O(n² x) in the
 fronts.
 
+Matrices of one size are decomposed together, their products and fronts a launch each.
+
 Rows are swapped whole. That is right at any time, because all rows from the current front on are in the same state.
 """
 from __future__ import annotations
@@ -35,6 +37,11 @@ def check_section(owner):
                          f"such as {-(-owner.section // owner.x) * owner.x}")
 
 
+def parts(tiles, length, x, count=1):
+    """As much of ``tiles`` as says how many tiles of x there are in a length of so many matrices."""
+    return tiles[:count * -(-length // x) + 1]
+
+
 def by_sections(work, section, x, panel, right):
     """Decompose ``work.matrix`` in place.
 
@@ -48,17 +55,17 @@ def by_sections(work, section, x, panel, right):
     W, n, subtract = work.matrix, work.n, partial(subtract_product, work.space)
     for a in range(0, n, section):
         b = min(a + section, n)
-        subtract(W[a:, a:b], W[a:, :a], W[:a, a:b])
+        subtract(W[:, a:, a:b], W[:, a:, :a], W[:, :a, a:b])
         for f in range(a, b, x):
             g = min(f + x, b)
-            subtract(W[f:, f:g], W[f:, a:f], W[a:f, f:g])
+            subtract(W[:, f:, f:g], W[:, f:, a:f], W[:, a:f, f:g])
             panel(f, g)
             if g < b:
-                subtract(W[f:g, g:b], W[f:g, a:f], W[a:f, g:b])
+                subtract(W[:, f:g, g:b], W[:, f:g, a:f], W[:, a:f, g:b])
                 right(f, g, g, b)
         if b < n:
-            subtract(W[a:b, b:], W[a:b, :a], W[:a, b:])
+            subtract(W[:, a:b, b:], W[:, a:b, :a], W[:, :a, b:])
             for f in range(a, b, x):
                 g = min(f + x, b)
-                subtract(W[f:g, b:], W[f:g, a:f], W[a:f, b:])
+                subtract(W[:, f:g, b:], W[:, f:g, a:f], W[:, a:f, b:])
                 right(f, g, b, n)

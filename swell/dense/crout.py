@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, threshold
+from swell.dense.sequential import Sequential
 
 
 @dataclass(frozen=True)
-class CM(Decomposer):
+class CM(Sequential):
     """Crout's method, sequential, on a CPU.
 
     Attributes
@@ -26,17 +26,4 @@ class CM(Decomposer):
         Absolute.
     """
 
-    pivoting: str = "full"
-    pivot_tolerance: float = 1e-5
-
-    cost = "2/3 n³, sequential"
-    devices = ("cpu",)
-
-    def __post_init__(self):
-        check_pivoting(self)
-        check_not_negative(self, "pivot_tolerance")
-
-    def decompose(self, work):
-        from swell.dense.kernels.crout import crout
-        crout(work.lu, work.row, work.column, self.pivoting != "none", float(threshold(self)), work.n, work.pivots)
-        return work.n, None
+    kernel = "crout"

@@ -17,36 +17,40 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class Work:
-    """A matrix while it is decomposed.
+    """Matrices of one size while they are decomposed.
 
     Attributes
     ----------
     space : Space
-    n : int
-    matrix : array of the space, shape (n, n)
+    count, n : int
+        Matrices, and rows of each.
+    matrix : array of the space, shape (count, n, n)
         A, on its way to L and U.
-    lu : array of the space, shape (n * n,)
-        The same memory as the kernels see it: entry (i, j) at ``i row + j column``.
-    pivots : array of the space, of int32, shape (n,)
+    lu : array of the space, shape (count * n * n,)
+        The same memory as the kernels see it: entry (i, j) of a matrix at ``i row + j column`` from where it begins.
+    matrices : array of the space, shape (count + 1,)
+        Its size says to the kernels how many matrices there are.
+    pivots : array of the space, of int32, shape (count * n,)
         The row that row j was swapped with; -1 where no pivot was looked for.
     start : array of the space, of int64, shape (n,)
         The order of the rows before the first swap.
-    largest : float
+    largest : numpy.ndarray, shape (count,)
         max |A|.
     """
 
     def __init__(self, space, A, order="C"):
-        self.space, self.n, self.dtype = space, A.shape[0], A.dtype
-        self.lu = space.empty(self.n * self.n, A.dtype)
-        self.matrix = self.lu.reshape(self.n, self.n)
+        self.space, self.dtype, (self.count, self.n, _) = space, A.dtype, A.shape
+        self.lu = space.empty(A.size, A.dtype)
+        self.matrix = self.lu.reshape(A.shape)
         self.row, self.column = self.n, 1
         if order == "F":
-            self.matrix, self.row, self.column = self.matrix.T, 1, self.n
+            self.matrix, self.row, self.column = self.matrix.transpose(0, 2, 1), 1, self.n
         self.matrix[...] = A
-        self.pivots = space.xp.full(self.n, -1, np.int32)
+        self.matrices = space.empty(self.count + 1, np.int32)
+        self.pivots = space.xp.full(self.count * self.n, -1, np.int32)
         self.start = space.xp.arange(self.n)
         self.estimate = None
-        self.largest = float(abs(self.matrix).max())  # sync
+        self.largest = space.to_host(abs(self.matrix).max(axis=(1, 2)))  # sync
 
     def kernels(self, stem):
         """The kernels of this package called ``stem``."""
@@ -54,10 +58,10 @@ class Work:
 
     def tiles(self, x):
         """An array whose parts say to the kernels how many tiles of ``x`` there are: one entry more than tiles."""
-        return self.space.empty(-(-self.n // x) + 1, np.int32)
+        return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
     def swapped(self, pivots):
-        """The order of the rows after the swaps."""
+        """The order of a matrix's rows after the swaps."""
         order = list(range(self.n))
         for j, p in enumerate(pivots.tolist()):
             if p > j:
@@ -65,7 +69,7 @@ class Work:
         return self.start[self.space.from_host(np.array(order))]
 
     def pivots_by_section(self, pivots, section):
-        """How many pivots were looked for in every section."""
+        """How many pivots were looked for in every section of a matrix."""
         return np.add.reduceat(pivots >= 0, range(0, self.n, section)).astype(np.int64)
 
 
@@ -80,6 +84,8 @@ class Decomposer(ABC):
         Where it runs.
     factors : type
         The kind of factors that it makes: where their unit diagonal is.
+    together : bool
+        Whether ``decompose`` takes many matrices at a time, or one.
     """
 
     problem = "any nonsingular dense matrix"
@@ -87,6 +93,7 @@ class Decomposer(ABC):
     devices = ("cpu", "cuda")
     factors = CroutFactors
     order = "C"
+    together = True
 
     def factor(self, A, space=None):
         """Decompose a matrix.
@@ -115,15 +122,53 @@ class Decomposer(ABC):
 
     def _factor(self, A, space, prepare=None):
         space = self._space(A, space)
-        A = checked(A, space, self.copies)
-        with space.active(self.size(A.shape[0])):
+        return self._decomposed(checked(A, space, self.copies)[None], space, prepare=prepare)[0]
+
+    def factor_batch(self, A, space=None):
+        """Decompose matrices of one size: what is launched, and what Python does, is for all of them at a time.
+
+        GEM, CM, PCM and ICM share out the threads of a CPU to matrices, and the launches on a GPU; so does getrf on a
+        GPU. One after the other: the plain forms of PCM and ICM, and getrf on a CPU, where LAPACK has threads of its
+        own. There is little to gain where one matrix fills the device.
+
+        Parameters
+        ----------
+        A : array, shape (m, n, n)
+            Otherwise, and ``space``, as for ``factor``.
+
+        Returns
+        -------
+        list of LUFactors
+            What ``factor`` gives for each, to rounding; parts of one array.
+
+        Raises
+        ------
+        InputError, FactorisationError, OutOfMemory
+            As ``factor``. The message names the first matrix that has failed; of a FactorisationError it is ``index``.
+        """
+        space = self._space(A, space)
+        A, found = checked(A, space, self.copies, 3), []
+        at_a_time = max(len(A), 1) if self.together else 1
+        for first in range(0, len(A), at_a_time):
+            try:
+                found += self._decomposed(A[first:first + at_a_time], space, first)
+            except FactorisationError as error:
+                index = first + error.index
+                raise FactorisationError(f"matrix {index} of {len(A)}: {error}", error.singular, index) from None
+        return found
+
+    def _decomposed(self, A, space, first=None, prepare=None):
+        """The factors of each matrix; ``first`` is the number of the first among those of a batch."""
+        with space.active(self.size(A.shape[1]) if len(A) == 1 else None):
             work = Work(space, space.from_host(A), self.order)
-            if not np.isfinite(work.largest):
-                raise InputError(f"A has {self._not_finite(A)}: expected finite numbers")
+            if not np.isfinite(work.largest).all():
+                k = int(np.isfinite(work.largest).argmin())
+                name = "A" if first is None else f"matrix {first + k} of A"
+                raise InputError(f"{name} has {self._not_finite(A[k])}: expected finite numbers")
             if prepare:
                 prepare(work)
             section, iterations = self.decompose(work)
-            return self._verdict(work, section, iterations)
+            return self._verdict(work, section, [None] * len(A) if iterations is None else iterations)
 
     def size(self, n):
         """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one
@@ -132,7 +177,7 @@ class Decomposer(ABC):
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:
-        """Turn ``work.matrix`` into L and U: (size of a section, iterations)."""
+        """Turn ``work.matrix`` into L and U: (size of a section, iterations of every matrix)."""
 
     @property
     def copies(self) -> int:
@@ -154,53 +199,57 @@ class Decomposer(ABC):
         return f"{A[i, j]} at ({i}, {j})"
 
     def _verdict(self, work, section, iterations):
-        """The factors, unless a pivot is zero or something is not finite."""
+        """The factors of each matrix, unless a pivot is zero or something is not finite."""
         space, matrix = work.space, work.matrix
-        diagonal = abs(space.to_host(matrix.diagonal()))  # sync
-        pivots = space.to_host(work.pivots)
+        diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
+        pivots = space.to_host(work.pivots).reshape(work.count, work.n)
         bad = ~(diagonal > 0) | ~np.isfinite(diagonal)
         if bad.any():
-            raise self._failure(work, int(bad.argmax()), diagonal)
-        if not bool(space.xp.isfinite(matrix).all()):  # sync
-            column = int(space.to_host(space.xp.isfinite(matrix).all(axis=0)).argmin())
-            raise FactorisationError(f"{type(self).__name__}: column {column} of the factors overflowed "
-                                     f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type")
-        metrics = Metrics(section, work.pivots_by_section(pivots, section), iterations)
-        factors = self.factors(matrix, work.swapped(pivots), space, self, metrics)
-        return dataclasses.replace(factors, notes=self._notes(work, factors, diagonal))
+            k = int(bad.any(axis=1).argmax())
+            raise self._failure(work, int(bad[k].argmax()), diagonal[k], k)
+        good = space.to_host(space.xp.isfinite(matrix).all(axis=1))  # sync
+        if not good.all():
+            k = int(good.all(axis=1).argmin())
+            raise FactorisationError(f"{type(self).__name__}: column {int(good[k].argmin())} of the factors overflowed "
+                                     f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type",
+                                     index=k)
+        growth = space.to_host(self.factors.largest_of(space.xp, matrix)) / np.where(work.largest, work.largest, 1)
+        return [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
+                             Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
+                             self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
 
     @staticmethod
-    def _notes(work, factors, diagonal):
+    def _notes(work, largest, diagonal, growth):
         """What there is to say of the smallest pivot and of the growth, by which half of the digits may be lost."""
         eps, notes = np.finfo(work.dtype).eps, ()
         column = int(diagonal.argmin())
-        if diagonal[column] <= work.n * eps * work.largest:
+        if diagonal[column] <= work.n * eps * largest:
             notes += (f"the pivot of column {column} is {diagonal[column]:.2e}, no more than rounding beside the "
-                      f"largest entry {work.largest:.2e}: the matrix is singular to working precision",)
-        growth = factors.largest() / work.largest
+                      f"largest entry {largest:.2e}: the matrix is singular to working precision",)
         if growth * np.sqrt(eps) >= 1:
             notes += (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "
                       "take pivoting='full'",)
         return notes
 
-    def _failure(self, work, column, diagonal):
+    def _failure(self, work, column, diagonal, index):
         """The error for the first pivot that is zero or not finite."""
         name = type(self).__name__
         if diagonal[column] == 0:
             why = ("pivoting is off: take pivoting='full'" if getattr(self, "pivoting", "full") == "none" else
                    f"so is everything below it, to row {work.n - 1}: the matrix is singular")
-            return FactorisationError(f"{name}: the pivot of column {column} is zero, and {why}", singular=True)
+            return FactorisationError(f"{name}: the pivot of column {column} is zero, and {why}", True, index)
         return FactorisationError(f"{name}: the pivot of column {column} is {diagonal[column]}: the factors overflowed "
-                                  f"{work.dtype}; scale the matrix, or take pivoting='full' or a wider type")
+                                  f"{work.dtype}; scale the matrix, or take pivoting='full' or a wider type",
+                                  index=index)
 
 
-def checked(A, space, copies):
-    """A as an array of one of the four types.
+def checked(A, space, copies, axes=2):
+    """A, a matrix or (with three axes) matrices of one size, as an array of one of the four types.
 
     Raises
     ------
     InputError
-        If it is sparse, not a square matrix, empty, or of another type.
+        If it is sparse, has another shape, is empty, or of another type.
     OutOfMemory
         If so many copies of it do not fit.
     """
@@ -208,13 +257,15 @@ def checked(A, space, copies):
         raise InputError(f"A is {type(A).__name__}, a sparse matrix: expected a dense one; A.toarray() makes it so")
     if not hasattr(A, "dtype"):
         A = np.asarray(A)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.shape[0]:
-        raise InputError(f"A has shape {tuple(A.shape)}: expected a square matrix of at least one row")
+    if A.ndim != axes or A.shape[-2] != A.shape[-1] or not A.shape[-1]:
+        expected = "a square matrix" if axes == 2 else "(m, n, n), square matrices"
+        raise InputError(f"A has shape {tuple(A.shape)}: expected {expected} of at least one row")
     if A.dtype.kind in "iub":
         A = A.astype(np.float64)
     if A.dtype.name not in DTYPES:
         raise InputError(f"A has dtype {A.dtype.name}: expected one of {', '.join(DTYPES)}")
-    space.check_fits(copies * A.nbytes, f"the decomposition of {A.shape[0]} rows in {A.dtype.name}",
+    space.check_fits(copies * A.nbytes, f"the decomposition of {f'{len(A)} times ' * (axes > 2)}{A.shape[-1]} rows "
+                     f"in {A.dtype.name}",
                      "take a smaller type, or another device")
     return A
 

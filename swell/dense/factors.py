@@ -77,9 +77,15 @@ class LUFactors(ABC):
     def upper(self):
         """U, as an array of the space."""
 
+    @staticmethod
     @abstractmethod
+    def largest_of(xp, lu):
+        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other: an array,
+        for ``lu`` of shape (..., n, n)."""
+
     def largest(self) -> float:
-        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other."""
+        """The same for these factors."""
+        return float(self.largest_of(self.space.xp, self.lu))  # sync
 
     def solve(self, B, solver="trsm"):
         """X with A X = B.
@@ -112,10 +118,11 @@ class CroutFactors(LUFactors):
         xp = self.space.xp
         return xp.triu(self.lu, 1) + xp.eye(self.n, dtype=self.dtype)
 
-    def largest(self):
-        size = abs(self.lu)
-        scaled = self.space.xp.triu(size, 1) * size.diagonal()[:, None]
-        return float(max(self.space.xp.tril(size).max(), scaled.max()))  # sync
+    @staticmethod
+    def largest_of(xp, lu):
+        size = abs(lu)
+        scaled = xp.triu(size, 1) * size.diagonal(axis1=-2, axis2=-1)[..., :, None]
+        return xp.maximum(xp.tril(size).max(axis=(-2, -1)), scaled.max(axis=(-2, -1)))
 
 
 class DoolittleFactors(LUFactors):
@@ -130,7 +137,8 @@ class DoolittleFactors(LUFactors):
     def upper(self):
         return self.space.xp.triu(self.lu)
 
-    def largest(self):
-        size = abs(self.lu)
-        scaled = self.space.xp.tril(size, -1) * size.diagonal()
-        return float(max(self.space.xp.triu(size).max(), scaled.max()))  # sync
+    @staticmethod
+    def largest_of(xp, lu):
+        size = abs(lu)
+        scaled = xp.tril(size, -1) * size.diagonal(axis1=-2, axis2=-1)[..., None, :]
+        return xp.maximum(xp.triu(size).max(axis=(-2, -1)), scaled.max(axis=(-2, -1)))

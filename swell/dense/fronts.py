@@ -5,13 +5,17 @@ element; then every row below it on its own, from the columns that the diagonal 
 rest anew. The part to the right is iterated column by column. Within a block, a row or a column the iteration knows how
 far all is final, and computes only what comes after: a dense front takes 2 x iterations of x³/6 operations on average.
 
-A host read for every front and pivot: how far the diagonal block came.
+Matrices of one size go together, a block of threads for the diagonal block of each: how far it came is kept on the
+device, where the kernels that follow look. The host reads it once for every front and pivot, of all matrices, to know
+whether to go on; those that have no bad element left wait for the others.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from swell.dense.blocked import by_sections
+from swell.dense.blocked import by_sections, parts
+
+THREADS = 1024          # of the block that looks for a pivot
 
 
 class Fronts:
@@ -23,64 +27,58 @@ class Fronts:
     work : Work
         With ``estimate``, an array like ``work.lu``, where the user has one.
     section : int
+
+    Attributes
+    ----------
+    state : array of the space, of int32, shape (3 count,)
+        For each matrix, of its diagonal block: the columns that were complete before the last pass, the bad element at
+        which it ended (or the block's size), its iterations.
     """
 
     def __init__(self, settings, work, section):
         self.settings, self.work, self.section = settings, work, section
-        self.kernels, self.swaps = work.kernels("fronts"), work.kernels("pivoting")
+        self.kernels, self.tiles = work.kernels("fronts"), work.tiles(settings.x)
         self.own = work.estimate is None
         self.estimate = work.lu if self.own else work.estimate
-        sections, tiles = -(-work.n // section), -(-work.n // settings.x)
-        self.status = work.space.empty(2, np.int32)
-        self.diagonal = np.zeros(sections, np.int64)
-        self.below, self.right_of = (work.space.xp.zeros((sections, tiles + 1), np.int32) for _ in range(2))
+        self.state = work.space.empty(3 * work.count, np.int32)
+        shape = -(-work.n // section), self.tiles.size - 1
+        self.diagonal = np.zeros((work.count, shape[0]), np.int64)
+        self.below, self.right_of = (work.space.xp.zeros(shape, np.int32) for _ in range(2))
 
     def run(self):
-        """Decompose; the iterations of every section."""
+        """Decompose; the iterations of every section of each matrix."""
         by_sections(self.work, self.section, self.settings.x, self.panel, self.right)
         return self._iterations()
 
     def panel(self, f, g):
         """Columns f to g of L, and U between them."""
-        work, settings, size = self.work, self.settings, g - f
-        lower, upper = settings.bounds
+        work, settings, kernels, size = self.work, self.settings, self.kernels, g - f
+        n, x, tolerance, (lower, upper) = work.n, settings.x, settings.tolerance, settings.bounds
         place = work.lu, self.estimate, work.row, work.column, f, size
-        d, x = f // self.section, settings.x
-        done = search = front = 0
-        while done < size:
-            self.kernels.settle_diagonal(*place, front, search, x, settings.tolerance, lower, upper, self.status)
-            iterations, bad = (int(k) for k in work.space.to_host(self.status))  # sync
-            self.diagonal[d] += iterations
-            end = min(bad + 1, size)
-            if g < work.n:
-                counts = self.below[d, g // x:]
-                self.kernels.settle_lower(*place, done, end, x, x * x, settings.tolerance, work.n, counts)
-            if bad < size and f + bad < work.n - 1 and settings.pivoting != "none":
-                self._pivot(f + bad)
-            # Columns up to the bad one are final, and rows before it.
-            done = search = end
-            front = 2 * bad + 1
-
-    def _pivot(self, j):
-        """Swap row j with that of the largest in its column."""
-        work = self.work
-        self.swaps.pick_pivot(work.lu, work.row, work.column, j, np.inf, work.n, work.pivots)
-        self.swaps.swap_rows(work.lu, work.row, work.column, j, work.n, work.pivots)
-        if not self.own:
-            self.swaps.swap_rows(self.estimate, work.row, work.column, j, work.n, work.pivots)
+        tiles, d, again = parts(self.tiles, n - g, x, work.count), f // self.section, 0
+        while True:
+            kernels.settle_diagonal(*place, again, x, x * x, tolerance, lower, upper, n, self.state, work.matrices)
+            kernels.settle_lower(*place, x, x * x, tolerance, n, self.state, self.below[d], tiles)
+            _, bad, iterations = work.space.to_host(self.state).reshape(-1, 3).T  # sync
+            self.diagonal[:, d] += iterations
+            if settings.pivoting != "none" and (bad < size).any():
+                kernels.pivot(*place, THREADS, self.own, n, self.state, work.pivots, work.matrices)
+            if (bad >= size - 1).all():
+                return
+            again = 1
 
     def right(self, f, g, left, end):
         """Rows f to g of U, columns left to end."""
         work, settings = self.work, self.settings
-        x, tiles = settings.x, -(-end // settings.x)
-        counts = self.right_of[f // self.section, left // x:tiles + 1]
-        self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, x, x * x,
-                                  settings.tolerance, end, counts)
+        x, counts = settings.x, self.right_of[f // self.section]
+        self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,
+                                  settings.tolerance, work.n, counts, parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
         """Of every section: of the diagonal ones all, of the others those of the slowest tile."""
-        host, per = self.work.space.to_host, self.section // self.settings.x
-        starts = range(0, self.below.shape[1] - 1, per)
-        below = np.maximum.reduceat(host(self.below)[:, :-1], starts, axis=1)
-        right = np.maximum.reduceat(host(self.right_of)[:, :-1], starts, axis=1)
-        return np.tril(below.T, -1) + np.triu(right, 1) + np.diag(self.diagonal)
+        per, count = self.section // self.settings.x, self.work.count
+        below, right = (self.work.space.to_host(counts).reshape(len(counts), count, -1)
+                        for counts in (self.below, self.right_of))
+        starts = range(0, below.shape[2], per)
+        below, right = (np.maximum.reduceat(counts, starts, axis=2) for counts in (below, right))
+        return [np.tril(below[:, k].T, -1) + np.triu(right[:, k], 1) + np.diag(self.diagonal[k]) for k in range(count)]

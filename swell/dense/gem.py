@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, threshold
 from swell.dense.factors import DoolittleFactors
+from swell.dense.sequential import Sequential
 
 
 @dataclass(frozen=True)
-class GEM(Decomposer):
+class GEM(Sequential):
     """Gaussian elimination, sequential, on a CPU.
 
     Attributes
@@ -22,18 +22,5 @@ class GEM(Decomposer):
         Absolute.
     """
 
-    pivoting: str = "full"
-    pivot_tolerance: float = 1e-5
-
-    cost = "2/3 n³, sequential"
-    devices = ("cpu",)
+    kernel = "eliminate"
     factors = DoolittleFactors
-
-    def __post_init__(self):
-        check_pivoting(self)
-        check_not_negative(self, "pivot_tolerance")
-
-    def decompose(self, work):
-        from swell.dense.kernels.crout import eliminate
-        eliminate(work.lu, work.row, work.column, self.pivoting != "none", float(threshold(self)), work.n, work.pivots)
-        return work.n, None

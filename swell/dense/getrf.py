@@ -1,7 +1,9 @@
 """getrf: LU with full partial pivoting by the device's library, LAPACK through SciPy or cuSOLVER. The unit diagonal is
 in L.
 
-What the other decomposers are measured beside. Storage: the factors, column-major.
+What the other decomposers are measured beside. Storage: the factors, column-major. Many matrices: up to BATCHED rows by
+cuBLAS in one call, larger ones one after the other by cuSOLVER, which is the faster the larger they are; by LAPACK
+always.
 """
 from __future__ import annotations
 
@@ -13,6 +15,9 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.dense.decomposer import Decomposer
 from swell.dense.factors import DoolittleFactors
+from swell.dense.products import CUBLAS, addresses
+
+BATCHED = 512           # rows up to which cuBLAS takes many matrices at a time: a guess until it is measured
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Getrf(Decomposer):
 
     def decompose(self, work):
         if work.space.name == "cuda":
-            self._cusolver(work)
+            self._on_device(work)
             return work.n, None
         if self.pivoting == "none":
             raise InputError("Getrf(pivoting='none') runs on a GPU only, since LAPACK always pivots: take "
@@ -46,19 +51,27 @@ class Getrf(Decomposer):
         from scipy.linalg import lu_factor
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")      # of a zero pivot, which is an error of ours
-            work.matrix[...], work.pivots[...] = lu_factor(work.matrix, overwrite_a=True, check_finite=False)
+            for matrix, pivots in zip(work.matrix, work.pivots.reshape(work.count, -1), strict=True):
+                matrix[...], pivots[...] = lu_factor(matrix, overwrite_a=True, check_finite=False)
         return work.n, None
 
-    def _cusolver(self, work):
+    def _on_device(self, work):
         """In place; without an array for pivots there are none."""
         import cupy
-        from cupy.cuda import device
+        from cupy.cuda import cublas, device
         from cupy_backends.cuda.libs import cusolver
-        letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[work.dtype.char]
-        n, lu, handle = work.n, work.lu.data.ptr, device.get_cusolver_handle()
-        size = getattr(cusolver, f"{letter}getrf_bufferSize")(handle, n, n, lu, n)
-        scratch, info = cupy.empty(size, work.dtype), cupy.empty(1, np.int32)
-        pivots = work.pivots.data.ptr if self.pivoting == "full" else 0
-        getattr(cusolver, f"{letter}getrf")(handle, n, n, lu, n, scratch.data.ptr, pivots, info.data.ptr)
-        if self.pivoting == "full":
+        n, letter, pivots = work.n, CUBLAS[work.dtype.char], self.pivoting == "full"
+        info = cupy.empty(work.count, np.int32)
+        if work.count > 1 and n <= BATCHED:
+            at = addresses(work.matrix)
+            getattr(cublas, f"{letter}getrfBatched")(device.get_cublas_handle(), n, at.data.ptr, n,
+                                                     work.pivots.data.ptr if pivots else 0, info.data.ptr, work.count)
+        else:
+            handle = device.get_cusolver_handle()
+            size = getattr(cusolver, f"{letter}getrf_bufferSize")(handle, n, n, work.lu.data.ptr, n)
+            scratch = cupy.empty(size, work.dtype)
+            for lu, chosen in zip(work.lu.reshape(work.count, -1), work.pivots.reshape(work.count, -1), strict=True):
+                getattr(cusolver, f"{letter}getrf")(handle, n, n, lu.data.ptr, n, scratch.data.ptr,
+                                                    chosen.data.ptr if pivots else 0, info.data.ptr)
+        if pivots:
             work.pivots -= 1                     # from one on, as in Fortran

@@ -108,7 +108,7 @@ class ICM(Decomposer):
     def _begin(work, estimate):
         """Rows in the order of the estimate, and the estimate beside them."""
         work.start = work.space.xp.asarray(estimate.order)
-        work.matrix[...] = work.matrix[work.start]
+        work.matrix[...] = work.matrix[:, work.start]
         work.estimate = as_stored(work, estimate.lu)
 
     @property
@@ -119,6 +119,10 @@ class ICM(Decomposer):
         return n * n if self.form == "plain" else n
 
     @property
+    def together(self):
+        return self.form == "fronts"
+
+    @property
     def bounds(self):
         """(lower, upper) between which an element of the diagonal is good."""
         return {"conditional": (float(self.pivot_lower), float(self.pivot_upper)), "full": (np.inf, np.inf),
@@ -127,9 +131,12 @@ class ICM(Decomposer):
     def decompose(self, work):
         from swell.dense.fronts import Fronts
         from swell.dense.sections import Sections
-        if self.tolerance >= work.largest > 0:
-            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above {work.largest:.3g}, "
-                                     "so that everything would count as settled and nothing be left: take less")
+        lost = (self.tolerance >= work.largest) & (work.largest > 0)
+        if lost.any():
+            k = int(lost.argmax())
+            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above {work.largest[k]:.3g}, "
+                                     "so that everything would count as settled and nothing be left: take less",
+                                     index=k)
         section = section_size(work.n, self.x, self.section)
         how = Fronts if self.form == "fronts" else Sections
         return section, how(self, work, section).run()

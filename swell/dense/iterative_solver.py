@@ -90,7 +90,7 @@ class IterativeSubstitution(BoundSolver):
         for count, f in zip(counts, reversed(blocks) if backward else blocks):
             g = min(f + x, n)
             done = slice(g, n) if backward else slice(0, f)
-            subtract_product(space, X[f:g], lu[f:g, done], X[done])
+            subtract_product(space, X[None, f:g], lu[None, f:g, done], X[None, done])
             self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, TOGETHER * x,
                                 self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
         return int(space.to_host(counts).max(axis=1).sum())  # sync

@@ -18,10 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
-from swell.dense.blocked import by_sections, check_section, section_size
+from swell.dense.blocked import by_sections, check_section, parts, section_size
 from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_x, threshold
 
 FORMS = ("blocked", "plain")
+THREADS = 1024          # of the block that completes a front
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ class PCM(Decomposer):
         if self.form not in FORMS:
             raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
 
+    @property
+    def together(self):
+        return self.form == "blocked"
+
     def decompose(self, work):
         section, x = section_size(work.n, self.x, self.section), self.x
         if self.form == "plain":
@@ -67,10 +72,11 @@ class PCM(Decomposer):
         place = work.lu, work.row, work.column
 
         def front(f, g):
-            kernels.front(*place, f, g - f, self.pivoting != "none", x, tolerance, work.n, work.pivots)
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, tolerance, work.n, work.pivots,
+                          work.matrices)
 
         def right(f, g, left, end):
-            kernels.beside(*place, f, g - f, left, x, x * x, end, parts(tiles, end - left, x))
+            kernels.beside(*place, f, g - f, left, end, x, x * x, work.n, parts(tiles, end - left, x, work.count))
 
         by_sections(work, section, x, front, right)
         return section, None
@@ -85,8 +91,3 @@ class PCM(Decomposer):
                 swaps.pick_pivot(*place, j, tolerance, n, work.pivots)
                 swaps.swap_rows(*place, j, n, work.pivots)
             kernels.row_step(*place, j, 0, j + 1, x, x * x, n, parts(tiles, n - j - 1, x))
-
-
-def parts(tiles, length, x):
-    """As much of ``tiles`` as says how many tiles of x there are in a length."""
-    return tiles[:-(-length // x) + 1]

@@ -1,7 +1,9 @@
-"""C = C − A B on parts of matrices, in place, by the space's library."""
+"""C = C − A B on parts of matrices of one size, in place, by the space's library."""
 from __future__ import annotations
 
 import numpy as np
+
+CUBLAS = {"f": "s", "d": "d", "F": "c", "D": "z"}      # its letter for a type
 
 
 def subtract_product(space, C, A, B):
@@ -9,15 +11,15 @@ def subtract_product(space, C, A, B):
 
     Parameters
     ----------
-    C, A, B : arrays of the space, 2-D
-        Parts of row- or column-major arrays; on a GPU cuBLAS takes them as they lie, without a copy.
+    C, A, B : arrays of the space, shapes (count, m, k), (count, m, l), (count, l, k)
+        Parts of row- or column-major matrices; on a GPU cuBLAS takes them as they lie, without a copy.
     """
-    if not (C.size and A.shape[1]):
+    if not (C.size and A.shape[2]):
         return
     if space.name == "cpu":
         C -= A @ B
-    elif C.strides[1] == C.itemsize:
-        _gemm(C.T, B.T, A.T)                     # row-major: the transposed product, column-major
+    elif C.strides[2] == C.itemsize:             # row-major: the transposed product, column-major
+        _gemm(*(M.transpose(0, 2, 1) for M in (C, B, A)))
     else:
         _gemm(C, A, B)
 
@@ -25,16 +27,28 @@ def subtract_product(space, C, A, B):
 def _gemm(C, A, B):
     """C -= A B by cuBLAS, C column-major."""
     from cupy.cuda import cublas, device
-    call = {"f": cublas.sgemm, "d": cublas.dgemm, "F": cublas.cgemm, "D": cublas.zgemm}[C.dtype.char]
-    minus, one = np.array(-1, C.dtype), np.array(1, C.dtype)
-    (op_a, ld_a), (op_b, ld_b), (_, ld_c) = layout(A), layout(B), layout(C)
-    call(device.get_cublas_handle(), op_a, op_b, *C.shape, A.shape[1], minus.ctypes.data, A.data.ptr, ld_a, B.data.ptr,
-         ld_b, one.ctypes.data, C.data.ptr, ld_c)
+    handle, minus, one = device.get_cublas_handle(), np.array(-1, C.dtype), np.array(1, C.dtype)
+    (count, *shape), letter = C.shape, CUBLAS[C.dtype.char]
+    (op_a, *a), (op_b, *b), (_, *c) = ((op, M.data.ptr, distance) for M in (A, B, C) for op, distance in [layout(M)])
+    head = handle, op_a, op_b, *shape, A.shape[2], minus.ctypes.data
+    if count == 1:
+        getattr(cublas, f"{letter}gemm")(*head, *a, *b, one.ctypes.data, *c)
+        return
+    between = [M.strides[0] // M.itemsize for M in (A, B, C)]
+    getattr(cublas, f"{letter}gemmStridedBatched")(*head, *a, between[0], *b, between[1], one.ctypes.data, *c,
+                                                   between[2], count)
 
 
 def layout(M):
-    """(cuBLAS's operation, leading dimension) by which a part of an array is read column-major."""
+    """(cuBLAS's operation, leading dimension) by which parts of matrices, the last two axes, are read column-major."""
     from cupy.cuda import cublas
-    if M.strides[0] == M.itemsize:
-        return cublas.CUBLAS_OP_N, max(M.strides[1] // M.itemsize, M.shape[0])
-    return cublas.CUBLAS_OP_T, max(M.strides[0] // M.itemsize, M.shape[1])
+    rows, columns = (distance // M.itemsize for distance in M.strides[-2:])
+    if rows == 1:
+        return cublas.CUBLAS_OP_N, max(columns, M.shape[-2])
+    return cublas.CUBLAS_OP_T, max(rows, M.shape[-1])
+
+
+def addresses(matrices):
+    """Where each matrix of an array begins: an array on the device, as cuBLAS wants it of many matrices."""
+    import cupy
+    return cupy.arange(len(matrices), dtype=np.uint64) * matrices.strides[0] + np.uint64(matrices.data.ptr)

@@ -50,11 +50,11 @@ class Sections:
         self.streams = [work.space.xp.cuda.Stream(non_blocking=True) if cuda else None for _ in range(self.count)]
 
     def run(self):
-        """Decompose; the iterations of every section."""
+        """Decompose; the iterations of every section, of the one matrix that there is."""
         for d in range(self.count):
             self._diagonal_and_below(d)
             self._together(RIGHT, d, self._end(d))
-        return self.iterations
+        return [self.iterations]
 
     def _end(self, section):
         return min((section + 1) * self.section, self.work.n)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.dense.factors import CroutFactors, DoolittleFactors
-from swell.dense.products import layout
+from swell.dense.products import CUBLAS, layout
 from swell.dense.solver import BoundSolver, DenseSolver
 
 
@@ -39,7 +39,7 @@ class TriangularSolves(BoundSolver):
 
     def _cublas(self, X, lower, unit):
         from cupy.cuda import cublas, device
-        call = {"f": cublas.strsm, "d": cublas.dtrsm, "F": cublas.ctrsm, "D": cublas.ztrsm}[X.dtype.char]
+        call = getattr(cublas, f"{CUBLAS[X.dtype.char]}trsm")
         (op, distance), one = layout(self.factors.lu), np.array(1, X.dtype)
         lower = lower == (op == cublas.CUBLAS_OP_N)
         call(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,

@@ -1,42 +1,53 @@
-"""Crout's method and Gaussian elimination on a CPU, one element after the other. They are for one thread alone."""
+"""Crout's method and Gaussian elimination on a CPU: one element of a matrix after the other, matrices in parallel."""
 from __future__ import annotations
 
-from numba import njit
+from numba import njit, prange
 
-from swell.dense.kernels.pivoting import pick_pivot, swap_rows
+from swell.dense.kernels.pivoting import pivot_of_column
 
 
 @njit(cache=True)
-def crout(lu, row, column, pivot, tolerance, n, pivots):
-    """Column j of L (1.11), its pivot (1.13), row j of U (1.12)."""
+def remainder(lu, row, column, i, j, first, end):
+    """What is left of entry (i, j) less the contributions of the steps from ``first`` to ``end``."""
+    total = lu.dtype.type(0)
+    for k in range(first, end):
+        total += lu[i * row + k * column] * lu[k * row + j * column]
+    return lu[i * row + j * column] - total
+
+
+@njit(parallel=True, cache=True)
+def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
+    """Of as many matrices as ``matrices.size`` says, less one: column j of L (1.11), its pivot (1.13), row j of U
+    (1.12)."""
+    for m in prange(matrices.size - 1):
+        crout_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
+
+
+@njit(cache=True)
+def crout_one(lu, row, column, pivot, tolerance, n, pivots):
+    """The same for one matrix."""
     for j in range(n):
         for i in range(j, n):
-            total = lu.dtype.type(0)
-            for k in range(j):
-                total += lu[i * row + k * column] * lu[k * row + j * column]
-            lu[i * row + j * column] -= total
-        if pivot:
-            pick_pivot(lu, row, column, j, tolerance, n, pivots)
-            swap_rows(lu, row, column, j, n, pivots)
-        diagonal = lu[j * (row + column)]
+            lu[i * row + j * column] = remainder(lu, row, column, i, j, 0, j)
+        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         if diagonal == 0:
             return
         for i in range(j + 1, n):
-            total = lu.dtype.type(0)
-            for k in range(j):
-                total += lu[j * row + k * column] * lu[k * row + i * column]
-            at = j * row + i * column
-            lu[at] = (lu[at] - total) / diagonal
+            lu[j * row + i * column] = remainder(lu, row, column, j, i, 0, j) / diagonal
+
+
+@njit(parallel=True, cache=True)
+def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
+    """Of all matrices: rows below j lose their multiple of row j; the multipliers are L, with the unit diagonal."""
+    for m in prange(matrices.size - 1):
+        eliminate_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
-def eliminate(lu, row, column, pivot, tolerance, n, pivots):
-    """Rows below j lose their multiple of row j; the multipliers are L, with the unit diagonal."""
+def eliminate_one(lu, row, column, pivot, tolerance, n, pivots):
+    """The same for one matrix."""
     for j in range(n):
-        if pivot:
-            pick_pivot(lu, row, column, j, tolerance, n, pivots)
-            swap_rows(lu, row, column, j, n, pivots)
-        diagonal = lu[j * (row + column)]
+        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         if diagonal == 0:
             return
         for i in range(j + 1, n):

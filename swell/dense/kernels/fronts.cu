@@ -1,14 +1,23 @@
 // The fronts of the iterative Crout method on a GPU: what has settled is not computed again. Keys, and what is final, as in
 // fronts.py. A block is X by X threads: an element each in the diagonal block, an element of a row (a column) each beside it.
+// Many matrices, which lie n * n elements apart, go together; what `state` holds of each is said there, too.
 #include "context.cuh"
-#include "settled.cuh"
+#include "pivot.cuh"
 
-// The diagonal block, in shared memory; threads beyond its X * X have nothing to do.
-// launch: one block of 1024 threads
-template <typename T, int X> __global__ void __launch_bounds__(1024) settle_diagonal(Context* ctx, T* lu, const T* estimate,
-    long long row, long long column, int first, int size, int front, int search, int x, double tolerance, double lower,
-    double upper, int* status) {
+// The diagonal block, in shared memory.
+// launch: a block of threads threads for each slice of matrices
+template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_diagonal(Context* ctx, T* lu, const T* estimate,
+    long long row, long long column, int first, int size, int again, int x, int threads, double tolerance, double lower,
+    double upper, int n, int* state, const int* matrices) {
   if (stopped(ctx)) return;
+  lu += (long long)blockIdx.x * n * n, estimate += (long long)blockIdx.x * n * n, state += 3 * blockIdx.x;
+  const int search = !again ? 0 : state[1] + 1 < size ? state[1] + 1 : size;
+  __syncthreads();                                               // all have read it
+  if (search == size) {
+    if (threadIdx.x == 0) state[0] = state[1] = size, state[2] = 0;
+    return;
+  }
+  int front = search ? 2 * search - 1 : 0;
   __shared__ T V[X][X + 1];
   __shared__ int changed, bad;
   const int i = threadIdx.x / X, j = threadIdx.x % X, steps = i < j ? i : j, key = 2 * steps + (i < j);
@@ -50,7 +59,7 @@ template <typename T, int X> __global__ void __launch_bounds__(1024) settle_diag
     ++iterations;
   }
   if (inside && key < front) lu[at] = v;
-  if (threadIdx.x == 0) status[0] = iterations, status[1] = bad;
+  if (threadIdx.x == 0) state[0] = search, state[1] = bad, state[2] = iterations;
 }
 
 // v = (a - sum of v[k] entering[lane][k] over k < lane) / entering[lane][lane] in every lane from front to end, by the X lanes
@@ -117,13 +126,17 @@ DEVICE void count_slowest(int iterations, int* count) {
 }
 
 // Rows below the diagonal block, X of them a block.
-// launch: a block of threads threads for each slice of counts
+// launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_lower(Context* ctx, T* lu, const T* estimate,
-    long long row, long long column, int first, int size, int begin, int end, int x, int threads, double tolerance, int n,
-    int* counts) {
+    long long row, long long column, int first, int size, int x, int threads, double tolerance, int n, const int* state,
+    int* counts, const int* tiles) {
   if (stopped(ctx)) return;
   __shared__ T entering[X][X + 1], tile[X][X + 1];
-  const int a = threadIdx.x / X, b = threadIdx.x % X, top = first + size + blockIdx.x * X;
+  const int across = (n - first - size + X - 1) / X, matrix = blockIdx.x / across;
+  const int begin = state[3 * matrix], end = state[3 * matrix + 1] + 1 < size ? state[3 * matrix + 1] + 1 : size;
+  if (begin == end) return;
+  lu += (long long)matrix * n * n, estimate += (long long)matrix * n * n, counts += matrix * ((n + X - 1) / X);
+  const int a = threadIdx.x / X, b = threadIdx.x % X, top = first + size + blockIdx.x % across * X;
   const int lines = n - top < X ? n - top : X;
   const bool along = column == 1;
   const long long at = top * row + first * column;
@@ -134,24 +147,51 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_low
   if (b < begin) v = left;
   const int iterations = settle_line<X>(left, v, entering, false, a < lines ? begin : end, end, tolerance);
   store_line<X>(lu + at, v, tile, row, column, along, lines, begin, end);
-  count_slowest(iterations, counts + blockIdx.x);
+  count_slowest(iterations, counts + top / X);
+}
+
+// The row of each matrix's bad element changes place with that of the largest below it.
+// launch: a block of threads threads for each slice of matrices
+template <typename T> __global__ void __launch_bounds__(1024) pivot(Context* ctx, T* lu, T* estimate, long long row,
+    long long column, int first, int size, int threads, bool own, int n, const int* state, int* pivots, const int* matrices) {
+  if (stopped(ctx)) return;
+  const int bad = state[3 * blockIdx.x + 1], j = first + bad;
+  if (bad == size || j >= n - 1) return;
+  lu += (long long)blockIdx.x * n * n, estimate += (long long)blockIdx.x * n * n;
+  double largest = -1;
+  int where = n;
+  for (int i = j + threadIdx.x; i < n; i += blockDim.x) take_larger(largest, where, size_of(lu[i * row + j * column]), i);
+  largest_of_block(largest, where);
+  if (threadIdx.x == 0) pivots[(long long)blockIdx.x * n + j] = where;
+  if (where == j) return;
+  for (int k = threadIdx.x; k < n; k += blockDim.x) {
+    const long long one = j * row + k * column, other = where * row + k * column;
+    const T a = lu[one], b = lu[other];
+    lu[one] = b, lu[other] = a;
+    if (own) continue;
+    const T c = estimate[one], d = estimate[other];
+    estimate[one] = d, estimate[other] = c;
+  }
 }
 
 // Columns to the right of the diagonal block, X of them a block.
-// launch: a block of threads threads for each slice of counts
+// launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_right(Context* ctx, T* lu, const T* estimate,
-    long long row, long long column, int first, int size, int left, int x, int threads, double tolerance, int n, int* counts) {
+    long long row, long long column, int first, int size, int left, int right, int x, int threads, double tolerance, int n,
+    int* counts, const int* tiles) {
   if (stopped(ctx)) return;
   __shared__ T entering[X][X + 1], tile[X][X + 1];
-  const int a = threadIdx.x / X, b = threadIdx.x % X, begin = left + blockIdx.x * X;
-  const int lines = n - begin < X ? n - begin : X;
+  const int across = (right - left + X - 1) / X, matrix = blockIdx.x / across;
+  const int a = threadIdx.x / X, b = threadIdx.x % X, begin = left + blockIdx.x % across * X;
+  const int lines = right - begin < X ? right - begin : X;
+  lu += (long long)matrix * n * n, estimate += (long long)matrix * n * n, counts += matrix * ((n + X - 1) / X);
   const bool along = row == 1;
   const long long at = first * row + begin * column;
   const int c = along ? b : a, k = along ? a : b;
   entering[c][k] = k <= c && c < size ? lu[(first + c) * row + (first + k) * column] : T(0);
-  const T right = load_line<X>(lu + at, tile, column, row, along, lines, size);
+  const T of_A = load_line<X>(lu + at, tile, column, row, along, lines, size);
   T v = load_line<X>(estimate + at, tile, column, row, along, lines, size);
-  const int iterations = settle_line<X>(right, v, entering, true, a < lines ? 0 : size, size, tolerance);
+  const int iterations = settle_line<X>(of_A, v, entering, true, a < lines ? 0 : size, size, tolerance);
   store_line<X>(lu + at, v, tile, column, row, along, lines, 0, size);
-  count_slowest(iterations, counts + blockIdx.x);
+  count_slowest(iterations, counts + begin / X);
 }

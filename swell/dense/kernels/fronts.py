@@ -5,18 +5,37 @@ same on a GPU.
 on, ``size`` of them. Entry (i, j) of it belongs to step min(i, j): its key is 2 j below and on the diagonal (L) and 2 i
 + 1 above (U), and it needs entries of smaller keys only. Entries whose key lies below ``front`` are final; the others
 hold what is left of A.
+
+Many matrices, which lie n * n elements apart, go together. ``state`` has three numbers for each: the columns of its
+front that were complete before a pass, the bad element at which the pass ended (``size`` if there was none), and the
+iterations of its diagonal block.
 """
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 
+from swell.dense.kernels.pivoting import pick_pivot, swap_rows
+
+
+@njit(parallel=True, cache=True)
+def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, tolerance, lower, upper, n, state,
+                    matrices):
+    """Iterate the diagonal block of as many matrices as ``matrices.size`` says, less one, up to a bad element:
+    ``again`` from behind the last one."""
+    for k in prange(matrices.size - 1):
+        done = min(state[3 * k + 1] + 1, size) if again else 0
+        state[3 * k], state[3 * k + 1], state[3 * k + 2] = done, size, 0
+        if done < size:
+            settle_block(lu[k * n * n:], estimate[k * n * n:], row, column, first, size, max(2 * done - 1, 0), done,
+                         tolerance, lower, upper, state[3 * k + 1:])
+
 
 @njit(cache=True)
-def settle_diagonal(lu, estimate, row, column, first, size, front, search, x, tolerance, lower, upper, status):
+def settle_block(lu, estimate, row, column, first, size, front, search, tolerance, lower, upper, found):
     """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all is final, or all that comes before
-    a bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``. ``status``
-    becomes the number of iterations and the bad element (``size`` if there is none)."""
+    a bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``. ``found``
+    becomes the bad element (``size`` if there is none) and the number of iterations."""
     v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
     for i in range(size):
         for j in range(size):
@@ -58,7 +77,7 @@ def settle_diagonal(lu, estimate, row, column, first, size, front, search, x, to
         for j in range(size):
             if 2 * min(i, j) + (i < j) < front:
                 lu[(first + i) * row + (first + j) * column] = v[i, j]
-    status[0], status[1] = iterations, bad
+    found[0], found[1] = bad, iterations
 
 
 @njit(cache=True)
@@ -101,13 +120,16 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 
 
 @njit(parallel=True, cache=True)
-def settle_lower(lu, estimate, row, column, first, size, begin, end, x, threads, tolerance, n, counts):
-    """Iterate (1.11) in the rows below the diagonal block, columns ``begin`` to ``end`` of the front. The iterations of
-    every ``x`` rows, those of the slowest, are added to ``counts``, which has one entry more than there are such
-    tiles."""
-    for tile in prange(counts.size - 1):
-        top = first + size + tile * x
-        counts[tile] += rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, min(top + x, n))
+def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
+    """Iterate (1.11) in the rows below the diagonal block, in the columns that the last pass has completed there.
+    ``tiles`` has one entry more than there are tiles of ``x`` such rows, of all matrices. The iterations of a tile,
+    those of its slowest row, are added to ``counts``, which has an entry for every ``x`` rows of each matrix."""
+    across, per = -(-(n - first - size) // x), -(-n // x)
+    for tile in prange(tiles.size - 1):
+        k, top = tile // across, first + size + tile % across * x
+        begin, end = state[3 * k], min(state[3 * k + 1] + 1, size)
+        counts[k * per + top // x] += rows_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, begin, end,
+                                                   tolerance, top, min(top + x, n))
 
 
 @njit(cache=True)
@@ -130,11 +152,28 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
 
 
 @njit(parallel=True, cache=True)
-def settle_right(lu, estimate, row, column, first, size, left, x, threads, tolerance, n, counts):
-    """Iterate (1.12) in the front's rows, columns ``left`` to ``n``; ``counts`` as for the rows below."""
-    for tile in prange(counts.size - 1):
-        begin = left + tile * x
-        counts[tile] += columns_of_tile(lu, estimate, row, column, first, size, tolerance, begin, min(begin + x, n))
+def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots, matrices):
+    """Swap the row of every matrix's bad element with that of the largest below it, in the estimate too unless it is
+    the matrix itself."""
+    for k in prange(matrices.size - 1):
+        j = first + state[3 * k + 1]
+        if state[3 * k + 1] < size and j < n - 1:
+            chosen = pivots[k * n:]
+            pick_pivot(lu[k * n * n:], row, column, j, np.inf, n, chosen)
+            swap_rows(lu[k * n * n:], row, column, j, n, chosen)
+            if not own:
+                swap_rows(estimate[k * n * n:], row, column, j, n, chosen)
+
+
+@njit(parallel=True, cache=True)
+def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``; ``counts`` and ``tiles`` as for the rows
+    below."""
+    across, per = -(-(right - left) // x), -(-n // x)
+    for tile in prange(tiles.size - 1):
+        k, begin = tile // across, left + tile % across * x
+        counts[k * per + begin // x] += columns_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, size,
+                                                        tolerance, begin, min(begin + x, right))
 
 
 @njit(cache=True)

@@ -1,5 +1,6 @@
 // Crout's method on a GPU. A column and a row: a block of X by X threads for X elements, which share out their sums' terms.
-// A front: one block for X columns, so that there is no launch between two columns; a block for X columns beside it.
+// A front: one block for X columns, so that there is no launch between two columns; a block for X columns beside it. Of many
+// matrices, which lie n * n elements apart, each has its blocks.
 #include "context.cuh"
 #include "pivot.cuh"
 
@@ -44,10 +45,11 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(C
 }
 
 // Columns of L from `first` on, and U between them, with pivots. U of the front stays in shared memory.
-// launch: one block of 1024 threads
+// launch: a block of threads threads for each slice of matrices
 template <typename T, int X> __global__ void __launch_bounds__(1024) front(Context* ctx, T* lu, long long row, long long column,
-    int first, int size, bool pivot, int x, double tolerance, int n, int* pivots) {
+    int first, int size, bool pivot, int x, int threads, double tolerance, int n, int* pivots, const int* matrices) {
   if (stopped(ctx)) return;
+  lu += (long long)blockIdx.x * n * n, pivots += (long long)blockIdx.x * n;
   __shared__ T U[X][X + 1];
   const int c = threadIdx.x;
   for (int s = 0; s < size; ++s) {
@@ -91,11 +93,13 @@ template <typename T, int X> __global__ void __launch_bounds__(1024) front(Conte
 // The front's rows of U to its right, a thread an element, X columns a block.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) beside(Context* ctx, T* lu, long long row,
-    long long column, int first, int size, int left, int x, int threads, int n, const int* tiles) {
+    long long column, int first, int size, int left, int end, int x, int threads, int n, const int* tiles) {
   if (stopped(ctx)) return;
   __shared__ T L[X][X + 1], U[X][X + 1];
-  const int i = threadIdx.x / X, c = threadIdx.x % X, j = left + blockIdx.x * X + c;
-  const bool inside = i < size && j < n;
+  const int across = (end - left + X - 1) / X, i = threadIdx.x / X, c = threadIdx.x % X;
+  const int j = left + blockIdx.x % across * X + c;
+  const bool inside = i < size && j < end;
+  lu += (long long)(blockIdx.x / across) * n * n;
   if (i < size && c < size) L[i][c] = lu[(first + i) * row + (first + c) * column];
   T value = inside ? lu[(first + i) * row + j * column] : T(0);
   for (int k = 0; k < size; ++k) {

@@ -29,3 +29,12 @@ def swap_rows(lu, row, column, j, n, pivots):
     for k in range(n):
         a, b = j * row + k * column, p * row + k * column
         lu[a], lu[b] = lu[b], lu[a]
+
+
+@njit(cache=True)
+def pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots):
+    """Choose the pivot of column j, if ``pivot`` says so, and swap the rows: the element on the diagonal."""
+    if pivot:
+        pick_pivot(lu, row, column, j, tolerance, n, pivots)
+        swap_rows(lu, row, column, j, n, pivots)
+    return lu[j * (row + column)]
