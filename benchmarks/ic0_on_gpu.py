@@ -17,6 +17,7 @@ import swell
 from swell import gallery
 from swell.core.registry import resolve
 from swell.core.space import make_space
+from swell.core.timing import times
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import SELL
 from swell.preconditioners.incomplete_cholesky import FixedPointFactor, LevelFactor, lower_pattern, scatter
@@ -32,22 +33,9 @@ PRECONDITIONERS = (
 
 
 def replayed(space, launch, per_graph=4, repeat=7) -> float:
-    """Median µs of a launch, from a graph."""
-    stream, cupy = space.stream, space.xp
-    begin, end, times = cupy.cuda.Event(), cupy.cuda.Event(), []
+    """Median µs of a launch, from graphs of ``per_graph``."""
     with space.active():
-        launch()
-        stream.begin_capture()
-        for _ in range(per_graph):
-            launch()
-        graph = stream.end_capture()
-        for _ in range(repeat):
-            begin.record(stream)
-            graph.launch(stream)
-            end.record(stream)
-            end.synchronize()
-            times.append(1e3 * cupy.cuda.get_elapsed_time(begin, end) / per_graph)
-    return float(np.median(times))
+        return 1e6 * float(np.median(times(space, launch, per_graph, repeat)))
 
 
 def second(space, work):

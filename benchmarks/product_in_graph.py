@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-import numpy as np
+from ic0_on_gpu import replayed
 
 from swell import gallery
 from swell.core.registry import resolve
@@ -15,26 +15,6 @@ from swell.core.space import accumulator, make_space
 from swell.formats.csr import CSRMatrix
 
 PER_GRAPH, REPEAT = 20, 15
-
-
-def microseconds(space, launch) -> float:
-    """Median over replays of a graph of PER_GRAPH launches."""
-    cupy, stream = space.xp, space.stream
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    with space.active():
-        for _ in range(5):
-            launch()
-        stream.begin_capture()
-        for _ in range(PER_GRAPH):
-            launch()
-        graph, times = stream.end_capture(), []
-        for _ in range(REPEAT):
-            begin.record(stream)
-            graph.launch(stream)
-            end.record(stream)
-            end.synchronize()
-            times.append(1e3 * cupy.cuda.get_elapsed_time(begin, end) / PER_GRAPH)
-    return float(np.median(times))
 
 
 if __name__ == "__main__":
@@ -54,7 +34,7 @@ if __name__ == "__main__":
                 matrix.apply(x, y)
             expected = A @ space.to_host(x)
             error = abs(space.to_host(y) - expected).max() / abs(expected).max()
-            plain = microseconds(space, partial(matrix.apply, x, y))
-            fused = microseconds(space, partial(matrix.apply_dots, x, y, x, dots))
+            plain = replayed(space, partial(matrix.apply, x, y), PER_GRAPH, REPEAT)
+            fused = replayed(space, partial(matrix.apply_dots, x, y, x, dots), PER_GRAPH, REPEAT)
             print(f"{name} {label}: {plain:.1f} µs, with inner products {fused:.1f}, "
                   f"{matrix.product_bytes / 1e6:.1f} MB, error {error:.0e}; {matrix.describe()}")

@@ -63,7 +63,6 @@ class SmootherOperator(LinearOperator):
         self.settings, self.A = settings, A
         self._y = A.space.empty(A.shape[0], A.dtype)
         self._adjoint = None
-        self._combine = A.space.kernels("swell.smoothers", "smoother", A.dtype)
 
     def smooth(self, b, x, sweeps=None):
         """Improve x, in place, by sweeps on A x = b.
@@ -101,8 +100,7 @@ class SmootherOperator(LinearOperator):
             self._from_zero(x, out)
         else:
             self._from_zero(x, self._y)
-            kind = out.dtype.type                # one type, one compilation
-            self._combine.combine(self._y, out, kind(alpha), kind(beta))
+            self.space.axpby(alpha, self._y, beta, out)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self.variable:
