@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from conftest import DEVICES
 from cases import rng
+from solves import allocations_of_a_second_run, true_residual
 
 import swell
 from swell import gallery
@@ -53,10 +54,6 @@ def system(dtype, request):
     return A, A @ rng().standard_normal(n * n)
 
 
-def true_residual(A, b, x):
-    return np.linalg.norm(b - A @ x) / np.linalg.norm(b)
-
-
 @pytest.mark.parametrize("method, precond", PRECONDITIONED)
 @pytest.mark.parametrize("scaling", [None, "jacobi"])
 def test_true_residual(method, precond, scaling, system, device):
@@ -90,23 +87,10 @@ def test_devices_agree(method, precond, system):
 @pytest.mark.gpu
 @pytest.mark.parametrize("method, precond", PRECONDITIONED)
 def test_a_second_run_allocates_nothing(method, precond, system):
-    cupy = pytest.importorskip("cupy", reason="needs CuPy and a GPU")
+    pytest.importorskip("cupy", reason="needs CuPy and a GPU")
     A, b = system
     solver = swell.prepare(A, method=method, precond=precond, device="cuda", b_like=b)
-    prepared = solver._prepared[0]
-    with solver.space.active():
-        on_device = cupy.asarray(b.astype(A.dtype))
-        prepared.run(on_device)
-
-        class Count(cupy.cuda.MemoryHook):
-            name, allocated = "count", 0
-
-            def malloc_preprocess(self, **kwargs):
-                Count.allocated += 1
-
-        with Count():
-            prepared.run(on_device)
-    assert Count.allocated == 0
+    assert allocations_of_a_second_run(solver, b.astype(A.dtype)) == 0
 
 
 @pytest.mark.parametrize("method, precond", PRECONDITIONED)
