@@ -29,7 +29,8 @@ from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, check_factor, largest_moduli, shifted
+from swell.preconditioners.incomplete import check_factor
+from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, largest_moduli, shifted
 from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, levels_pay, relative_change
 
 APART = 16              # words between the work of two threads: no cache line has some of both

@@ -14,7 +14,6 @@ threads of a CPU solve at once.
 """
 from __future__ import annotations
 
-import numbers
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +22,12 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe, positive
+from swell.core.settings import describe
 from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.incomplete import FIRST_SHIFT, LARGEST_SHIFT, check, check_factor, resolve_ordering
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
-
-FIRST_SHIFT, LARGEST_SHIFT = 1e-3, 1e3
-ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # beside the names registered as orderings
 
 
 @dataclass(frozen=True)
@@ -63,20 +60,8 @@ class IncompleteCholesky(Preconditioner):
     hermitian_only = True
 
     def __post_init__(self):
-        name = type(self).__name__
-        if self.factor not in ("exact", "sweeps"):
-            raise InputError(f"{name}(factor={self.factor!r}): expected 'exact' or 'sweeps'")
-        positive(self, "factor_sweeps")
-        if not isinstance(self.shift, numbers.Real) or not 0 <= self.shift <= LARGEST_SHIFT:
-            raise InputError(f"{name}(shift={self.shift!r}): expected a number from 0 to {LARGEST_SHIFT:g}")
-        resolve_solve(self.solve)
-        self._ordering()
-
-    def _ordering(self):
-        """The settings of the ordering, or None."""
-        from swell.core.registry import resolve
-        choice = self.ordering
-        return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
+        check_factor(self, ("exact", "sweeps"))
+        check(self)
 
     @abstractmethod
     def pattern(self, A):
@@ -116,7 +101,7 @@ class IncompleteCholeskyOperator(LinearOperator):
         self._name = type(settings).__name__
         require_hermitian(A, self._name)
         self._check_diagonal(A)
-        ordering = settings._ordering()
+        ordering = resolve_ordering(settings.ordering)
         self.order = None if ordering is None else ordering.order(A)
         ordered = self._ordered(A)
         indptr, indices = settings.pattern(ordered)

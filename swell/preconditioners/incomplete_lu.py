@@ -18,7 +18,6 @@ stay as they are.
 """
 from __future__ import annotations
 
-import numbers
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +26,9 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe, positive
+from swell.core.settings import describe
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.incomplete_cholesky import FIRST_SHIFT, LARGEST_SHIFT, ORDERINGS
+from swell.preconditioners.incomplete import FIRST_SHIFT, LARGEST_SHIFT, check, check_factor, resolve_ordering
 from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, soonest
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
@@ -60,27 +59,9 @@ class IncompleteLU(Preconditioner):
     cost = "two triangular solves"
 
     def __post_init__(self):
-        name = type(self).__name__
         if self.pivot not in ("shift", "perturb", "error"):
-            raise InputError(f"{name}(pivot={self.pivot!r}): expected 'shift', 'perturb' or 'error'")
-        if not isinstance(self.shift, numbers.Real) or not 0 <= self.shift <= LARGEST_SHIFT:
-            raise InputError(f"{name}(shift={self.shift!r}): expected a number from 0 to {LARGEST_SHIFT:g}")
-        resolve_solve(self.solve)
-        self.resolved_ordering()
-
-    def resolved_ordering(self):
-        """The settings of the ordering, or None."""
-        from swell.core.registry import resolve
-        choice = self.ordering
-        return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
-
-
-def check_factor(settings, ways):
-    """Raise InputError if ``factor`` is none of these ways, or ``factor_sweeps`` no count."""
-    if settings.factor not in ways:
-        raise InputError(f"{type(settings).__name__}(factor={settings.factor!r}): expected "
-                         f"{', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}")
-    positive(settings, "factor_sweeps")
+            raise InputError(f"{type(self).__name__}(pivot={self.pivot!r}): expected 'shift', 'perturb' or 'error'")
+        check(self)
 
 
 @dataclass(frozen=True)
@@ -156,7 +137,7 @@ class LUOperator(LinearOperator):
         self.update(A)
 
     def _find_order(self, A):
-        ordering = self.settings.resolved_ordering()
+        ordering = resolve_ordering(self.settings.ordering)
         return None if ordering is None else ordering.order(A)
 
     @abstractmethod

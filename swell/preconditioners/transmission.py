@@ -20,8 +20,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
-import numpy as np
-
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.shifted_laplacian import row_masses
