@@ -50,7 +50,7 @@ _PLACES = {
     "OutOfMemory": "swell.core.errors",
     "read_matrix": "swell.io", "read_vector": "swell.io",
 }
-_MODULES = ("dense", "gallery", "io", "pde", "scipy_like", "report")
+_MODULES = ("dense", "distributed", "gallery", "io", "pde", "scipy_like", "report")
 
 __all__ = ["__version__", *_PLACES, *_MODULES]
 

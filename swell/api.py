@@ -153,13 +153,13 @@ class Solver:
         """A named method takes its own format, or the default format of the device unless one is named."""
         from swell.advisor.choose import default_format
         own = named.method.format
-        if own is not None and hasattr(self.A, "indptr"):
+        if own is not None and self.A.has_entries:
             if named.format is not None:
                 raise InputError(f"{named.name('method')} stores the matrix in its own way: leave format out")
             return replace(named, format=own)
-        if named.format is not None or self.kept is not None or not hasattr(self.A, "indptr"):
+        if named.format is not None or self.kept is not None or not self.A.has_entries:
             return named
-        return replace(named, format=default_format(self.A))
+        return replace(named, format=default_format(self.A.diagonal_block))
 
     def _prepare(self, k) -> Prepared:
         if k not in self._prepared:
@@ -171,15 +171,8 @@ class Solver:
 
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
         """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
-        n = self.A.shape[0]
-        rhs = inputs.read_vector(b, n, "b")
-        guess = None if x0 is None else inputs.read_vector(x0, n, "x0")
-        if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
-            raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
-        if guess is not None and guess.dtype.kind == "c" and self.A.dtype.kind != "c":
-            raise InputError("x0 is complex and the system is real: give its real part, or dtype='complex128'")
-        if guess is not None and guess.shape != rhs.shape:
-            raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
+        with self.space.agreed():
+            rhs, guess = self._read(b, x0)
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b)
         columns = []
@@ -188,6 +181,19 @@ class Solver:
             if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
                 break                            # x then has fewer columns than b
         return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
+
+    def _read(self, b, x0):
+        """The right-hand side and the starting vector (or None), checked."""
+        rows = self.space.share(self.A.shape[0])
+        rhs = inputs.read_vector(b, rows, "b")
+        guess = None if x0 is None else inputs.read_vector(x0, rows, "x0")
+        if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
+            raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
+        if guess is not None and guess.dtype.kind == "c" and self.A.dtype.kind != "c":
+            raise InputError("x0 is complex and the system is real: give its real part, or dtype='complex128'")
+        if guess is not None and guess.shape != rhs.shape:
+            raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
+        return rhs, guess
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the chain until a choice converges."""
@@ -236,11 +242,22 @@ class Solver:
         """
         given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
         new, old = given.A, self.A
-        if not hasattr(old, "indptr") or not hasattr(new, "indptr"):
+        if not (hasattr(old, "indptr") and hasattr(new, "indptr")):
             raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
         with self.space.active(self.A.shape[0]):
             self._take_values(new, old, keep_preconditioner)
         return self
+
+    def stop_by(self, stopping: Stopping) -> "Solver":
+        """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
+        self.stopping = stopping
+        for prepared in self._prepared.values():
+            prepared.stop_by(stopping)
+        return self
+
+    def describe(self) -> list[str]:
+        """What is tried first, one line a part, as a result prints it."""
+        return self._prepare(0).describe()
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""

@@ -23,10 +23,13 @@ class Input:
     kept: LinearOperator | None = None           # one of our own formats, to be used as it is
 
 
+KINDS = {"cupy": "cupy", "cupyx": "cupy", "torch": "torch", "petsc4py": "petsc"}
+
+
 def kind_of(array) -> str:
-    """"cupy", "torch" or "host": where an object comes from, without importing anything."""
-    root = type(array).__module__.split(".")[0]
-    return {"cupy": "cupy", "cupyx": "cupy", "torch": "torch"}.get(root, "host")
+    """"cupy", "torch", "petsc" or "host": where an object comes from, without importing anything."""
+    roots = (cls.__module__.split(".")[0] for cls in type(array).__mro__)      # PETSc's classes are often derived from
+    return next((KINDS[root] for root in roots if root in KINDS), "host")
 
 
 def device_of(array) -> str:
@@ -66,7 +69,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
 
     Parameters
     ----------
-    A : SciPy or CuPy sparse matrix, dense array, torch CSR tensor, LinearOperator, or a matrix of swell's formats
+    A : SciPy or CuPy sparse matrix, dense array, torch CSR tensor, PETSc Mat, LinearOperator, or one of swell's formats
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
@@ -81,6 +84,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
         raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")
     if isinstance(A, LinearOperator):
         return _own(A, device, dtype)
+    if kind_of(A) == "petsc":
+        from swell.core import petsc
+        A = petsc.matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
         raise InputError(f"A is {type(A).__name__} with shape {shape}: expected a square matrix, sparse or dense, or a "
@@ -143,7 +149,7 @@ def _own(A, device, dtype) -> Input:
     if A.shape[0] != A.shape[1]:
         raise InputError(f"A has shape {A.shape}: expected a square matrix")
     if not hasattr(A, "to_csr"):
-        return Input(A, A.space, ["A is matrix-free"])
+        return Input(A, A.space, [] if A.has_entries else ["A is matrix-free"])
     csr = A.to_csr()
     _check_finite(csr.data, A.space, "A")
     return Input(csr, A.space, [], kept=A)
@@ -263,6 +269,9 @@ def read_vector(v, n: int, name: str):
     """
     if kind_of(v) == "torch":
         v = _dlpack(v)
+    elif kind_of(v) == "petsc":
+        from swell.core import petsc
+        v = petsc.vector(v, name)
     elif kind_of(v) == "host":
         v = v.toarray() if hasattr(v, "toarray") else _as_array(v, name)
     if v.dtype.kind not in "fciub":
@@ -295,6 +304,9 @@ def dtype_of(array):
     """The NumPy dtype of an array of any kind."""
     if kind_of(array) == "torch":
         return _dlpack(array[:0]).dtype
+    if kind_of(array) == "petsc":
+        from swell.core import petsc
+        return petsc.scalar_type()
     return array.dtype if hasattr(array, "dtype") else _as_array(array, "b").dtype
 
 
@@ -305,6 +317,9 @@ def returned(x, space, original):
         x = np.array(space.to_host(x))
     else:
         x = x.copy()
+    if kind == "petsc":
+        from swell.core import petsc
+        return petsc.vector_like(original, x)
     if kind == "torch":
         import torch
         return torch.from_dlpack(x)

@@ -13,11 +13,11 @@ PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
 LAYERS = [
     {"core"},
     {"formats", "dense"},
-    {"transforms", "orderings", "krylov", "preconditioners", "smoothers", "distributed"},
+    {"transforms", "orderings", "krylov", "preconditioners", "smoothers"},
     {"inputs"},
     {"advisor"},
     {"api"},
-    {"io", "gallery", "pde", "integrations", "report", "scipy_like"},
+    {"io", "gallery", "distributed", "pde", "integrations", "report", "scipy_like"},
     {"cli", "bench", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -22,9 +22,11 @@ import numpy as np
 
 from swell.advisor.analyse import analyse
 from swell.core.configuration import Configuration
+from swell.core.errors import InputError
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect, sampled_fills
 from swell.formats.parts import most_rows
+from swell.formats.symmetry import asymmetry, hermitian, tolerance
 from swell.preconditioners.direct import unavailable
 
 SYMMETRIC = ("none", "jacobi", "block_jacobi", "ilu0", "iluk", "chebyshev", "direct")      # symmetric where A = Aᵀ
@@ -72,8 +74,10 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     resident : bool
         False where the resident form of cg was tried, and the matrix does not fit.
     """
-    if not hasattr(A, "indptr"):
+    if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
+    if A.diagonal_block is not A:
+        return _across_ranks(A, named)
     resident = resident and named.format is None and named.smoother is None
     named = replace(named, format=named.format or default_format(A))
     facts = analyse(A)
@@ -105,6 +109,25 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
     chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
     return chain
+
+
+def _across_ranks(A, named):
+    """For a matrix in parts: its symmetry by estimate; each rank preconditions with its own diagonal block."""
+    d = A.diagonal()
+    real = not A.space.greatest(abs(d.imag)) if A.dtype.kind == "c" else True
+    if A.space.greatest(-abs(d)) >= 0:
+        raise InputError("diagonal entries of A are zero, where incomplete factorisations cannot start: name the "
+                         "method and precond='none', or solve on one rank")
+    if real and A.space.greatest(-d.real) < 0 and hermitian(A):
+        method, precond, what = "cg", "ic0", "Hermitian with a positive diagonal"
+    elif A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A):
+        method, precond, what = "cocg", "ilu0", "complex symmetric"
+    else:
+        method, precond, what = "bicgstab", "ilu0", "not Hermitian"
+    named = replace(named, format=named.format or default_format(A.diagonal_block),
+                    precond=named.precond or setting("precond", precond))
+    return [replace(named, method=setting("method", method), why=(f"A is {what}",)),
+            replace(named, method=setting("method", "gmres"), why=("the iterative choice failed",))]
 
 
 def _resident(A, chosen):

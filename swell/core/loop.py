@@ -93,15 +93,19 @@ class Loop:
 
     def interrupt(self):
         """Stop at the next chance, because of Ctrl-C."""
-        self.abort = Reason.INTERRUPTED
+        self.ask(Reason.INTERRUPTED)
+
+    def ask(self, reason):
+        """Stop at the next chance, for a reason from outside; the first one stands."""
+        self.abort = self.abort or reason
 
     def report(self):
         """Hand the iterations that are new to the monitor."""
         if self._monitor is None:
             return
         for k in range(self._seen, self.iterations + 1):
-            if self._monitor(self._done + k, float(self.history[k])) and self.abort is None:
-                self.abort = Reason.STOPPED
+            if self._monitor(self._done + k, float(self.history[k])):
+                self.ask(Reason.STOPPED)
         self._seen = self.iterations + 1
 
 

@@ -18,6 +18,8 @@ class LinearOperator(ABC):
         Where its vectors live.
     spd, symmetric, hermitian : bool
         What is known; False says "not known".
+    has_entries : bool
+        True for a matrix whose entries can be looked at and scaled; False for one that only multiplies.
     self_adjoint : bool or None
         Of a preconditioner: False if it is known not to be its own adjoint, for a Hermitian matrix; None: not known.
     variable : bool
@@ -30,6 +32,7 @@ class LinearOperator(ABC):
         What the user must know of how it was set up; the result of a solve shows it.
     """
 
+    has_entries = False
     spd = False
     symmetric = False
     hermitian = False
@@ -68,6 +71,14 @@ class LinearOperator(ABC):
         """``out = b − A x``."""
         self.space.copy(b, out)
         self.apply(x, out, -1, 1)
+
+    @property
+    def diagonal_block(self) -> "LinearOperator":
+        """What maps the vectors' part that is here to itself: all of it on one device."""
+        return self
+
+    def check(self, configuration):
+        """Raise InputError for a configuration that cannot be used with this operator."""
 
     @property
     def nbytes(self) -> int:

@@ -38,7 +38,8 @@ class Prepared:
         watch, self.timings = Stopwatch(), {}
         self.notes = []
         self.workspace = Workspace(self.space)
-        n = A.shape[0]
+        rows = self.space.share(A.shape[0])
+        A.check(configuration)
         with self._timed("transform"):
             system = self._transform(A)
         with self._timed("preconditioner"):
@@ -48,7 +49,7 @@ class Prepared:
             self.matrix = self._format(system, kept)
         with self._timed("workspace"):
             self._check_memory()
-            self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, n, A.dtype)
+            self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, A.dtype)
                                                          for name in ("b", "x", "b0", "x0", "r0"))
             self._bind()
             self.norm_A = self._norm_inf(A)
@@ -69,7 +70,7 @@ class Prepared:
         self.transforms, self._left_out = [], False
         c = self.configuration
         self.nullspace, self.facts = None, []
-        if not hasattr(A, "indptr"):
+        if not A.has_entries:
             for kind in ("nullspace", "ordering", "scaling", "format"):
                 if getattr(c, kind) is not None:
                     raise InputError(f"{kind}={c.name(kind)!r} needs a matrix with entries, and A is matrix-free")
@@ -109,7 +110,8 @@ class Prepared:
         """Set up the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
         self.failure = None
         try:
-            self.M = setup()
+            with self.space.agreed():
+                self.M = setup()
         except FactorisationError as error:
             self.M, self.failure = None, error
 
@@ -128,13 +130,13 @@ class Prepared:
         if not c.method.preconditionable and settings is not c.method:
             raise InputError(f"{c.name('method')} applies no preconditioner: leave precond (or M) out, and take "
                              "scaling='jacobi'; or use method='cg'")
-        if not hasattr(system, "indptr") and type(settings).__name__ != "User":
+        if not system.has_entries and type(settings).__name__ != "User":
             raise InputError(f"{describe(settings)} needs a matrix with entries, and A is matrix-free: give M= as a "
                              "function or LinearOperator")
         if settings.as_given and self.transforms:
             name = "M" if type(settings).__name__ == "User" else c.name("precond")
             raise InputError(f"{name} acts on the system as it was given: give it without ordering and scaling")
-        M = settings.build(system)
+        M = settings.build(system.diagonal_block)
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
@@ -161,7 +163,7 @@ class Prepared:
             instead = "name it within: stationary(smoother=...)" if hasattr(c.method, "smoother") else \
                 "leave smoother out, use it as precond=..., or use method='cg'"
             raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: {instead}")
-        if not hasattr(system, "indptr"):
+        if not system.has_entries:
             raise InputError(f"smoother={c.name('smoother')!r} needs a matrix with entries, and A is matrix-free")
         return c.smoother.build(system)
 
@@ -169,23 +171,19 @@ class Prepared:
         c = self.configuration
         if kept is not None and not self.transforms and c.format is None:
             return kept
-        return system if c.format is None else c.format.build(system)
+        return system if c.format is None else system.stored_as(c.format)
 
     def _check_memory(self):
         """Before the buffers are allocated: say what they need and what there is."""
         method = self.configuration.method
-        self.space.check_fits(self.A.shape[0] * self.A.dtype.itemsize * (5 + basis_vectors(method)),
+        self.space.check_fits(self.space.share(self.A.shape[0]) * self.A.dtype.itemsize * (5 + basis_vectors(method)),
                               f"{self.configuration.name('method')} on {self.A.shape[0]} unknowns",
                               "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
                               "dtype='float32'")
 
     def _norm_inf(self, A):
         """‖A‖∞, or NaN where there are no entries to look at."""
-        if not hasattr(A, "indptr"):
-            return float("nan")
-        if not A.shape[0]:
-            return 0.0
-        return float(A.modulus_sums().max())
+        return A.norm_inf() if A.has_entries else float("nan")
 
     def update(self, A, keep_preconditioner=False):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
@@ -211,6 +209,14 @@ class Prepared:
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
+
+    def stop_by(self, stopping):
+        """Other tolerances; another limit or window binds the method anew."""
+        same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
+                       relative_to=self.stopping.relative_to) == self.stopping
+        self.stopping = stopping
+        if not same:
+            self._bind()
 
     @property
     def _revision(self):

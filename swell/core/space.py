@@ -6,7 +6,7 @@ import importlib
 import os
 import pathlib
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -106,7 +106,20 @@ class Space(ABC):
         self.kernels("swell.core", "vector", x.dtype).largest(x, out)
 
     def allreduce(self, scalars):
-        """Sum scalars over the ranks that share a distributed space; nothing to do on one device."""
+        """Add up the scalars of all ranks that share the vectors, in place; nothing to do on one device. What kernels,
+        ``dots`` and ``apply_dots`` leave are the sums of one rank."""
+
+    def agreed(self):
+        """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
+        return nullcontext()
+
+    def share(self, n: int) -> int:
+        """How many entries of a vector of length n are here: all of them on one device."""
+        return n
+
+    def greatest(self, x) -> float:
+        """The largest entry of a real vector, −inf of an empty one: a host read, for setups."""
+        return float(x.max()) if x.size else -np.inf
 
     def copy(self, x, out):
         """``out = x``."""
@@ -163,9 +176,9 @@ class Space(ABC):
         """``out[0] = Σ w |x|²``."""
         self.kernels("swell.core", "vector", x.dtype).weighted_norm2(x, weights, out)
 
-    def random(self, seed: int, out):
-        """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device."""
-        self.kernels("swell.core", "vector", out.dtype).random(seed, out)
+    def random(self, seed: int, out, first: int = 0):
+        """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device: those from the ``first`` on."""
+        self.kernels("swell.core", "vector", out.dtype).random(seed, first, out)
 
     def norms(self, *vectors) -> list[float]:
         """‖v‖₂ and ‖v‖∞ of each vector: one host read, for the beginning and the end of a solve only."""

@@ -36,9 +36,9 @@ def size_of_terms(A, x) -> float:
     """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about eps
     of it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
     """
-    if not hasattr(A, "indptr"):
+    if not A.has_entries:
         return float("nan")                      # which no comparison holds for
     absolute = A.absolute()
-    terms = A.space.empty(A.shape[0], absolute.dtype)
+    terms = A.space.empty(x.size, absolute.dtype)
     absolute.apply(abs(x), terms)
     return A.space.norms(terms)[0]

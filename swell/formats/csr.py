@@ -50,6 +50,8 @@ class CSRMatrix(Matrix):
         As in ``CSR``.
     """
 
+    has_entries = True
+
     def __init__(self, space, indptr, indices, data, shape, lanes=0):
         super().__init__(shape, data.dtype, space, int(data.size))
         index = index_type(*shape, self.nnz)
@@ -131,6 +133,10 @@ class CSRMatrix(Matrix):
         """Σⱼ aᵢⱼ of each row, summed row by row: differences of one running sum would lose the small rows."""
         return self.times(self.space.xp.ones(self.shape[1], self.dtype))
 
+    def row_lengths(self):
+        """The number of entries of each row."""
+        return self.indptr[1:] - self.indptr[:-1]
+
     def modulus_sums(self):
         """Σⱼ |aᵢⱼ| of each row, in double."""
         sums = self.space.empty(self.shape[0], np.float64)
@@ -148,6 +154,18 @@ class CSRMatrix(Matrix):
         y = self.space.empty(self.shape[0], x.dtype)
         self._kernels.maxima(self.indptr, self.indices, self.data, x, y)
         return y
+
+    def stored_as(self, settings):
+        """The matrix in another format, given by its settings."""
+        return settings.build(self)
+
+    def norm_inf(self):
+        """‖A‖∞."""
+        return float(self.modulus_sums().max()) if self.shape[0] else 0.0
+
+    def norm_frobenius(self):
+        """‖A‖ in the Frobenius norm."""
+        return self.space.norms(self.data)[0]
 
     @property
     def nbytes(self):

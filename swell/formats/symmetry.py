@@ -19,7 +19,7 @@ def asymmetry(A, conjugate=True) -> float:
     """
     if not A.nnz:
         return 0.0
-    space, n = A.space, A.shape[0]
+    space, n = A.space, A.space.share(A.shape[0])
     x, y, ax, ay = (space.empty(n, A.dtype) for _ in range(4))
     space.random(SEED, x)
     space.random(SEED + 1, y)
@@ -28,9 +28,10 @@ def asymmetry(A, conjugate=True) -> float:
     dots = space.empty((2, 2), accumulator(A.dtype))
     space.dots(x, ay, dots[0])
     space.dots(ax, y, dots[1])
+    space.allreduce(dots)
     other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real: (A x, y) is the conjugate of yᵀ A x
     difference = abs(complex(dots[0, 0] - other))
-    size = space.norms(A.data)[0]
+    size = A.norm_frobenius()
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
 
 
@@ -48,25 +49,30 @@ def require_hermitian(A, owner):
     """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᴴ."""
     if hermitian(A):
         return
-    i, j, here, there = worst_pair(A)
-    raise InputError(f"{owner} needs a Hermitian matrix, and A is not: the entry ({i}, {j}) is {here:.6g} and the "
-                     f"conjugate of ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres' with a preconditioner "
-                     "for general matrices")
+    raise InputError(f"{owner} needs a Hermitian matrix, and A is not: {difference(A)}; use method='bicgstab' or "
+                     "'gmres' with a preconditioner for general matrices")
 
 
 def require_symmetric(A, owner):
     """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᵀ."""
     if asymmetry(A, conjugate=False) <= tolerance(A):
         return
-    i, j, here, there = worst_pair(A, conjugate=False)
-    raise InputError(f"{owner} needs a matrix that equals its transpose, A = Aᵀ, and A does not: the entry ({i}, {j}) "
-                     f"is {here:.6g} and ({j}, {i}) is {there:.6g}; use method='bicgstab' or 'gmres', or 'cg' where "
-                     "A = Aᴴ")
+    raise InputError(f"{owner} needs a matrix that equals its transpose, A = Aᵀ, and A does not: "
+                     f"{difference(A, conjugate=False)}; use method='bicgstab' or 'gmres', or 'cg' where A = Aᴴ")
 
 
 def modulus_symmetric(A) -> bool:
     """|A| = |A|ᵀ, to rounding."""
     return hermitian(A.absolute())
+
+
+def difference(A, conjugate=True) -> str:
+    """The pair of entries that differs most, in words; for a matrix in parts, by how much it differs in all."""
+    if not hasattr(A, "indptr"):
+        return f"‖A − A{'ᴴ' if conjugate else 'ᵀ'}‖ is about {asymmetry(A, conjugate):.1e} ‖A‖"
+    i, j, here, there = worst_pair(A, conjugate)
+    other = f"the conjugate of ({j}, {i})" if conjugate else f"({j}, {i})"
+    return f"the entry ({i}, {j}) is {here:.6g} and {other} is {there:.6g}"
 
 
 def worst_pair(A, conjugate=True):

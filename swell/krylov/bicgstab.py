@@ -33,6 +33,7 @@ class BiCGSTAB(Method):
     problem = "any square matrix"
     cost = "2 products, 2 preconditioners, 3 reductions"
     vectors = "5 (7 with a preconditioner)"
+    distributed = True
 
     def __post_init__(self):
         positive(self, "seed", 0)
@@ -51,26 +52,32 @@ class BiCGSTABIteration(Iteration):
         self.shadow = self.vector("shadow")
         self.ph = self.p if self.M is None else self.vector("p hat")
         self.sh = self.r if self.M is None else self.vector("s hat")
-        self.s = self.scalars("bicgstab", 9)
+        self.s = self.scalars("bicgstab", 10)
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "bicgstab", self.dtype)
 
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         self.space.random(self.seed + self.attempt, self.shadow)               # r̂
+        self.s.fill(0)
         self.first.begin(self.r, self.shadow, self.weights, self.p, self.s)    # p = r;  ρ = (r̂, r)
+        self.space.allreduce(self.s)
+        self.first.judge_first(self.s)
+        self.space.copy(self.s[7:8], self.s[9:])                               # (r̂, r̂) out of the way of the sums
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         if M is not None:
             M.apply(self.p, self.ph)                                           # p̂ = M p
         A.apply_dots(self.ph, self.v, self.shadow, s[1:3])                     # v = A p̂;  (r̂, v)
+        self.space.allreduce(s[1:3])
         step.half(self.v, self.r, s)                                           # α = ρ/(r̂, v);  s = r − α v
         if M is not None:
             M.apply(self.r, self.sh)                                           # ŝ = M s
         A.apply_dots(self.sh, self.t, self.r, s[3:5])                          # t = A ŝ;  (s, t), (t, t)
+        self.space.allreduce(s[3:5])
         step.update(self.ph, self.sh, self.t, self.shadow, self.weights, self.x, self.r, s)
-        self.space.allreduce(s[5:9])                                           # x = x + α p̂ + ω ŝ;  r = s − ω t
+        self.space.allreduce(s[5:8])                                           # x = x + α p̂ + ω ŝ;  r = s − ω t
         step.direction(self.r, self.v, self.p, s)                              # p = r + β (p − ω v)
 
     def counts(self, iterations, zero_guess):

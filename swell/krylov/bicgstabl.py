@@ -85,6 +85,8 @@ class BiCGSTABLIteration(Iteration):
         self.space.random(self.seed + self.attempt, self.shadow)               # r̃
         self.s.fill(0)                                                         # α = ρ_ = 0, so that û_0 = r̂_0
         self.first.begin(self.R[0], self.shadow, self.weights, self.U[0], self.s)
+        self.space.allreduce(self.s)
+        self.first.judge_first(self.s)
 
     def body(self):
         A, step, R, U, s, l = self.A, self.step, self.R, self.U, self.s, self.l

@@ -41,6 +41,7 @@ class CG(Method):
     problem = "Hermitian positive definite"
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "3 (4 with a preconditioner)"
+    distributed = True
     self_adjoint_only = True
     smooths = True
 
@@ -50,7 +51,7 @@ class CG(Method):
         positive(self, "every")
 
     def check(self, A):
-        if hasattr(A, "indptr"):
+        if A.has_entries:
             require_hermitian(A, "cg")
 
     def window(self, n):
@@ -82,7 +83,10 @@ class CGIteration(Iteration):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
+        self.s.fill(0)
         self.step.begin(self.r, self.z, self.weights, self.p, self.s)          # p = z;  ρ = (r, z)
+        self.space.allreduce(self.s)
+        self.step.judge_first(self.s)
 
     def body(self):
         for k in range(self.steps):
@@ -106,6 +110,7 @@ class CGIteration(Iteration):
         """One step of conjugate gradients."""
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.p, self.q, self.p, s[1:3])                           # q = A p;  σ = (p, q)
+        self.space.allreduce(s[1:3])
         step.residual(self.q, self.r, self.weights, s)                         # α = ρ/σ;  r = r − α q
         if M is not None:
             M.apply_dots(self.r, self.z, self.r, s[3:5])                       # z = M r;  ρ' = (r, z)

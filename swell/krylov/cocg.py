@@ -30,11 +30,12 @@ class COCG(Method):
     problem = "complex symmetric, A = Aᵀ"
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "4 (6 with a preconditioner)"
+    distributed = True
     self_adjoint_only = True
     symmetric_only = True
 
     def check(self, A):
-        if hasattr(A, "indptr"):
+        if A.has_entries:
             require_symmetric(A, "cocg")
 
     def bind(self, system):
@@ -57,11 +58,15 @@ class COCGIteration(Iteration):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
+        self.s.fill(0)
         self.step.begin(self.r, self.z, self.weights, self.p, self.pc, self.s)  # p = z;  ρ = rᵀ z
+        self.space.allreduce(self.s)
+        self.step.judge_first(self.s)
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.p, self.q, conjugate(self.p, self.pc), s[1:3])       # q = A p;  μ = pᵀ q
+        self.space.allreduce(s[1:3])
         step.residual(self.q, self.r, self.rc, self.weights, s)                # α = ρ/μ;  r = r − α q
         if M is not None:
             M.apply_dots(self.r, self.z, conjugate(self.r, self.rc), s[3:5])   # z = M r;  ρ' = rᵀ z

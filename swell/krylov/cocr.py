@@ -32,7 +32,7 @@ class COCR(Method):
     symmetric_only = True
 
     def check(self, A):
-        if hasattr(A, "indptr"):
+        if A.has_entries:
             require_symmetric(A, "cocr")
 
     def bind(self, system):

@@ -36,6 +36,7 @@ class FGMRES(Method):
     problem = "any square matrix, with a preconditioner that varies"
     cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "2 restart + 2; single: restart + 3"
+    distributed = True
     flexible = True
 
     def __post_init__(self):

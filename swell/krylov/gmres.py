@@ -64,6 +64,7 @@ class GMRES(Method):
     problem = "any square matrix; the residual never grows"
     cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "restart + 2; single: restart / 2 + 2"
+    distributed = True
 
     def __post_init__(self):
         check(self)
@@ -117,6 +118,7 @@ class GMRESIteration(Iteration):
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
     def start(self, zero_guess):
+        self.sums.fill(0)                                                      # all are added up, later ones too
         self.first_residual(self.u, zero_guess)
         self.residual_norm2(self.u, self.norm2)
         self.judge.start(self.norm2)

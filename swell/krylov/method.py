@@ -64,6 +64,9 @@ class Method(ABC):
         True if it can apply a preconditioner.
     gpu_only : bool
         True if it runs on a GPU only.
+    distributed : bool
+        True if it runs across ranks: between the kernel that leaves sums and the one that reads them it has them added
+        up over the ranks (``space.allreduce``).
     format : settings object or None
         The storage of the matrix, if the method works on one only.
     """
@@ -79,6 +82,7 @@ class Method(ABC):
     smooths = False
     preconditionable = True
     gpu_only = False
+    distributed = False
     format = None
 
     @abstractmethod
@@ -112,7 +116,7 @@ class Iteration(ABC):
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system
         self.space = self.A.space
-        self.n = self.b.shape[0]
+        self.n = self.A.shape[0]                 # of the system; of its vectors there may be a part here
         self.dtype = self.b.dtype
         self.scalar = accumulator(self.dtype)
         if self.weights is None:                 # kernels take an empty array for "all ones"
@@ -120,15 +124,16 @@ class Iteration(ABC):
 
     def vector(self, name):
         """A named work vector."""
-        return self.workspace.array(name, self.n, self.dtype)
+        return self.workspace.array(name, self.b.size, self.dtype)
 
     def basis(self, name, count, dtype=None):
         """That many vectors as the rows of one array, of another type than that of the system if asked."""
-        return self.workspace.array(name, (count, self.space.padded(self.n)), dtype or self.dtype)[:, :self.n]
+        rows = self.b.size
+        return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
     def conjugate_vector(self, name, needed=True):
         """Room for the conjugate of a vector; empty where it is not needed, as in a real system."""
-        return self.workspace.array(name, self.n if needed and self.dtype.kind == "c" else 0, self.dtype)
+        return self.workspace.array(name, self.b.size if needed and self.dtype.kind == "c" else 0, self.dtype)
 
     def scalars(self, name, count):
         """A named group of scalars that stay where the vectors are."""

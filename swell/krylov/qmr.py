@@ -67,7 +67,10 @@ class QMRIteration(Iteration):
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         self.space.random(self.seed + self.attempt, self.w)
+        self.s.fill(0)
         self.first.begin(self.r, self.w, self.weights, self.v, self.s)         # v = r;  (w, v), ξ², ρ²
+        self.space.allreduce(self.s)
+        self.first.judge_first(self.s)
         if self.M is not None:
             self.M.apply(self.v, self.vh)                                      # v̂ = M v
         self.step.first(self.vh, self.w, self.p, self.q, self.d, self.Ad, self.s)               # p = v̂/ρ;  q = w/ξ

@@ -62,7 +62,10 @@ class TFQMRIteration(Iteration):
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         self.space.random(self.seed + self.attempt, self.shadow)               # r̂
+        self.s.fill(0)
         self.first.begin(self.r, self.shadow, self.weights, self.w, self.s)    # w = r;  ρ = (r̂, r)
+        self.space.allreduce(self.s)
+        self.first.judge_first(self.s)
         self.step.clear(self.r, self.y, self.v, self.even, self.d, self.s)     # y = r;  v = A y = d = 0;  τ = ‖r‖
 
     def body(self):

@@ -42,16 +42,18 @@ class JacobiTransform(Scaling):
 
     def update(self, A):
         """Take the diagonal of another matrix, in place."""
-        d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
-        self.uniform = bool((d == d[:1]).all())
+        with A.space.agreed():
+            d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
+        largest = A.space.greatest(d)
+        self.uniform = largest <= -A.space.greatest(-d)
         if d.size:
-            d /= 4.0 ** (np.frexp(float(d.max()))[1] // 2)   # exact; the weights then fit in single precision
+            d /= 4.0 ** (np.frexp(largest)[1] // 2)          # exact; the weights then fit in single precision
         self.left[...] = 1 / np.sqrt(d)
         self._weights[...] = d
 
     def facts(self, A):
         lines = super().facts(A)
         if lines and A.nnz:
-            longest = int((A.indptr[1:] - A.indptr[:-1]).max())
+            longest = int(A.space.greatest(A.row_lengths()))
             lines.append(f"within a factor {longest} of the best diagonal scaling (5.33)")
         return lines

@@ -22,10 +22,10 @@ class Scaling(Transform):
 
     def __init__(self, A, symmetric=True):
         self.space, self.dtype = A.space, A.dtype
-        real = np.dtype(A.dtype.char.lower())
-        self.left = A.space.empty(A.shape[0], real)
-        self.right = self.left if symmetric else A.space.empty(A.shape[0], real)
-        self._weights = A.space.empty(A.shape[0], np.float32)
+        real, rows = np.dtype(A.dtype.char.lower()), A.space.share(A.shape[0])
+        self.left = A.space.empty(rows, real)
+        self.right = self.left if symmetric else A.space.empty(rows, real)
+        self._weights = A.space.empty(rows, np.float32)
 
     def matrix(self, A):
         return A.scaled(self.left, self.right)
@@ -59,9 +59,9 @@ def gershgorin(A) -> float:
     """
     if not A.shape[0]:
         return 1.0
-    d = A.diagonal()
-    if not bool((d.real > 0).all()):
+    d, greatest = A.diagonal().real, A.space.greatest
+    if not greatest(-d) < 0:
         return 0.0
     sums = A.modulus_sums()                                      # aᵢᵢ + Rᵢ
-    largest, least = float(sums.max()), float((2 * d.real - sums).min())
+    largest, least = greatest(sums), -greatest(sums - 2 * d)
     return largest / least if least > np.finfo(A.dtype).eps * largest else float("inf")

@@ -191,10 +191,11 @@ template <typename T> __global__ void multiply_dots(Context* ctx, const T* d, co
 }
 
 // launch: elements of out, 256 threads
-template <typename T> __global__ void random(Context* ctx, long long seed, T* out, long long n) {
+template <typename T> __global__ void random(Context* ctx, long long seed, long long first, T* out,
+                                               long long n) {
   long long i = thread_id();
   if (stopped(ctx) || i >= n) return;
-  unsigned long long z = i + seed * 0x9E3779B97F4A7C15ull + 0x9E3779B97F4A7C15ull;
+  unsigned long long z = first + i + seed * 0x9E3779B97F4A7C15ull + 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   z ^= z >> 31;

@@ -177,10 +177,10 @@ def multiply_dots(d, x, out, w, sums):
 
 
 @njit(parallel=True, cache=True)
-def random(seed, out):
+def random(seed, first, out):
     """out = reproducible numbers in [−1, 1): the mix of splitmix64 applied to the index, the same on every device."""
     for i in prange(out.size):
-        z = np.uint64(i) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+        z = np.uint64(first + i) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))

@@ -44,7 +44,7 @@ template <typename T> __global__ void update(Context* ctx, const T* ph, const T*
   if (grid_sum(ctx, v)) {
     join(s[5], v);
     s[6] = acc_t<T>(w ? v[P + 1] : v[P]);
-    s[8] = acc_t<T>(v[P]);
+    s[7] = acc_t<T>(v[P]);
   }
 }
 
@@ -61,7 +61,7 @@ template <typename T> __global__ void direction(Context* ctx, const T* r, const 
     store(p, i, n, ps);
   }
   if (last_to_read(ctx)) {
-    bool lost = vanishes(s[1], real(s[7]), real(s[2])) || omega_ == acc_t<T>(0) || vanishes(rho, real(s[7]), real(s[8]));
+    bool lost = vanishes(s[1], real(s[9]), real(s[2])) || omega_ == acc_t<T>(0) || vanishes(rho, real(s[9]), real(s[7]));
     bool finite = isfinite(real(s[1])) && isfinite(real(s[4]));
     s[0] = rho;
     judge(ctx, real(s[6]));

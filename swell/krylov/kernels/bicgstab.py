@@ -1,7 +1,7 @@
 """The fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` is the same on a GPU.
 
 Scalars: s[0] ρ = (r̂, r), s[1:3] (r̂, v) and (v, v), s[3:5] conj (t, s) side by side with (t, t), s[5] next ρ,
-s[6] norm² of the judged residual, s[7] (r̂, r̂), s[8] (r, r). The first of them come from ``shadow.py``.
+s[6] norm² of the judged residual, s[7] (r, r), s[9] (r̂, r̂). The first of them come from ``shadow.py``.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
         weighted += w[i] * d2 if w.size else d2
     s[5] = rho
     s[6] = weighted
-    s[8] = rr
+    s[7] = rr
 
 
 @njit(parallel=True, cache=True)
@@ -55,7 +55,7 @@ def direction(state, r, v, p, s):
     beta = quotient(rho, s[0]) * quotient(alpha, omega)
     for i in prange(r.size):
         p[i] = r[i] + beta * (p[i] - omega * v[i])
-    lost = vanishes(s[1], s[7].real, s[2].real) or omega == 0 or vanishes(rho, s[7].real, s[8].real)
+    lost = vanishes(s[1], s[9].real, s[2].real) or omega == 0 or vanishes(rho, s[9].real, s[7].real)
     finite = math.isfinite(s[1].real) and math.isfinite(s[4].real)
     s[0] = rho
     judge(state, s[6].real)

@@ -15,9 +15,16 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
   }
   if (grid_sum(ctx, v)) {
     s[0] = acc_t<T>(v[0]);
-    judge_start(ctx, v[1]);
-    if (!ctx->flags[STOP] && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
+    s[5] = acc_t<T>(v[1]);
   }
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  const double rho = real(s[0]);
+  judge_start(ctx, real(s[5]));
+  if (!ctx->flags[STOP] && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor

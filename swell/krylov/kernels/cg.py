@@ -12,7 +12,7 @@ from numba import njit, prange
 from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin", "residual", "direction")
+KERNELS = ("begin", "judge_first", "residual", "direction")
 
 
 @njit(cache=True)
@@ -24,7 +24,7 @@ def step_length(s):
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, s):
-    """p = z; ρ = (r, z); the first judgement of r."""
+    """p = z; ρ = (r, z); norm² = Σ w |r|²."""
     rho = 0.0
     norm2 = 0.0
     for i in prange(r.size):
@@ -33,7 +33,14 @@ def begin(state, r, z, w, p, s):
         rr = (np.conj(r[i]) * r[i]).real
         norm2 += rr * w[i] if w.size else rr
     s[0] = rho
-    judge_start(state, norm2)
+    s[5] = norm2
+
+
+@njit(cache=True)
+def judge_first(state, s):
+    """The first judgement."""
+    rho = s[0].real
+    judge_start(state, s[5].real)
     if state[0][0] == 0 and not rho > 0:
         halt(state, INDEFINITE if math.isfinite(rho) else NONFINITE)
 

@@ -27,10 +27,17 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
   if (grid_sum(ctx, v)) {
     join(rho, v);
     s[0] = rho;
+    s[4] = acc_t<T>(v[P]);
+    s[5] = acc_t<T>(v[P + 2]);
     s[7] = acc_t<T>(v[P + 1]);
-    judge_start(ctx, v[P + 2]);
-    if (!ctx->flags[STOP] && vanishes(rho, v[P + 1], v[P])) halt(ctx, BREAKDOWN);
   }
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  judge_start(ctx, real(s[5]));
+  if (!ctx->flags[STOP] && vanishes(s[0], real(s[7]), real(s[4]))) halt(ctx, BREAKDOWN);
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor

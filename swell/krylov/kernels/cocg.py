@@ -14,7 +14,7 @@ from swell.core.kernels.breakdown import EPS, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin", "residual", "direction")
+KERNELS = ("begin", "judge_first", "residual", "direction")
 
 
 @njit(cache=True)
@@ -31,7 +31,7 @@ def step_length(s):
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, pc, s):
-    """p = z; ρ = rᵀ z; the first judgement of r."""
+    """p = z; ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|²."""
     rho = s.dtype.type(0)
     rr = 0.0
     zz = 0.0
@@ -46,9 +46,16 @@ def begin(state, r, z, w, p, pc, s):
         rr += t
         norm2 += t * w[i] if w.size else t
     s[0] = rho
+    s[4] = zz
+    s[5] = norm2
     s[7] = rr
-    judge_start(state, norm2)
-    if state[0][0] == 0 and vanishes(rho, rr, zz):
+
+
+@njit(cache=True)
+def judge_first(state, s):
+    """The first judgement."""
+    judge_start(state, s[5].real)
+    if state[0][0] == 0 and vanishes(s[0], s[7].real, s[4].real):
         halt(state, BREAKDOWN)
 
 

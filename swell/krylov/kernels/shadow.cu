@@ -23,7 +23,14 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
     s[0] = rho;
     s[7] = acc_t<T>(v[P]);
     s[8] = acc_t<T>(v[P + 1]);
-    judge_start(ctx, v[P + 2]);
-    if (!ctx->flags[STOP] && vanishes(rho, v[P], v[P + 1])) halt(ctx, BREAKDOWN);
+    s[9] = acc_t<T>(v[P + 2]);
   }
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void judge_first(Context* ctx, acc_t<T>* s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  judge_start(ctx, real(s[9]));
+  if (!ctx->flags[STOP] && vanishes(s[0], real(s[7]), real(s[8]))) halt(ctx, BREAKDOWN);
+  s[9] = acc_t<T>(0);
 }

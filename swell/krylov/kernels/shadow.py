@@ -8,12 +8,12 @@ from swell.core.kernels.breakdown import vanishes
 from swell.core.kernels.judge import BREAKDOWN, halt, judge_start
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin",)
+KERNELS = ("begin", "judge_first")
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, shadow, w, p, s):
-    """p = r; s[0] = ρ = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r); the first judgement of r."""
+    """p = r; s[0] = ρ = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r), s[9] = norm² = Σ w |r|²."""
     rho = s.dtype.type(0)
     norm2 = 0.0
     rr = 0.0
@@ -28,6 +28,13 @@ def begin(state, r, shadow, w, p, s):
     s[0] = rho
     s[7] = shadow2
     s[8] = rr
-    judge_start(state, norm2)
-    if state[0][0] == 0 and vanishes(rho, shadow2, rr):
+    s[9] = norm2
+
+
+@njit(cache=True)
+def judge_first(state, s):
+    """The first judgement. A method may use s[9] for something else from now on."""
+    judge_start(state, s[9].real)
+    if state[0][0] == 0 and vanishes(s[0], s[7].real, s[8].real):
         halt(state, BREAKDOWN)
+    s[9] = 0

@@ -1,0 +1,121 @@
+"""Communicator: what ranks say to one another. MPI between processes (mpi4py); queues between threads of one process.
+
+Two kinds of talk. ``allgather`` carries any small object and is for setups: an error of one rank is an answer to any
+question, so that it is raised on all ranks, whatever the others were asking. ``allreduce`` and ``exchange`` carry
+numbers and are what a Krylov iteration uses: they allocate nothing.
+
+A reduction gathers the ranks' scalars and adds them in the order of ranks: every rank gets the same bits, so that all
+of them come to the same verdict, and the same bits in every run.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+
+import numpy as np
+
+
+class Communicator(ABC):
+    """A group of ranks, seen from one of them.
+
+    Attributes
+    ----------
+    rank, size : int
+    reductions : int
+        Calls of ``allreduce`` so far.
+    """
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+        self.reductions = 0
+        self._parts = {}                         # room for the numbers of all ranks, by count and type
+
+    @abstractmethod
+    def _gather_objects(self, value) -> list:
+        """The values of all ranks, in their order."""
+
+    @abstractmethod
+    def _gather_numbers(self, numbers, out):
+        """out[k] = the numbers of rank k."""
+
+    @abstractmethod
+    def alltoall(self, parts) -> list:
+        """Send ``parts[k]``, any object, to rank k; what the ranks sent here, in their order."""
+
+    @abstractmethod
+    def exchange(self, outgoing, incoming) -> "Exchange":
+        """An exchange of fixed buffers, to be started as often as needed.
+
+        Parameters
+        ----------
+        outgoing, incoming : list of (int, array)
+            The other rank and the (contiguous) array that it gets, or that it fills.
+        """
+
+    @abstractmethod
+    def abort(self):
+        """End all ranks, at once."""
+
+    def allgather(self, value) -> list:
+        """The values of all ranks, in their order; the first error among them is raised instead, on every rank."""
+        answers = self._gather_objects((None, value))
+        for error, _ in answers:
+            if error is not None:
+                raise error
+        return [answer for _, answer in answers]
+
+    @contextmanager
+    def agreed(self):
+        """A block that either no rank leaves with an error, or all of them with the first rank's."""
+        try:
+            yield
+        except Exception as own:
+            errors = [error for error, _ in self._gather_objects((_portable(own), None))]
+            first = next(rank for rank, error in enumerate(errors) if error is not None)
+            if first == self.rank:
+                raise
+            raise errors[first] from own
+        self.allgather(None)
+
+    def same(self, value, what: str):
+        """Raise InputError, on every rank, unless all of them bring an equal value."""
+        from swell.core.errors import InputError
+        values = self.allgather(value)
+        if any(other != values[0] for other in values):
+            found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
+            raise InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
+
+    def allreduce(self, numbers):
+        """Add up the numbers (a contiguous NumPy array) of all ranks, in place."""
+        self.reductions += 1
+        if self.size == 1:
+            return
+        key = numbers.size, numbers.dtype
+        if key not in self._parts:
+            self._parts[key] = np.empty((self.size, numbers.size), numbers.dtype)
+        parts = self._parts[key]
+        self._gather_numbers(numbers, parts)
+        flat = numbers.reshape(-1)
+        flat[...] = parts[0]
+        for part in parts[1:]:
+            flat += part
+
+
+class Exchange(ABC):
+    """Buffers on their way between ranks."""
+
+    @abstractmethod
+    def start(self):
+        """Begin to send and to receive."""
+
+    @abstractmethod
+    def finish(self):
+        """Wait until all has been received, and the buffers sent may be changed."""
+
+
+def _portable(error):
+    """An error that another rank can be sent: swell's own as they are, others in words."""
+    from swell.core.errors import SwellError
+    if isinstance(error, SwellError):
+        return error
+    return RuntimeError(f"{type(error).__name__}: {error}")

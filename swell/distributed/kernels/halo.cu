@@ -1,0 +1,19 @@
+// What a distributed product does beside the local one, on a GPU; halo.py is the same on a CPU.
+#include "context.cuh"
+
+// launch: elements of index, 256 threads
+template <typename T> __global__ void pack(Context* ctx, const int* index, const T* x, T* out, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  out[k] = x[index[k]];
+}
+
+// launch: elements of rows, 256 threads
+template <typename T> __global__ void add_product(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+                                                  const T* x, T* out, T alpha, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  T total(0);
+  for (int at = indptr[k]; at < indptr[k + 1]; ++at) total = fused(data[at], x[indices[at]], total);
+  out[rows[k]] = fused(alpha, total, out[rows[k]]);
+}

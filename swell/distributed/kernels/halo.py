@@ -1,0 +1,21 @@
+"""What a distributed product does beside the local one, on the CPU; ``halo.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def pack(index, x, out):
+    """out = x[index]."""
+    for k in prange(index.size):
+        out[k] = x[index[k]]
+
+
+@njit(parallel=True, cache=True)
+def add_product(rows, indptr, indices, data, x, out, alpha):
+    """out[rows] += alpha A x, A with a row for each of the (different) ``rows``."""
+    for k in prange(rows.size):
+        total = data.dtype.type(0)
+        for at in range(indptr[k], indptr[k + 1]):
+            total += data[at] * x[indices[at]]
+        out[rows[k]] += alpha * total

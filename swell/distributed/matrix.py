@@ -1,0 +1,239 @@
+"""DistributedMatrix: consecutive rows on each rank, the diagonal block apart from the rest.
+
+Section 3.2 of Ma, Hu, Yuan and Liu 2021. The diagonal block, of the rank's own columns, is a matrix of any format; the
+rest, which multiplies entries of other ranks, is CSR of the rows that have such entries alone, with its columns
+compressed to the halo. A product sends what the neighbours need, multiplies the diagonal block meanwhile, waits for the
+halo, and adds the rest. Local indices have 32 bits, global ones 64.
+"""
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.distributed.halo import Halo
+from swell.distributed.space import DistributedSpace
+from swell.formats.csr import CSRMatrix
+from swell.inputs import checked_dtype
+
+
+class DistributedMatrix(LinearOperator):
+    """A square matrix in parts; every rank makes its own, by ``from_rows``, ``scatter`` or ``read``.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Of the whole matrix.
+    nnz : int
+        Entries of the whole matrix.
+    own : CSRMatrix
+        The diagonal block.
+    local : Matrix
+        The same in the format that products use.
+    halo : Halo
+    order : int64 array or None
+        The rows of this rank by the user's numbers, where a partition has reordered them.
+    overlap : bool
+        Multiply while messages are under way; False: after them, for comparison.
+    """
+
+    has_entries = True
+
+    def __init__(self, space, own, rest, halo, shape, nnz, local=None, order=None, overlap=True):
+        super().__init__(shape, own.dtype, space)
+        self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
+        self.local = own if local is None else local
+        self._rest = rest                        # (rows, indptr, columns in the halo, values)
+        self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.halo.start(x)
+        if not self.overlap:
+            self.halo.finish()
+        self.local.apply(x, out, alpha, beta)
+        if self.overlap:
+            self.halo.finish()
+        self._kernels.add_product(*self._rest, self.halo.values, out, out.dtype.type(alpha))
+
+    @property
+    def diagonal_block(self):
+        return self.own
+
+    @property
+    def rows(self):
+        """The rows of this rank by the user's numbers: a slice, or an array where a partition has reordered them."""
+        return slice(self.space.first, self.space.stop) if self.order is None else self.order
+
+    def gather(self, x):
+        """The whole vector, in the user's order and on the host of every rank, of the parts that the ranks have."""
+        host = self.space.to_host(x)
+        parts = self.space.communicator.allgather((self.rows, host))
+        whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)
+        for rows, part in parts:
+            whole[rows] = part
+        return whole
+
+    def check(self, configuration):
+        """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
+        self.space.communicator.same(str(configuration), "what to solve with")
+        method, name = configuration.method, configuration.name
+        if not method.distributed:
+            raise InputError(f"{name('method')} does not run across ranks: use cg, gmres, fgmres, bicgstab or cocg")
+        for kind in ("ordering", "nullspace", "smoother"):
+            if getattr(configuration, kind) is not None:
+                raise InputError(f"{kind}={name(kind)!r} does not work across ranks: leave it out, or solve on one "
+                                 "rank")
+        if name("scaling") == "ruiz":
+            raise InputError("scaling='ruiz' does not work across ranks: use scaling='jacobi'")
+        if name("precond") == "bddc":
+            raise InputError("precond='bddc' does not work across ranks: use ic0 or ilu0, on each rank's own rows")
+
+    # -- what a setup asks of a matrix ----------------------------------------------------------------------------
+
+    def diagonal(self):
+        """The diagonal of this rank's rows."""
+        return self.own.diagonal()
+
+    def stored_as(self, settings):
+        """The matrix with its diagonal block in another format."""
+        return self._with(self.own, self._rest[3], settings.build(self.own))
+
+    def scaled(self, left, right):
+        """diag(left) A diag(right), of the parts of real vectors."""
+        rows, indptr, columns, values = self._rest
+        xp = self.space.xp
+        self.halo.start(right.astype(self.dtype))
+        self.halo.finish()
+        of_row = xp.repeat(left[rows], xp.diff(indptr))
+        return self._with(self.own.scaled(left, right), of_row * values * self.halo.values[columns])
+
+    def absolute(self):
+        """The matrix of the moduli |aᵢⱼ|, which are real."""
+        values = abs(self._rest[3])
+        halo = self.halo if values.dtype == self.dtype else Halo(self.space, self.halo.ghosts, values.dtype)
+        return self._with(self.own.absolute(), values, halo=halo)
+
+    def modulus_sums(self):
+        """Σⱼ |aᵢⱼ| of each row of this rank, in double."""
+        sums = self.own.modulus_sums()
+        rows, indptr, _, values = self._rest
+        if rows.size:
+            sums[rows] += np.add.reduceat(abs(values).astype(np.float64), indptr[:-1])
+        return sums
+
+    def row_lengths(self):
+        """The number of entries of each row of this rank."""
+        lengths = self.own.row_lengths()
+        rows, indptr, *_ = self._rest
+        lengths[rows] += self.space.xp.diff(indptr)
+        return lengths
+
+    def norm_inf(self):
+        """‖A‖∞."""
+        return self.space.greatest(self.modulus_sums())
+
+    def norm_frobenius(self):
+        """‖A‖ in the Frobenius norm."""
+        parts = [self.space.local.norms(values)[0] ** 2 for values in (self.own.data, self._rest[3])]
+        return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
+
+    def _with(self, own, values, local=None, halo=None):
+        """The same pattern with other values."""
+        return DistributedMatrix(self.space, own, (*self._rest[:3], values), halo or self.halo, self.shape, self.nnz,
+                                 local, self.order, self.overlap)
+
+    @property
+    def nbytes(self):
+        """Bytes on this rank."""
+        return self.local.nbytes + sum(part.nbytes for part in self._rest) + self.halo.nbytes
+
+    @property
+    def origin(self):
+        """Where the entries are."""
+        communicator = self.space.communicator
+        return (f"rank {communicator.rank} of {communicator.size}: {self.own.shape[0]} rows, {self.own.nnz} entries in "
+                f"its diagonal block, {self._rest[3].size} others that need {self.halo.ghosts.size} entries of other "
+                "ranks")
+
+    def describe(self):
+        return self.local.describe()
+
+
+def from_rows(communicator, rows, *, space=None, starts=None, order=None, overlap=True) -> DistributedMatrix:
+    """The matrix of which every rank brings its own rows.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    rows : SciPy sparse, shape (rows of this rank, n)
+        Consecutive rows, with the columns of the whole matrix. The ranks have them in the order of their numbers.
+    space : Space, optional
+        Where this rank's part shall live; on the CPU by default.
+    starts, order : optional
+        Known from a partition.
+    overlap : bool
+        As in ``DistributedMatrix``.
+
+    Raises
+    ------
+    InputError
+        On every rank, if the ranks' rows do not make a square matrix, a rank has none, or entries are not finite.
+    """
+    from swell.core.space import make_space
+    local = space or make_space("cpu")
+    with communicator.agreed():
+        if local.name != "cpu":
+            raise InputError("a matrix across several GPUs is not built yet: use device='cpu' across ranks, or one GPU")
+        rows = _canonical(rows)
+    counts = communicator.allgather(rows.shape)
+    n = counts[0][1]
+    with communicator.agreed():
+        _check_shapes(counts)
+    if starts is None:
+        starts = np.concatenate([[0], np.cumsum([count for count, _ in counts])]).astype(np.int64)
+    dtype = np.result_type(*communicator.allgather(rows.dtype.str))
+    space = DistributedSpace(local, communicator, starts)
+    own, rest, ghosts = _split(rows.astype(dtype, copy=False), space)
+    nnz = sum(communicator.allgather(int(rows.nnz)))
+    return DistributedMatrix(space, own, rest, Halo(space, ghosts, dtype), (n, n), nnz, order=order, overlap=overlap)
+
+
+def _canonical(rows):
+    """CSR with sorted, summed indices, of one of the four types, finite."""
+    rows = sp.csr_array(rows)
+    rows = rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if not np.isfinite(rows.data).all():
+        raise InputError(f"A contains NaN or Inf ({int((~np.isfinite(rows.data)).sum())} entries of this rank's): a "
+                         "linear system needs finite numbers; look where it was assembled")
+    return rows
+
+
+def _check_shapes(shapes):
+    total = sum(count for count, _ in shapes)
+    for rank, (count, columns) in enumerate(shapes):
+        if columns != total:
+            raise InputError(f"rank {rank} brings {count} rows of {columns} columns, and all ranks together {total} "
+                             "rows: expected a square matrix, with all its columns on every rank")
+        if not count:
+            raise InputError(f"rank {rank} has no row of the {total}: start fewer ranks, or share the rows evenly")
+
+
+def _split(rows, space):
+    """(diagonal block, rest, columns that the rest needs) of the rows of this rank."""
+    inside = (rows.indices >= space.first) & (rows.indices < space.stop)
+    which = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(which[inside], minlength=rows.shape[0]))])
+    size = space.stop - space.first
+    from_host = space.from_host
+    own = CSRMatrix(space.local, from_host(ends), from_host((rows.indices[inside] - space.first)),
+                    from_host(rows.data[inside]), (size, size))
+    outside = ~inside
+    ghosts, columns = np.unique(rows.indices[outside].astype(np.int64), return_inverse=True)
+    boundary, counts = np.unique(which[outside], return_counts=True)
+    rest = (boundary.astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+            columns.astype(np.int32), rows.data[outside])
+    return own, tuple(from_host(part) for part in rest), ghosts

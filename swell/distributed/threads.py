@@ -1,0 +1,111 @@
+"""Ranks as threads of one process: for all GPUs of one machine without MPI, and for tests."""
+from __future__ import annotations
+
+import queue
+import threading
+
+import numpy as np
+
+from swell.distributed.communicator import Communicator, Exchange
+
+PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
+
+
+class Broken(RuntimeError):
+    """Another rank failed; its own error is what the caller sees."""
+
+
+class Group:
+    """What the threads share: a barrier, a table, and a queue for each pair of ranks."""
+
+    def __init__(self, size):
+        self.size = size
+        self.barrier = threading.Barrier(size)
+        self.table = [None] * size
+        self.queues = {(a, b): queue.SimpleQueue() for a in range(size) for b in range(size)}
+
+
+class ThreadCommunicator(Communicator):
+    """One thread of a group."""
+
+    def __init__(self, group, rank):
+        super().__init__(rank, group.size)
+        self.group = group
+
+    def _gather_objects(self, value):
+        self.group.table[self.rank] = value
+        self._meet()
+        values = list(self.group.table)
+        self._meet()                             # nobody writes the next value before all have read this one
+        return values
+
+    def _gather_numbers(self, numbers, out):
+        for k, part in enumerate(self._gather_objects(np.array(numbers).reshape(-1))):
+            out[k] = part
+
+    def alltoall(self, parts):
+        return [values[self.rank] for values in self._gather_objects(parts)]
+
+    def exchange(self, outgoing, incoming):
+        return ThreadExchange(self, outgoing, incoming)
+
+    def abort(self):
+        self.group.barrier.abort()
+
+    def _meet(self):
+        try:
+            self.group.barrier.wait()
+        except threading.BrokenBarrierError:
+            raise Broken("another rank failed") from None
+
+
+class ThreadExchange(Exchange):
+    """Copies through queues."""
+
+    def __init__(self, communicator, outgoing, incoming):
+        self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
+
+    def start(self):
+        mine, queues = self.communicator.rank, self.communicator.group.queues
+        for rank, array in self.outgoing:
+            queues[mine, rank].put(array.copy())
+
+    def finish(self):
+        group, mine = self.communicator.group, self.communicator.rank
+        for rank, array in self.incoming:
+            while True:
+                try:
+                    array[...] = group.queues[rank, mine].get(timeout=PATIENCE)
+                    break
+                except queue.Empty:
+                    if group.barrier.broken:
+                        raise Broken("another rank failed") from None
+
+
+def run(ranks: int, function, *arguments) -> list:
+    """Call ``function(communicator, *arguments)`` in so many threads, each a rank; what they return, in their order.
+
+    Raises
+    ------
+    Exception
+        The error of the first rank that failed; the others are ended.
+    """
+    group = Group(ranks)
+    results, errors = [None] * ranks, [None] * ranks
+
+    def rank(k):
+        try:
+            results[k] = function(ThreadCommunicator(group, k), *arguments)
+        except BaseException as error:           # whatever it is, the others must not wait for this thread
+            errors[k] = error
+            group.barrier.abort()
+
+    threads = [threading.Thread(target=rank, args=(k,), daemon=True) for k in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    own = [error for error in errors if error is not None and not isinstance(error, Broken)]
+    if own:
+        raise own[0]
+    return results
