@@ -3,6 +3,7 @@
     from swell import dense
     factors = dense.ICM(x=32).factor(A)
     X = factors.solve(B)
+    every = dense.PCM(x=8).factor_batch(many)            # shape (m, n, n): matrices of one size together
 
 Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names are those of L. M. Čejka's thesis
 "Parallel computation of LU decomposition on GPUs" (Czech Technical University in Prague, 2023), whose equations the
@@ -20,6 +21,7 @@ _PLACES = {
     "LUFactors": "swell.dense.factors", "CroutFactors": "swell.dense.factors",
     "DoolittleFactors": "swell.dense.factors", "Metrics": "swell.dense.factors",
     "decomposition_accuracy": "swell.dense.accuracy", "solution_accuracy": "swell.dense.accuracy",
+    "solve_batch": "swell.dense.batch",
 }
 __all__ = list(_PLACES)
 

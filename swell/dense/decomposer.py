@@ -159,7 +159,7 @@ class Decomposer(ABC):
 
     def _decomposed(self, A, space, first=None, prepare=None):
         """The factors of each matrix; ``first`` is the number of the first among those of a batch."""
-        with space.active(self.size(A.shape[1]) if len(A) == 1 else None):
+        with space.active(len(A) * self.size(A.shape[1])):
             work = Work(space, space.from_host(A), self.order)
             if not np.isfinite(work.largest).all():
                 k = int(np.isfinite(work.largest).argmin())

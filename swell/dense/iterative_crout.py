@@ -134,9 +134,9 @@ class ICM(Decomposer):
         lost = (self.tolerance >= work.largest) & (work.largest > 0)
         if lost.any():
             k = int(lost.argmax())
-            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above {work.largest[k]:.3g}, "
-                                     "so that everything would count as settled and nothing be left: take less",
-                                     index=k)
+            raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): no entry of A is above "
+                                     f"{work.largest[k]:.3g}, so that everything would count as settled and nothing be "
+                                     "left: take less", index=k)
         section = section_size(work.n, self.x, self.section)
         how = Fronts if self.form == "fronts" else Sections
         return section, how(self, work, section).run()

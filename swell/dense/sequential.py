@@ -29,6 +29,9 @@ class Sequential(Decomposer):
         check_pivoting(self)
         check_not_negative(self, "pivot_tolerance")
 
+    def size(self, n):
+        return n * n                             # all of a matrix is for one thread
+
     def decompose(self, work):
         getattr(work.kernels("crout"), self.kernel)(work.lu, work.row, work.column, self.pivoting != "none",
                                                     float(threshold(self)), work.n, work.pivots, work.matrices)

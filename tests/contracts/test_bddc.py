@@ -96,16 +96,18 @@ def test_schur_complements_are_exact():
     """Of every subdomain, by way of the coarse basis: Σ = Ψᵀ S Ψ, C Ψ = I, C K = 0, K S K = K."""
     system = PoissonCube(4, 3).assemble()
     level = swell.BDDC(subdomains=system.subdomains).build(system.A).level
-    for p in level.locals:
-        k = p.members[0]
+    problems = [(members[0], *of) for p in level.locals
+                for members, *of in zip(p.members, p.K, p.basis, p.adjoint, p.coarse, strict=True)]
+    assert len(problems) == 27 and len(level.locals) == 4        # corners, edges, faces and the inside of the cube
+    for k, K, basis, adjoint, coarse in problems:
         own, A = level.interface.local[k], system.subdomains.matrices[k].toarray()
         inner = np.setdiff1d(np.arange(len(A)), own)
         harmonic = np.linalg.solve(A[np.ix_(inner, inner)], A[np.ix_(inner, own)])
         S = A[np.ix_(own, own)] - A[np.ix_(own, inner)] @ harmonic
         C, _ = level.constraints.matrix(k)
-        assert np.allclose(p.basis.T @ S @ p.basis, p.coarse, atol=1e-12)
-        assert np.allclose(C @ p.basis, np.eye(len(C)), atol=1e-12)
-        assert np.allclose(C @ p.K, 0, atol=1e-11) and np.allclose(p.K @ S @ p.K, p.K, atol=1e-10)
+        assert np.allclose(basis.T @ S @ basis, coarse, atol=1e-12) and np.array_equal(basis.T, adjoint)
+        assert np.allclose(C @ basis, np.eye(len(C)), atol=1e-12)
+        assert np.allclose(C @ K, 0, atol=1e-11) and np.allclose(K @ S @ K, K, atol=1e-10)
         assert np.allclose(C.sum(axis=1), 1)
 
 

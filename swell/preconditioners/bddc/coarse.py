@@ -96,7 +96,7 @@ class DenseCoarse(LinearOperator):
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
         try:
-            X, condition, self.notes = invert(space, decomposer, B)
+            (X,), (condition,), self.notes = invert(space, decomposer, B[None])
         except FactorisationError as error:
             raise _singular(str(error)) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:

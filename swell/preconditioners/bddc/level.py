@@ -25,7 +25,8 @@ from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.schur import schur
 
-WORK = 5                 # arrays in double precision, as large as the largest local problem, while it is inverted
+WORK = 5                 # arrays in double precision, as large as the local problems that are inverted together
+TOGETHER = 256 << 20     # bytes of local problems of one size that are inverted together, if there are two that small
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
@@ -36,7 +37,7 @@ class Level(LinearOperator):
     ----------
     interface : Interface
     constraints : Constraints
-    locals : list of Local
+    locals : list of Locals
     coarse : LinearOperator or None
         S_c⁻¹; of the next level where there is one; None without constraints.
     timings : dict
@@ -99,7 +100,8 @@ class Level(LinearOperator):
         groups = local.equal((m.indptr, m.indices, m.data, at) for m, at in zip(subdomains.matrices, own, strict=True))
         rows = np.array([own[members[0]].size for members in groups])
         most = int(rows.max(initial=0))
-        space.check_fits(8 * WORK * most ** 2 + (8 + self.dtype.itemsize) * int((rows ** 2).sum()),
+        together = max(8 * most ** 2, min(TOGETHER, 8 * int((rows ** 2).sum())))
+        space.check_fits(WORK * together + (8 + self.dtype.itemsize) * int((rows ** 2).sum()),
                          f"BDDC, {len(groups)} different local problems with up to {most} dofs on the interface,",
                          "take smaller subdomains")
         self._complements, self._like = [None] * len(subdomains), np.zeros(len(subdomains), np.int64)
@@ -119,15 +121,21 @@ class Level(LinearOperator):
                                     self.settings.adaptive)
 
     def _locals(self):
-        """Bordered inverses, once for all subdomains that are equal, constraints included."""
+        """Bordered inverses, once for all subdomains that are equal, constraints included; those of one size
+        together."""
         decomposer = resolve("decomposer", self.settings.dense_lu)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
-        self.locals = []
+        complements, of_size, self.locals = self._complements, {}, []
         with self._timed("decomposers"):
             for members in local.equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
-                k = members[0]
-                self.locals.append(local.local_problem(self.space, decomposer, tuple(members), self._complements[k],
-                                                       *constraints[k], self.dtype, self._hint(k)))
+                shape = constraints[members[0]][0].shape
+                of_size.setdefault((*shape, len(members)), []).append(members)
+            for (count, size, _), problems in of_size.items():
+                together = max(1, TOGETHER // max(1, 8 * (count + size) ** 2))
+                for some in (problems[a:a + together] for a in range(0, len(problems), together)):
+                    self.locals.append(local.local_problems(
+                        self.space, decomposer, some, [complements[members[0]] for members in some],
+                        [constraints[members[0]] for members in some], self.dtype, self._hint))
         self._complements = None
 
     def _hint(self, k):
@@ -144,10 +152,11 @@ class Level(LinearOperator):
                 "problem values that hold it")
 
     def _gathers(self):
-        """Where copies come from: by local problem, then dof, then member; matrices, whose adjoints sum copies."""
+        """Where copies come from: by size, local problem, dof, member; matrices, whose adjoints sum copies."""
         space, interface = self.space, self.interface
         copies, weight, coarse = (
-            np.concatenate([np.stack([of[m] for m in p.members], axis=1).ravel() for p in self.locals])
+            np.concatenate([np.stack([of[m] for m in members], axis=1).ravel()
+                            for p in self.locals for members in p.members])
             for of in (interface.copies, self._weights, self.constraints.coarse))
         self._gather = self._selection(copies, weight, interface.dofs.size)
         self._gather_coarse = self._selection(coarse, np.ones(coarse.size), self.constraints.count)
@@ -156,10 +165,11 @@ class Level(LinearOperator):
         self._c = space.empty(coarse.size, self.dtype)
         self._blocks, a, b = [], 0, 0
         for p in self.locals:
-            k, c, g = *p.basis.shape, len(p.members)
-            self._blocks.append(tuple(v.reshape(-1, g) for v in (self._given[a:a + k * g], self._u[a:a + k * g],
-                                                                 self._c[b:b + c * g])))
-            a, b = a + k * g, b + c * g
+            (m, k, c), g = p.basis.shape, p.members.shape[1]
+            u, coarse = slice(a, a + m * k * g), slice(b, b + m * c * g)
+            self._blocks.append((self._given[u].reshape(m, k, g), self._u[u].reshape(m, k, g),
+                                 self._c[coarse].reshape(m, c, g)))
+            a, b = u.stop, coarse.stop
         self._rc, self._uc = (space.empty(self.constraints.count, self.dtype) for _ in range(2))
 
     def _selection(self, columns, values, n):
@@ -176,8 +186,9 @@ class Level(LinearOperator):
         space, settings = self.space, self.settings
         matrices = [None] * len(self.subdomains)
         for p in self.locals:
-            for m in p.members:
-                matrices[m] = p.coarse
+            for members, coarse in zip(p.members, p.coarse, strict=True):
+                for m in members:
+                    matrices[m] = coarse
         if levels > 2:
             larger = next_level(self.constraints, matrices, self.subdomains.groups)
             self.coarse = self.next = Level(space, larger.assemble(), larger, settings, levels - 1, self.dtype)
@@ -232,7 +243,7 @@ class Level(LinearOperator):
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
             matmul(p.K, given, out=u)
             if c.size:
-                matmul(p.basis.T, given, out=c)
+                matmul(p.adjoint, given, out=c)
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.coarse.apply(self._rc, self._uc)
@@ -247,12 +258,12 @@ class Level(LinearOperator):
     @property
     def sizes(self):
         """Rows of the bordered matrices, one for each that was decomposed."""
-        return [p.rows for p in self.locals if p.rows]
+        return [p.rows for p in self.locals if p.rows for _ in p.members]
 
     @property
     def nbytes(self):
         parts = (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter)
-        return sum(p.nbytes for p in parts if p is not None) + sum(p.K.nbytes + p.basis.nbytes for p in self.locals)
+        return sum(p.nbytes for p in parts if p is not None) + sum(p.nbytes for p in self.locals)
 
     def describe(self):
         if not self.interface.dofs.size:

@@ -11,7 +11,8 @@ swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because
 pivoting bounds of decomposers are absolute; the inverse is stored, as large as the factors, so that an application is
-one product where trsm would be two sequential solves; subdomains that are equal to the bit are treated once.
+one product where trsm would be two sequential solves; subdomains that are equal to the bit are treated once, and local
+problems of one size together, in their setup (``factor_batch``) and in an application: one product for all of them.
 """
 from __future__ import annotations
 
@@ -21,36 +22,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
+from swell.dense.batch import solve_batch
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
-    """One local problem, and the subdomains whose it is.
+class Locals:
+    """Local problems of one size, and the subdomains whose they are.
 
     Attributes
     ----------
-    members : tuple of int
-        Subdomains, all equal.
-    K, basis : arrays of the space, shapes (k, k) and (k, c)
-    coarse : numpy.ndarray, shape (c, c)
+    members : numpy.ndarray of int, shape (m, g)
+        For each problem the subdomains, all equal, that it belongs to.
+    K, basis, adjoint : arrays of the space, shapes (m, k, k), (m, k, c) and (m, c, k)
+        ``adjoint`` is Ψᵀ.
+    coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
-    condition : float
-        ‖B‖₁ ‖B⁻¹‖₁ of the bordered matrix.
     notes : tuple of str
-        Of its factors.
+        Of the factors.
     """
 
-    members: tuple
+    members: np.ndarray
     K: object
     basis: object
+    adjoint: object
     coarse: np.ndarray
-    condition: float
     notes: tuple
 
     @property
     def rows(self):
-        """Rows of the bordered matrix."""
-        return sum(self.basis.shape)
+        """Rows of a bordered matrix."""
+        return sum(self.basis.shape[1:])
+
+    @property
+    def nbytes(self):
+        return self.K.nbytes + self.basis.nbytes + self.adjoint.nbytes
 
 
 def equal(arrays):
@@ -79,41 +84,61 @@ def bordered(space, S, C, sizes):
 
 
 def invert(space, decomposer, B):
-    """(B⁻¹, condition, notes) by a decomposer of swell.dense."""
+    """(B⁻¹, conditions, notes of all) for matrices of one size, shape (m, n, n), by a decomposer of swell.dense."""
     xp = space.xp
-    factors = decomposer.factor(B, space)
-    X = factors.solve(xp.eye(B.shape[0]))
-    condition = float(abs(B).sum(axis=0).max()) * float(abs(X).sum(axis=0).max())  # sync
-    return X, condition, factors.notes
+    try:
+        factors = decomposer.factor_batch(B, space)
+        X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1]), B.shape))
+    except FactorisationError as error:          # without "matrix 3 of 8", which means nothing here
+        raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
+    condition = abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1)
+    return X, space.to_host(condition), tuple(note for each in factors for note in each.notes)  # sync
 
 
-def local_problem(space, decomposer, members, S, C, sizes, dtype, hint):
-    """The ``Local`` of a Schur complement and its constraints.
+def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
+    """The ``Locals`` of Schur complements of one size and their constraints.
+
+    Parameters
+    ----------
+    members : list of lists of int
+        For each complement the subdomains whose it is, as many for each.
+    complements : list of arrays of the space, shape (k, k)
+    constraints : list of (C, sizes)
+        Of one shape.
+    hint : callable
+        ``hint(i)`` says what would hold subdomain i.
 
     Raises
     ------
     InputError
-        If it is singular: the constraints are too few.
+        If one is singular: the constraints are too few.
     """
-    n = S.shape[0]
+    xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
-        return Local(members, space.empty((0, 0), dtype), space.empty((0, 0), dtype), np.zeros((0, 0)), 1.0, ())
-    B, scale, t = bordered(space, S, C, sizes)
+        empty = xp.empty((count, 0, 0), dtype)
+        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0)), ())
+    scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
+    B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
+    scale = np.array([one[1] for one in scaled])
+    del scaled
+
+    def too_few(k, why):
+        return InputError(f"the local problem of subdomain {members[k, 0]} is singular with its {t.shape[1]} "
+                          f"constraints on {n} dofs of the interface ({why}): the subdomain floats, and its "
+                          f"constraints do not hold it. {hint(members[k, 0])}")
+
     try:
         X, condition, notes = invert(space, decomposer, B)
     except FactorisationError as error:
         if error.singular:
-            raise InputError(_too_few(members, n, len(C), hint, str(error))) from None
-        raise FactorisationError(f"local problem of subdomain {members[0]}: {error}") from None
-    if not condition * np.finfo(float).eps * B.shape[0] < 1:
-        raise InputError(_too_few(members, n, len(C), hint, f"its condition is {condition:.0e}"))
-    K, basis = X[:n, :n], 0.5 * (X[:n, n:] + X[n:, :n].T) * t
-    coarse = -scale * t[:, None] * X[n:, n:] * t
-    xp, coarse = space.xp, space.to_host(coarse)
-    return Local(members, xp.ascontiguousarray((0.5 / scale * (K + K.T)).astype(dtype)),
-                 xp.ascontiguousarray(basis.astype(dtype)), 0.5 * (coarse + coarse.T), condition, notes)
-
-
-def _too_few(members, n, count, hint, why):
-    return (f"the local problem of subdomain {members[0]} is singular with its {count} constraints on {n} dofs of "
-            f"the interface ({why}): the subdomain floats, and its constraints do not hold it. {hint}")
+            raise too_few(error.index, error) from None
+        raise FactorisationError(f"local problem of subdomain {members[error.index, 0]}: {error}") from None
+    bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
+    if bad.any():
+        raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
+    K, t, scale = X[:, :n, :n], t[:, :, None], space.from_host(scale)[:, None, None]
+    adjoint = 0.5 * t * (X[:, n:, :n] + X[:, :n, n:].transpose(0, 2, 1))
+    coarse = space.to_host(-0.5 * scale * t * (X[:, n:, n:] + X[:, n:, n:].transpose(0, 2, 1)) * t.transpose(0, 2, 1))
+    return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
+                             (0.5 / scale * (K + K.transpose(0, 2, 1)), adjoint.transpose(0, 2, 1), adjoint)),
+                  coarse, notes)

@@ -1,0 +1,76 @@
+"""Solution with the factors of many matrices of one size, as ``factor_batch`` gives them: trsm for all at a time.
+
+On a GPU two calls of cuBLAS, each for all matrices; on a CPU one matrix after the other.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.dense.products import CUBLAS, addresses, layout
+
+
+def solve_batch(factors, B):
+    """X with A X = B for each of several matrices.
+
+    Parameters
+    ----------
+    factors : list of LUFactors
+        Of one call of ``factor_batch``.
+    B : array of their space, shape (m, n, k)
+        Of their type. It is not changed.
+
+    Returns
+    -------
+    array of the space, shape (m, n, k)
+
+    Raises
+    ------
+    InputError
+        If B has another shape or type.
+    FactorisationError
+        If X is not finite; ``error.index`` says for which matrix.
+    """
+    if not factors:
+        raise InputError("factors is an empty list: expected what factor_batch gives")
+    one = factors[0]
+    if B.ndim != 3 or B.shape[:2] != (len(factors), one.n) or B.dtype != one.dtype:
+        raise InputError(f"B has shape {tuple(B.shape)} and dtype {B.dtype.name}: expected ({len(factors)}, {one.n}, "
+                         f"k) and {one.dtype.name}")
+    space = one.space
+    if space.name == "cpu":
+        X = np.empty(B.shape, B.dtype)
+        for k, each in enumerate(factors):
+            try:
+                X[k] = each.solve(B[k])
+            except FactorisationError as error:
+                raise FactorisationError(f"matrix {k} of {len(factors)}: {error}", error.singular, k) from None
+        return X
+    with space.active():
+        xp = space.xp
+        order = xp.stack([each.order for each in factors])
+        X = xp.empty((len(factors), B.shape[2], one.n), B.dtype).transpose(0, 2, 1)         # column-major
+        X[...] = xp.take_along_axis(B, order[:, :, None], axis=1)
+        _substitute(factors, X)
+        finite = space.to_host(xp.isfinite(X).all(axis=(1, 2)))  # sync
+    if not finite.all():
+        k = int(finite.argmin())
+        why = "; ".join(factors[k].notes) or f"its entries overflow {X.dtype.name}"
+        raise FactorisationError(f"matrix {k} of {len(factors)}: the solution is not finite; {why}", index=k)
+    return X
+
+
+def _substitute(factors, X):
+    """L Y = X, U X = Y in place, by cuBLAS."""
+    import cupy
+    from cupy.cuda import cublas, device
+    one, (count, n, columns) = np.array(1, X.dtype), X.shape
+    (op, distance), unit = layout(factors[0].lu), factors[0].unit
+    lu = cupy.array([each.lu.data.ptr for each in factors], np.uint64)
+    call = getattr(cublas, f"{CUBLAS[X.dtype.char]}trsmBatched")
+    for lower in (True, False):
+        as_lower = lower == (op == cublas.CUBLAS_OP_N)           # read column-major, rows are the transpose
+        call(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
+             cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
+             cublas.CUBLAS_DIAG_UNIT if unit == ("L" if lower else "U") else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,
+             one.ctypes.data, lu.data.ptr, distance, addresses(X).data.ptr, n, count)
