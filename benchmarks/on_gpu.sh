@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What needs a GPU: the GPU half of the tests, then the benchmarks behind NOTES.md, all or some.
 #   benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...]
-# Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases. Parts are named below; all by default.
+# Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
+# CABIN, if set, is a folder of K.npz, M.npz and B.npz. Parts are named below; all by default.
 set -uo pipefail
-all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense-lu bddc"
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense-lu bddc helmholtz"
 out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
 parts=() files=()
@@ -31,6 +32,7 @@ for part in ${parts[@]:-$all}; do
         fvm | block-gmres) measure "$part" "$part" "${files[@]}" ;;
         dense-lu) measure dense-lu dense-lu --sizes 4156,10135 --types float64 --repeat 3 ;;
         bddc) measure bddc bddc ;;
+        helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         *) echo "no part $part; there are: $all" >&2; exit 2 ;;
     esac
 done

@@ -304,14 +304,16 @@ def write_csv(path, records):
 
 
 def show(title, header, rows):
-    """Print a table."""
+    """Print a table, words to the left and numbers to the right; the first two columns are never broken."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
     table = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    rows = list(rows)
     for k, name in enumerate(header):
-        table.add_column(name, justify="left" if k < 2 else "right", no_wrap=k < 2)
+        words = k < 2 or all(str(row[k])[:1].isalpha() for row in rows)
+        table.add_column(name, justify="left" if words else "right", no_wrap=k < 2)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     Console(highlight=False, width=max(Console().width, 16 * len(header))).print(table)

@@ -42,10 +42,15 @@ BENCHMARKS = {
              "iterations, the spectrum, and their growth with H/h.",
              ("subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive", "coefficient",
               "random-rhs", "repeat", "csv")),
+    "helmholtz": ("The paper on Helmholtz's equation: methods for complex systems in cabins and cylinders, tables 10 "
+                  "to 12, on both devices.",
+                  ("meshes", "files", "frequencies", "methods", "preconds", "rtol", "maxiter", "cpu-iterations",
+                   "repeat", "csv")),
 }
 OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
-    "files": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders of OpenFOAM, besides the gallery's"},
+    "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "
+              "and folders of OpenFOAM; helmholtz takes meshes, and folders with K.npz, M.npz and B.npz"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks, whose zeros are stored; default: as detected"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},
     "tune": {"action": "store_true", "help": "the default format beside the tuned one"},
@@ -81,6 +86,16 @@ OPTIONS = {
                     "help": "of the equation; jumps are by 1e4; default constant"},
     "random-rhs": {"action": "store_true", "help": "a random right-hand side, which leaves no eigenvalue out, instead "
                    "of ones"},
+    "meshes": {"metavar": "LIST", "help": "cavities, apart by commas: names of the paper's table 1 such as Audi3D-2, "
+               "cabin:SIZE, cabin:SIZE:divided (a hard one), cylinder:SIZE (edges in m); default those of the paper, "
+               "on a CPU the smaller ones"},
+    "frequencies": {"metavar": "BAND", "help": "in Hz, FROM:TO:STEP or a list, of all cavities; default: each has its "
+                    "own"},
+    "methods": {"nargs": "*", "metavar": "NAME", "help": "such as bicgstab 'bicgstabl(l=4)'; default: the paper's, and "
+                "cocg"},
+    "preconds": {"nargs": "*", "metavar": "NAME", "help": "default: none jacobi ilu0"},
+    "rtol": {"type": float, "default": 1e-9, "metavar": "R", "help": "relative tolerance; default 1e-9, the paper's"},
+    "maxiter": {"type": int, "default": 1000, "metavar": "N", "help": "most iterations; default 1000, the paper's"},
     "no-solves": {"action": "store_true", "help": "leave out the whole solves to 1e-8"},
 }
 
@@ -104,9 +119,10 @@ def add_arguments(parser):
 
 def run(arguments) -> int:
     """Check, then hand over to the benchmark's module."""
-    check_paths({"--out": arguments.out, "--report": arguments.report},
-                endings={"--out": (".jsonl",), "--report": (".html", ".htm")})
     options = BENCHMARKS[arguments.benchmark][1]
+    check_paths({"--out": arguments.out, "--report": arguments.report,
+                 "--csv": arguments.csv if "csv" in options else None},
+                endings={"--out": (".jsonl",), "--report": (".html", ".htm"), "--csv": (".csv",)})
     for option in ("scale", *(option for option in options if OPTIONS[option].get("type") is int)):
         value = getattr(arguments, option.replace("-", "_"))
         if value is not None and not value > 0:

@@ -16,12 +16,12 @@ from pathlib import Path
 from swell.cli.output import as_json, check_paths
 from swell.core.errors import InputError
 from swell.core.registry import names, resolve
+from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
 KINDS = ("method", "precond", "scaling", "ordering", "format")
 WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers a condition takes
 EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
-GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
 
 
 def add_arguments(parser):
@@ -89,7 +89,7 @@ def run(arguments) -> int:
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.MESH}"
-        mesh = _mesh(arguments.MESH)
+        mesh = named_mesh(arguments.MESH)
     if arguments.save_mesh:
         mesh.write(arguments.save_mesh)
     if not arguments.json and not arguments.quiet:
@@ -206,23 +206,6 @@ def _fields(arguments, band):
         if abs(asked - near) > 1e-9 * max(asked, 1):
             raise InputError(f"--vtu-at {asked:g}: the band has no such frequency; the nearest is {near:g} Hz")
     return nearest
-
-
-def _mesh(name):
-    """The mesh that MESH names."""
-    from swell.pde import helmholtz
-    kind, _, rest = name.partition(":")
-    if kind not in ("cabin", "cylinder", "paper") or Path(name).exists():
-        return helmholtz.read_mesh(name)
-    if kind == "paper":
-        return helmholtz.paper_mesh(rest)
-    size, _, shape = rest.partition(":")
-    try:
-        size = float(size)
-    except ValueError:
-        raise InputError(f"{name}: expected a size in m, as in {kind}:0.1; there are {GENERATED}") from None
-    make = helmholtz.car_cabin if kind == "cabin" else helmholtz.cylinder
-    return make(size, shape) if shape else make(size)
 
 
 def _words(point):

@@ -45,17 +45,12 @@ def read_system(source: str):
 
 def _acoustic(source):
     """A(ω) of a generated cabin or cylinder, and what it is."""
-    import math
-
     from swell.pde.helmholtz import paper_problem
     name, _, hertz = source[len(ACOUSTIC):].partition(":")
     try:
         frequency = float(hertz) if hertz else None
     except ValueError:
         raise InputError(f"{source}: {hertz!r} came, expected a frequency in Hz, as in paper:Audi3D-2:500") from None
-    problem, frequency, _ = paper_problem(name, frequency)
-    K, M, B = problem.matrices
-    omega = 2 * math.pi * frequency
-    A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
-    A.sort_indices()
+    problem, frequency, panel = paper_problem(name, frequency)
+    A, _, _ = problem.system(frequency, panel)
     return A, [f"A(ω) of a generated mesh at {frequency:.4g} Hz: {problem.mesh}"]

@@ -20,7 +20,7 @@ p { margin: .4rem 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem 1.2rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; } .number { text-align: right; }
+th { font-weight: 600; } td:first-child { white-space: nowrap; } .number { text-align: right; }
 pre { background: #f4f6f8; padding: .8rem 1rem; border-radius: 4px; overflow-x: auto; font-size: .87rem;
       white-space: pre-wrap; }
 figure { margin: .8rem 0; } img { max-width: 100%; height: auto; } figcaption { color: var(--soft); font-size: .87rem; }
@@ -63,9 +63,9 @@ def badge(text: str, good: bool) -> str:
 def table(rows, header=()) -> str:
     """A table of texts; with a header, columns after the first that hold numbers are set flush right."""
     rows = list(rows)
-    first = rows[0] if rows else header
+    filled = [next((row[k] for row in rows if str(row[k])), "") for k in range(len(header))]     # of every column
     head = "<tr>" + "".join(f"<th{_flush(cell) if k else ''}>{escape(str(name))}</th>"
-                            for k, (name, cell) in enumerate(zip(header, first))) + "</tr>" if header else ""
+                            for k, (name, cell) in enumerate(zip(header, filled))) + "</tr>" if header else ""
     lines = []
     for row in rows:
         cells = [f"<td{_flush(cell) if header and k else ''}>{escape(str(cell))}</td>" for k, cell in enumerate(row)]
@@ -76,7 +76,7 @@ def table(rows, header=()) -> str:
 
 
 def _flush(cell):
-    return ' class="number"' if str(cell)[:1].isdigit() else ""
+    return ' class="number"' if str(cell).lstrip("≈-")[:1].isdigit() else ""
 
 
 def image(png: bytes, caption: str) -> str:

@@ -48,7 +48,7 @@ def test_a_decomposer_that_fails_is_a_record(tmp_path, capsys):
 @pytest.mark.parametrize("option, value, words", [
     ("--elements", "1", "at least 2"), ("--subdomains", "four", "whole numbers"),
     ("--levels", "3", "last level would have one"), ("--decomposers", "lu", "unknown decomposer"),
-    ("--constraints", "x", "letters"), ("--csv", "/nowhere/x.csv", "No such")])
+    ("--constraints", "x", "letters"), ("--csv", "/nowhere/x.csv", "no folder")])
 def test_bad_arguments(option, value, words, capsys):
     arguments = ["bench", "bddc", "--subdomains", "2", "--elements", "2", "--repeat", "1", "--decomposers", "getrf"]
     assert main([*arguments, option, value]) == 2

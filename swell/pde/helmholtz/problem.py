@@ -150,6 +150,38 @@ class Helmholtz:
         lifted = [A[free] @ value for A in self.matrices]
         return [A[free][:, free] for A in self.matrices], free, f[free], lifted
 
+    def system(self, frequency, source=None) -> tuple:
+        """A(ω) and b at one frequency, for a solver of one's own or to be written to a file.
+
+        Parameters
+        ----------
+        frequency : float
+            Hz.
+        source
+            As of `response`.
+
+        Returns
+        -------
+        A : scipy.sparse.csr_matrix, complex
+            Of the dofs whose pressure is not given.
+        b : ndarray, complex
+        dofs : ndarray of int
+            The dof of each row: ``self.space.points[dofs]`` is where they lie.
+
+        Examples
+        --------
+        >>> from swell.pde import helmholtz
+        >>> room = helmholtz.Helmholtz(helmholtz.box((4, 4, 4)), helmholtz.Medium(damping=0.01))
+        >>> A, b, dofs = room.system(100.0, "xmin")
+        >>> A.shape, abs(A - A.T).max()
+        ((125, 125), 0.0)
+        """
+        omega = 2 * math.pi * float(checked(frequency)[0])
+        (K, M, B), free, f, lifted = self._system(source)
+        A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
+        A.sort_indices()
+        return A, _load(omega, f, lifted), free
+
     def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
               rtol=1e-8, maxiter=None, device="cpu", dtype="complex128") -> Field:
         """The field at one frequency (Hz); the parameters are those of `response`."""
@@ -229,9 +261,7 @@ class Helmholtz:
         start, omega = time.perf_counter(), 2 * math.pi * float(frequency)
         f, *lifted = parts
         with sweep.space.active(sweep.n):
-            b = (1j * omega) * f
-            if lifted[0] is not None:
-                b = b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
+            b = _load(omega, f, lifted if lifted[0] is not None else None)
         result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
             p = self._given[1].copy()
@@ -276,3 +306,9 @@ class Helmholtz:
                                                  Reason.ATTAINABLE_ACCURACY):
             return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
         return result.message
+
+
+def _load(omega, f, lifted):
+    """b = iω f, without what the given pressures bring."""
+    b = (1j * omega) * f
+    return b if lifted is None else b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])

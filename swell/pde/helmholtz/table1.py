@@ -23,19 +23,22 @@ MESHES = {
 FREQUENCY = {"cabin": 100.0, "hard": 250.0, "cylinder": 500.0}     # Hz
 
 
-def paper_mesh(name) -> Mesh:
+def paper_mesh(name, scale=1.0) -> Mesh:
     """The mesh that stands in for one of table 1.
 
     Parameters
     ----------
     name : str
         Audi3D-1 to Audi3D-4, Twingo3D-0 to Twingo3D-2, Cylinder3D-0 to Cylinder3D-2.
+    scale : float
+        Share of its unknowns, about.
     """
     if name not in MESHES:
         near = difflib.get_close_matches(str(name), MESHES, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(f"table 1 has no mesh {name!r}: {hint}There are: {', '.join(MESHES)}")
     cavity, size, _ = MESHES[name]
+    size *= scale ** (-1 / 3)
     from swell.pde.helmholtz.cabin import car_cabin
     from swell.pde.helmholtz.tube import cylinder
     if cavity == "cylinder":
@@ -43,25 +46,36 @@ def paper_mesh(name) -> Mesh:
     return car_cabin(size, "divided" if cavity == "hard" else "hexahedron", seats=cavity != "bare cabin")
 
 
-def paper_problem(name, frequency=None):
-    """(Helmholtz problem, frequency in Hz, source) on such a mesh.
+def paper_problem(name, frequency=None, scale=1.0):
+    """(Helmholtz problem, frequency in Hz, source) on such a mesh, as `posed` poses it."""
+    return posed(paper_mesh(name, scale), MESHES[name][0], frequency)
+
+
+def posed(mesh, cavity, frequency=None):
+    """(Helmholtz problem, frequency in Hz, source) for a mesh of ours.
 
     The frequency is by default the cavity's own, the same for every size: iterations then double with each refinement,
-    as in the paper. The Audi is lined with absorbers, the Twingo all rigid with 0.1 % of damping, and the cylinder's
-    wall absorbs.
+    as in the paper. The cabin is lined with absorbers, the hard one all rigid with 0.1 % of damping, and the cylinder's
+    wall absorbs. The source is the firewall or the bottom, or the first boundary of a mesh that has neither.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    cavity : {"cabin", "bare cabin", "hard", "cylinder"}
+    frequency : float, optional
+        Hz.
     """
     from swell.pde.helmholtz.conditions import Absorbing, Impedance
     from swell.pde.helmholtz.media import Medium
     from swell.pde.helmholtz.problem import Helmholtz
-    mesh = paper_mesh(name)
-    cavity = MESHES[name][0]
     if frequency is None:
         frequency = FREQUENCY[cavity.split()[-1]]
     if not math.isfinite(frequency) or frequency <= 0:
         raise InputError(f"frequency {frequency!r}: expected a positive number in Hz")
     if cavity == "cylinder":
         return Helmholtz(mesh, boundary={"wall": Absorbing()}), frequency, "bottom"
+    source = "firewall" if "firewall" in mesh.boundaries else next(iter(mesh.boundaries))
     if cavity == "hard":
-        return Helmholtz(mesh, Medium(damping=0.001)), frequency, "firewall"
+        return Helmholtz(mesh, Medium(damping=0.001)), frequency, source
     lined = {name: Impedance(800.0) for name in ("roof", "floor", "seats") if name in mesh.boundaries}
-    return Helmholtz(mesh, Medium(damping=0.01), lined), frequency, "firewall"
+    return Helmholtz(mesh, Medium(damping=0.01), lined), frequency, source

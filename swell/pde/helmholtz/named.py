@@ -1,0 +1,42 @@
+"""Meshes by name, as the command line takes them: cabin:SIZE[:KIND], cylinder:SIZE[:KIND], paper:NAME, or a file."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from swell.core.errors import InputError
+from swell.pde.helmholtz.meshes import Mesh
+
+GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
+
+
+def named_mesh(name, scale=1.0) -> Mesh:
+    """The mesh that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        A generated one, such as cabin:0.1 (edges of 0.1 m), or the path of a file.
+    scale : float
+        Share of the unknowns of a generated one, about.
+
+    Raises
+    ------
+    InputError
+        For a size that is no number, and what the generators and the reader refuse.
+    """
+    kind, _, rest = name.partition(":")
+    if kind not in ("cabin", "cylinder", "paper") or Path(name).exists():
+        from swell.pde.helmholtz.meshio_reader import read_mesh
+        return read_mesh(name)
+    if kind == "paper":
+        from swell.pde.helmholtz.table1 import paper_mesh
+        return paper_mesh(rest, scale)
+    size, _, shape = rest.partition(":")
+    try:
+        size = float(size) * scale ** (-1 / 3)
+    except ValueError:
+        raise InputError(f"{name}: expected a size in m, as in {kind}:0.1; there are {GENERATED}") from None
+    from swell.pde.helmholtz.cabin import car_cabin
+    from swell.pde.helmholtz.tube import cylinder
+    make = car_cabin if kind == "cabin" else cylinder
+    return make(size, shape) if shape else make(size)
