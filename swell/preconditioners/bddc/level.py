@@ -26,7 +26,8 @@ from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.schur import schur
 
 WORK = 5                 # arrays in double precision, as large as the local problems that are inverted together
-TOGETHER = 256 << 20     # bytes of local problems of one size that are inverted together, if there are two that small
+TOGETHER = {"cpu": 16 << 20, "cuda": 256 << 20}    # bytes of local problems of one size that are inverted together:
+                         # no more than a cache holds, and than a GPU needs to be busy (a guess until it is measured)
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
@@ -100,7 +101,7 @@ class Level(LinearOperator):
         groups = local.equal((m.indptr, m.indices, m.data, at) for m, at in zip(subdomains.matrices, own, strict=True))
         rows = np.array([own[members[0]].size for members in groups])
         most = int(rows.max(initial=0))
-        together = max(8 * most ** 2, min(TOGETHER, 8 * int((rows ** 2).sum())))
+        together = max(8 * most ** 2, min(TOGETHER[space.name], 8 * int((rows ** 2).sum())))
         space.check_fits(WORK * together + (8 + self.dtype.itemsize) * int((rows ** 2).sum()),
                          f"BDDC, {len(groups)} different local problems with up to {most} dofs on the interface,",
                          "take smaller subdomains")
@@ -131,7 +132,7 @@ class Level(LinearOperator):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
             for (count, size, _), problems in of_size.items():
-                together = max(1, TOGETHER // max(1, 8 * (count + size) ** 2))
+                together = max(1, TOGETHER[self.space.name] // max(1, 8 * (count + size) ** 2))
                 for some in (problems[a:a + together] for a in range(0, len(problems), together)):
                     self.locals.append(local.local_problems(
                         self.space, decomposer, some, [complements[members[0]] for members in some],
