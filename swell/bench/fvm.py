@@ -46,6 +46,8 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 
 def run(arguments) -> int:
     """Measure, print each table when it is complete, write."""
+    if not arguments.no_smoothers:
+        smoothers.check(arguments)
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" or arguments.no_cpu else [device, cpu]
     systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]

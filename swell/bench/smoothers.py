@@ -62,6 +62,7 @@ ADDED = 8               # rows from here on are not the paper's
 
 def run(arguments) -> int:
     """Measure, print, write."""
+    check(arguments)
     engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
                                                   *engine.files(arguments.files))]
@@ -80,18 +81,16 @@ def ordered(A):
         return resolve("ordering", "cuthill_mckee").build(csr).matrix(csr).to_scipy()
 
 
-def measure(systems, arguments):
-    """Iterate over a record for each of (name, SciPy CSR matrix) and each algorithm.
-
-    Raises
-    ------
-    InputError
-        If a number of iterations is no multiple of ten.
-    """
+def check(arguments):
+    """Raise InputError if a number of iterations is no multiple of ten."""
     for option in ("outer_iterations", "cpu_iterations"):
         value = getattr(arguments, option)
         if value is not None and (value <= 0 or value % EVERY):
             raise InputError(f"--{option.replace('_', '-')} {value}: expected a positive multiple of {EVERY}")
+
+
+def measure(systems, arguments):
+    """Iterate over a record for each of (name, SciPy CSR matrix) and each algorithm."""
     device, host = make_space(arguments.device), make_space("cpu")
     for name, A in systems:
         for label, algorithm in ALGORITHMS.items():

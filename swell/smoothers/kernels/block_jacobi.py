@@ -2,7 +2,8 @@
 
 Rows of the local system are scaled by the diagonal, but for conjugate gradients. ``width`` is the most off-diagonals
 that a row has inside its block; ``held`` and ``shared`` count on a GPU only. Sweeps end when the square of every row's
-residual is below its share of the tolerance, tolerance / height, for which a GPU needs no sum.
+residual is below its share of the tolerance, tolerance / height, for which a GPU needs no sum. The index of a parallel
+loop is cast, or Numba, to which it has a sign at first and none in the end, would compile what it is given to twice.
 """
 from __future__ import annotations
 
@@ -139,8 +140,8 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, to
     """Blocks with inner sweeps of Jacobi."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, JACOBI, sweeps, tolerance,
-               width, height)
+        _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, JACOBI, sweeps,
+               tolerance, width, height)
 
 
 @njit(parallel=True, cache=True)
@@ -149,7 +150,7 @@ def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, swee
     """Blocks with inner forward sweeps of Gauss–Seidel."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, GAUSS_SEIDEL, sweeps,
+        _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, GAUSS_SEIDEL, sweeps,
                tolerance, width, height)
 
 
@@ -159,15 +160,15 @@ def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zer
     """Blocks with inner conjugate gradients."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, CG, sweeps, tolerance, width,
-               height)
+        _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, CG, sweeps, tolerance,
+               width, height)
 
 
 @njit(parallel=True, cache=True)
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
     """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
     for s in prange(slice_ptr.size - 1):
-        _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, 1.0, zero, EXACT, 0, 0.0, 0, height)
+        _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, 1.0, zero, EXACT, 0, 0.0, 0, height)
 
 
 @njit(cache=True)

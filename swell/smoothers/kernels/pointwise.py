@@ -1,6 +1,7 @@
 """Sweeps in which every row moves by itself, on the CPU; ``pointwise.cu`` is the same on a GPU. Modified SELL."""
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, prange
 
 
@@ -25,7 +26,7 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
     """out = x + ω D⁻¹ (b − A x); with ``zero`` from x = 0, which is not read."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
-            step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i) / diag[i]
+            step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i) / diag[i]
             out[i] = step if zero else x[i] + step
 
 
@@ -34,7 +35,7 @@ def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, ste
     """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x = 0 is not read."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
-            r = _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i)
+            r = _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i)
             move = coefficients[2 * step + 1] * (r / diag[i])
             if step:
                 move += coefficients[2 * step] * d[i]
