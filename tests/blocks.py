@@ -2,11 +2,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from swell.core.registry import resolve
-from swell.formats.bsr import BSR
+from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
+
+ON_A_CPU = {"float64": (1, 2, 3, 4, 8), "complex128": (1, 2, 3)}
+
+
+def worthwhile(size, dtype, space):
+    """Skip a size whose code on a CPU is that of another one, unrolled as often: each costs seconds of compilation. On a
+    GPU every size has its own."""
+    if space.name == "cpu" and size <= UNROLLED and size not in ON_A_CPU[dtype]:
+        pytest.skip("on a CPU other sizes have the same code")
 
 
 def blocked(s, dtype="float64", seed=1, count=30, dominance=4.0):
