@@ -139,12 +139,12 @@ def test_iterations_do_not_grow_with_the_subdomains():
 
 def test_the_condition_grows_with_the_logarithm_of_the_size():
     """κ ≤ C (1 + log H/h)²: the largest eigenvalue grows, its ratio to that does not."""
-    sizes = np.array([3, 4, 6, 8])
+    sizes = np.array([3, 4, 6])
     found = [solved(m, 3) for m in sizes]
     largest = np.array([r.extremes[1] for r in found])
     assert (np.diff(largest) > 0).all() and largest[0] > 1.05
     assert (np.diff(largest / (1 + np.log(sizes))**2) < 0).all()
-    assert (np.diff([r.result.iterations for r in found]) >= 0).all() and found[-1].result.iterations <= 8
+    assert (np.diff([r.result.iterations for r in found]) >= 0).all() and found[-1].result.iterations <= 7
 
 
 @pytest.mark.parametrize("decomposer", [*names("decomposer"), "icm(x=8)", "pcm(x=8, form=plain)"])
@@ -161,7 +161,7 @@ def test_looser_tolerances_of_icm_cost_iterations():
 
 
 def test_more_levels():
-    found = [solved(3, 8, levels) for levels in (2, 3, 4)]
+    found = [solved(2, 8, levels) for levels in (2, 3, 4)]
     assert found[1].bddc.level.next.next is None and found[2].bddc.level.next.next is not None
     counts, largest = [r.result.iterations for r in found], [r.extremes[1] for r in found]
     assert counts == sorted(counts) and counts[-1] <= 10
@@ -195,7 +195,7 @@ def test_stiffness_weights_follow_jumps():
 
 def test_adaptive_constraints():
     """Channels of 1e4 across faces: one constraint for each crossing, and the condition is as without channels."""
-    system = PoissonCube(6, 3, coefficient="channels").assemble()
+    system = PoissonCube(4, 3, coefficient="channels").assemble()
     b = np.random.default_rng(1).standard_normal(system.cube.n)
     plain, adaptive = (system.solve(b=b, adaptive=threshold) for threshold in (0, 10))
     assert plain.extremes[1] > 30 and adaptive.extremes[1] < 1.4 and adaptive.bddc.level.constraints.more == 18
@@ -205,9 +205,9 @@ def test_adaptive_constraints():
 
 
 def test_adaptive_constraints_bound_the_condition():
-    """Where k jumps from element to element by up to six orders: the lower the threshold, the lower the condition."""
-    k = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (12, 12, 12))
-    system = PoissonCube(4, 3, coefficient=k).assemble()
+    """Where k jumps from element to element by up to eight orders: the lower the threshold, the lower the condition."""
+    k = 10.0 ** np.random.default_rng(0).uniform(-4, 4, (8, 8, 8))
+    system = PoissonCube(4, 2, coefficient=k).assemble()
     largest = [eigenvalues(system, adaptive=t)[-1] for t in (0, 10, 3, 1.5)]
     assert largest == sorted(largest, reverse=True) and largest[0] > 10 and largest[-1] < 3
     assert all(value < 4 * t for value, t in zip(largest[1:], (10, 3, 1.5), strict=True))
@@ -233,7 +233,7 @@ def test_levels_on_every_device(device, interior):
 
 def test_corners_alone_lose_the_logarithm():
     """In three dimensions: the largest eigenvalue then grows like H/h; with edges it does not."""
-    sizes = np.array([4, 8])
+    sizes = np.array([4, 6])
     corners, edges = (np.array([solved(m, 3, constraints=kinds).extremes[1] for m in sizes]) / (1 + np.log(sizes))**2
                       for kinds in ("c", "ce"))
     assert corners[1] > 1.2 * corners[0] and edges[1] < edges[0]
