@@ -30,7 +30,9 @@ for part in ${parts[@]:-$all}; do
         table9) measure table9 spmv --tune --complex ;;
         krylov) measure krylov krylov ;;
         fvm | block-gmres) measure "$part" "$part" "${files[@]}" ;;
-        dense-lu) measure dense-lu dense-lu --sizes 4156,10135 --types float64 --repeat 3 ;;
+        dense-lu)
+            measure dense-lu dense-lu --generated random border --sizes 4156,10135 --types float64 --repeat 3
+            measure dense-lu-bordered dense-lu --generated bordered --sizes 178,514,1228,3202 --types float64 --batch 12 --repeat 5 ;;
         bddc) measure bddc bddc ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         *) echo "no part $part; there are: $all" >&2; exit 2 ;;

@@ -1,11 +1,13 @@
 """Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, both
 accuracies.
 
-Matrices: those of ``--files``, sparse ones made dense, and, where there are none, generated ones: random dense by the
-rule of Appendix F, and a diagonal with a border, like c-22, where the iterative method shines. Every decomposition and
-solution is repeated (10 runs); 10 right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit
-diagonal is in L, both with full pivoting, so that they are judged on good factors. What fails is a record too, with its
-reason.
+Matrices: those of files and folders, sparse ones made dense, and generated ones: random dense by the rule of Appendix
+F; a diagonal with a border, like c-22, where the iterative method shines; and what BDDC hands to decomposers, the
+bordered matrix of a floating subdomain, [S Cᵀ; C 0]. Every decomposition and solution is repeated (10 runs); 10
+right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit diagonal is in L, both with full
+pivoting, so that they are judged on good factors. What fails is a record too, with its reason.
+
+``--batch N``: besides, N of each generated kind, one after the other and together (``factor_batch``).
 """
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from swell.core.registry import resolve
 from swell.core.settings import describe
 from swell.core.space import make_space
 from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
+from swell.pde.poisson_cube import PoissonCube
 
 RIGHT_HAND_SIDES = 10
 RUNS = 10
@@ -31,9 +34,11 @@ DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x
                         "icm(x=32, form=plain)")}
 SOLVERS = {"cpu": ("ss", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"),
            "cuda": ("is(x=8)", "is(x=32)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs")}
-HEADER = ("matrix", "decomposer", "n", "type", "ms", "spread", "of getrf", "max |PA − LU|", "backward", "growth",
+HEADER = ("matrix", "decomposer", "n", "type", "ms", "best", "spread", "of getrf", "max |PA − LU|", "backward", "growth",
           "pivots", "iterations")
-SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "spread", "max |LUX − PB|", "max |AX − B|", "backward")
+SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "best", "spread", "max |LUX − PB|", "max |AX − B|", "backward")
+BATCH_HEADER = ("matrix", "decomposer", "n", "type", "matrices", "ms alone", "best", "ms together", "best",
+                "times as fast")
 QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")
 
 
@@ -45,14 +50,34 @@ def run(arguments) -> int:
     runs, types = arguments.repeat or RUNS, _types(arguments.types)
     found = engine.Findings("swell bench dense-lu", space, arguments)
     heat = []
-    for name, A in _matrices(arguments, space):
+    for name, make in _matrices(arguments, space):
+        try:
+            A = make(0)
+        except (InputError, OutOfMemory) as error:
+            engine.tell(f"{name}: {error}")
+            found.take([{"benchmark": "dense-lu matrix", "matrix": name, "failure": str(error)}])
+            continue
         for kind in types:
             if np.dtype(kind).kind != "c" and np.iscomplexobj(A):
                 continue
             engine.tell(f"{name}, {kind}")
             found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, heat))
             found.take(_solutions(space, name, A.astype(kind), solvers, runs))
+            if arguments.batch:
+                many = np.stack([make(seed).astype(kind) for seed in range(arguments.batch)])
+                found.take(_batches(space, name, many, decomposers, runs))
+    _show(found, heat)
+    return 0 if any("failure" not in r for r in found.records) else 1
+
+
+def _show(found, heat):
+    """Tables, CSV and report."""
+    unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
+    if unread:
+        found.table("Left out", ("matrix", "why"), [(r["matrix"], r["failure"]) for r in unread])
     made = [r for r in found.records if r["benchmark"] == "dense-lu decomposition"]
+    if not made:
+        return
     solved = [r for r in found.records if r["benchmark"] == "dense-lu solution"]
     found.table("Decompositions", HEADER, [_row(r) for r in made])
     found.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
@@ -63,10 +88,14 @@ def run(arguments) -> int:
         found.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
         for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
             found.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
-    if arguments.csv:
-        engine.write_csv(arguments.csv, found.records)
-    found.report(("Speed-up over getrf", _speedups(made)), *heat)
-    return 0
+    together = [r for r in found.records if r["benchmark"] == "dense-lu batch"]
+    if together:
+        found.table("Matrices of one size, one after the other and together", BATCH_HEADER,
+                    [_batch_row(r) for r in together])
+    if found.arguments.csv:
+        engine.write_csv(found.arguments.csv, found.records)
+    figures = [("Speed-up over getrf", _speedups(made))] if any(r.get("speedup") for r in made) else []
+    found.report(*figures, *heat)
 
 
 def _types(text):
@@ -86,20 +115,45 @@ def _types(text):
 
 
 def _matrices(arguments, space):
-    """Iterate over (name, dense matrix)."""
-    if arguments.files:
-        from swell.io import read_matrix
-        for given in map(Path, arguments.files):
-            for path in sorted(given.glob("*.mtx*")) if given.is_dir() else [given]:
-                yield path.name.split(".")[0], read_matrix(path)[0].toarray()
+    """Iterate over (name, what makes the dense matrix for a seed).
+
+    Raises
+    ------
+    InputError
+        If a folder has none, or the sizes are not numbers.
+    """
+    if arguments.batch and arguments.generated is None and arguments.paths:
+        raise InputError("--batch is for generated matrices: give --generated beside the files")
+    for given in map(Path, arguments.paths):
+        if not given.exists():
+            raise InputError(f"{given} does not exist: expected a matrix file, or a folder of .mtx files")
+        paths = sorted(given.glob("*.mtx*")) if given.is_dir() else [given]
+        if not paths:
+            raise InputError(f"{given}: a folder without a .mtx or .mtx.gz file")
+        for path in paths:
+            yield path.name.split(".")[0], lambda seed, path=path: _dense(path, space)
+    if arguments.paths and arguments.generated is None:
         return
     sizes = (arguments.sizes or SIZES[space.name]).split(",")
     if not all(size.strip().isdigit() and int(size) > 1 for size in sizes):
         raise InputError(f"--sizes {arguments.sizes}: expected rows, apart by commas, such as 100,558")
     for size in sizes:
         n = max(2, round(int(size) * arguments.scale))
-        yield f"random{n}", random_dense(n)
-        yield f"border{n}", diagonal_and_border(n)
+        kinds = {"random": (n, lambda seed, n=n: random_dense(n, seed)),
+                 "border": (n, lambda seed, n=n: diagonal_and_border(n, seed)),
+                 "bordered": (6 * _edge(n) ** 2 + 28, lambda seed, n=n: bordered(n, seed, arguments.device))}
+        for kind in arguments.generated or kinds:
+            rows, make = kinds[kind]
+            yield f"{kind}{rows}", make
+
+
+def _dense(path, space):
+    """The matrix of a file, dense, unless it is too large for that."""
+    from swell.io import read_matrix
+    A = read_matrix(path)[0]
+    make_space("cpu").check_fits(4 * A.dtype.itemsize * A.shape[0] * A.shape[1],
+                                 f"{path.name}, {A.shape[0]} rows made dense,", "leave it out")
+    return A.toarray()
 
 
 def random_dense(n, seed=0):
@@ -122,6 +176,20 @@ def diagonal_and_border(n, seed=0):
     return A
 
 
+def _edge(n):
+    """Elements along the edge of a subdomain, H/h, whose bordered matrix has about n rows, 6 (H/h)² + 28."""
+    return max(2, round(((n - 28) / 6) ** 0.5)) if n > 28 else 2
+
+
+def bordered(n, seed=0, device="cpu"):
+    """What BDDC has decomposed for the subdomain in the middle of 3³ of Poisson's cube, with corners, edges and faces
+    for constraints; of a seed above 0 with a random coefficient in 1 to 2."""
+    edge = 3 * _edge(n)
+    k = 1 + np.random.default_rng(seed).random((edge,) * 3) if seed else "constant"
+    system = PoissonCube(_edge(n), 3, coefficient=k).assemble(device)
+    return system.A.space.to_host(system.bordered(13))
+
+
 def _timed(space, call, runs):
     """(result, seconds of every run after a warm-up)."""
     result, seconds = call(), []
@@ -136,9 +204,10 @@ def _measured(space, call, runs):
     """The fields of a record that every measurement has, and the result; a failure has a reason and no result."""
     try:
         result, seconds = _timed(space, call, runs)
-    except (FactorisationError, OutOfMemory) as error:
+    except (FactorisationError, InputError, OutOfMemory) as error:
         return None, {"failure": str(error)}
-    return result, {"seconds": statistics.median(seconds), "spread": statistics.pstdev(seconds), "runs": runs}
+    return result, {"seconds": statistics.median(seconds), "best": min(seconds), "spread": statistics.pstdev(seconds),
+                    "runs": runs}
 
 
 def _decompositions(space, name, A, decomposers, runs, heat):
@@ -162,20 +231,37 @@ def _decompositions(space, name, A, decomposers, runs, heat):
         yield record
 
 
+def _batches(space, name, A, decomposers, runs):
+    """A record for each decomposer that takes many matrices at a time."""
+    on_device = space.from_host(A)
+    for settings in decomposers:
+        if not settings.together:
+            continue
+        record = {"benchmark": "dense-lu batch", "matrix": name, "n": A.shape[1], "dtype": A.dtype.name,
+                  "decomposer": describe(settings), "matrices": len(A), **engine.circumstances(space)}
+        _, alone = _measured(space, lambda: [settings.factor(one, space) for one in on_device], runs)
+        _, together = _measured(space, lambda: settings.factor_batch(on_device, space), runs)
+        if "failure" not in together | alone:
+            together |= {"alone": alone["seconds"], "alone_best": alone["best"],
+                         "speedup": alone["best"] / together["best"]}
+        yield record | alone | together
+
+
 def _solutions(space, name, A, solvers, runs):
     """A record for each solver that takes these factors."""
     on_device, B = space.from_host(A), space.from_host(np.ones((len(A), RIGHT_HAND_SIDES), A.dtype))
     for settings in solvers:
         maker = resolve("decomposer", "pcm" if any(a.unit == "U" for a in settings.accepts) else "getrf")
+        record = {"benchmark": "dense-lu solution", "matrix": name, "n": len(A), "dtype": A.dtype.name,
+                  "solver": describe(settings), "factors": describe(maker), **engine.circumstances(space)}
         try:
             factors = maker.factor(on_device, space)
-        except FactorisationError as error:
-            engine.tell(f"{name}: {error}")
-            return
+        except (FactorisationError, InputError, OutOfMemory) as error:
+            yield record | {"failure": str(error)}
+            continue
         bound = settings.build(factors)
         X, fields = _measured(space, lambda: bound.solve(B), runs)
-        record = {"benchmark": "dense-lu solution", "matrix": name, "n": len(A), "dtype": A.dtype.name,
-                  "solver": describe(settings), "factors": describe(maker), **fields, **engine.circumstances(space)}
+        record |= fields
         if X is not None:
             record |= dataclasses.asdict(solution_accuracy(on_device, B, X, factors))
             record["iterations"] = getattr(bound, "iterations", None)
@@ -185,19 +271,30 @@ def _solutions(space, name, A, solvers, runs):
 def _row(r):
     head = (r["matrix"], r["decomposer"], r["n"], r["dtype"])
     if "failure" in r:
-        return (*head, r["failure"], *[""] * 7)
+        return (*head, r["failure"], *[""] * 8)
     total = "" if r["iterations"] is None else sum(map(sum, r["iterations"]))
     speedup = f"{r['speedup']:.3f}" if r["speedup"] else ""
-    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", speedup, f"{r['max_difference']:.2e}",
-            f"{r['backward_error']:.2e}", f"{r['growth']:.1e}", sum(r["pivots"]), total)
+    return (*head, *_milliseconds(r), speedup, f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}",
+            f"{r['growth']:.1e}", sum(r["pivots"]), total)
+
+
+def _milliseconds(r, fields=("seconds", "best", "spread")):
+    return [f"{1e3 * r[field]:.2f}" for field in fields]
 
 
 def _solver_row(r):
     head = (r["matrix"], r["solver"], r["n"], r["dtype"])
     if "failure" in r:
+        return (*head, r["failure"], *[""] * 5)
+    return (*head, *_milliseconds(r), f"{r['max_difference']:.2e}", f"{r['max_residual']:.2e}",
+            f"{r['backward_error']:.2e}")
+
+
+def _batch_row(r):
+    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"], r["matrices"])
+    if "failure" in r:
         return (*head, r["failure"], *[""] * 4)
-    return (*head, f"{1e3 * r['seconds']:.2f}", f"{1e3 * r['spread']:.2f}", f"{r['max_difference']:.2e}",
-            f"{r['max_residual']:.2e}", f"{r['backward_error']:.2e}")
+    return (*head, *_milliseconds(r, ("alone", "alone_best", "seconds", "best")), f"{r['speedup']:.2f}")
 
 
 def _groups(records, what):

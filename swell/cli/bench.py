@@ -19,6 +19,8 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
             "smoothers": DEFINITE, "fvm": DEFINITE,
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
+GENERATED = ("random", "border", "bordered")
+POSITIONAL = ("paths",)
 BESIDE_A_GPU = 100      # iterations on the host of a GPU, for the time of one
 
 # name: (what it measures, its options beside those that all have)
@@ -37,7 +39,7 @@ BENCHMARKS = {
                     ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
-                 ("files", "sizes", "decomposers", "solvers", "types", "repeat", "csv")),
+                 ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "csv")),
     "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
              "iterations, the spectrum, and their growth with H/h.",
              ("subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive", "coefficient",
@@ -51,6 +53,13 @@ OPTIONS = {
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "
               "and folders of OpenFOAM; helmholtz takes meshes, and folders with K.npz, M.npz and B.npz"},
+    "paths": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders of which every .mtx and .mtx.gz is "
+              "taken; sparse ones are made dense"},
+    "generated": {"nargs": "*", "metavar": "KIND", "choices": GENERATED, "help": "matrices made here, beside those of "
+                  f"PATH; some of {', '.join(GENERATED)} (BDDC's bordered local matrices); default all, and also where "
+                  "there is no PATH"},
+    "batch": {"type": int, "metavar": "N", "help": "besides, N generated matrices of a kind and size, one after the "
+              "other and together"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks, whose zeros are stored; default: as detected"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},
     "tune": {"action": "store_true", "help": "the default format beside the tuned one"},
@@ -67,7 +76,8 @@ OPTIONS = {
                        f"solve, on a CPU, where they take long; default all, and {BESIDE_A_GPU} on the host of a GPU"},
     "no-cpu": {"action": "store_true", "help": "leave out the host of a GPU, smoothers excepted"},
     "no-smoothers": {"action": "store_true", "help": "leave out the smoothers' table"},
-    "sizes": {"metavar": "LIST", "help": "rows of the generated matrices, apart by commas, where there are no files"},
+    "sizes": {"metavar": "LIST", "help": "rows of the generated matrices, apart by commas (bordered ones have the "
+              "nearest that there is); default 100,300,558, on a GPU 558,2599,4156"},
     "decomposers": {"nargs": "*", "metavar": "NAME", "help": "such as getrf 'icm(x=8, form=plain)'; default: one of "
                     "each"},
     "solvers": {"nargs": "*", "metavar": "NAME", "help": "such as trsm 'is(x=64)'; default: one of each"},
@@ -110,7 +120,7 @@ def add_arguments(parser):
                          help="share of the standard sizes, for a quick look; default 1")
         for option in options:
             default = {"default": ",".join(MATRICES[name])} if option == "matrices" else {}
-            one.add_argument(f"--{option}", **OPTIONS[option], **default)
+            one.add_argument(option if option in POSITIONAL else f"--{option}", **OPTIONS[option], **default)
         one.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
         one.add_argument("--report", metavar="FILE", help="write an HTML report")
         one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,

@@ -17,8 +17,8 @@ def records(path):
 
 def test_generated(tmp_path, capsys):
     out, report, table = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "r.csv"
-    assert main(["bench", "dense-lu", "--sizes", "24", "--repeat", "2", "--types", "float64", "--out", str(out),
-                 "--report", str(report), "--csv", str(table), "--decomposers", "getrf",
+    assert main(["bench", "dense-lu", "--generated", "random", "border", "--sizes", "24", "--repeat", "2", "--types",
+                 "float64", "--out", str(out), "--report", str(report), "--csv", str(table), "--decomposers", "getrf",
                  "icm(x=8, section=16)", "--solvers", "trsm", "is(x=8)"]) == 0
     found = records(out)
     made = [r for r in found if r["benchmark"] == "dense-lu decomposition"]
@@ -26,7 +26,7 @@ def test_generated(tmp_path, capsys):
     assert [(r["matrix"], r["decomposer"].split("(")[0]) for r in made] == [
         (m, d) for m in ("random24", "border24") for d in ("Getrf", "ICM")]
     for r in made:
-        assert r["seconds"] > 0 and r["runs"] == 2 and r["backward_error"] < 1e-10 and r["growth"] > 0
+        assert r["seconds"] >= r["best"] > 0 and r["runs"] == 2 and r["backward_error"] < 1e-10 and r["growth"] > 0
         assert (r["iterations"] is None) == (r["decomposer"] == "Getrf()")
         assert r["speedup"] == pytest.approx(made[made.index(r) // 2 * 2]["seconds"] / r["seconds"])
     assert len(solved) == 4 and all(r["backward_error"] < 1e-10 for r in solved)
@@ -41,22 +41,67 @@ def test_files_and_what_fails(tmp_path, capsys):
     folder.mkdir()
     scipy.io.mmwrite(folder / "good.mtx", sp.csr_array(dense_lu.random_dense(12)))
     scipy.io.mmwrite(folder / "singular.mtx", sp.csr_array(np.diag([1.0, 2, 0, 3])))
-    arguments = ["bench", "dense-lu", "--repeat", "1", "--files", str(folder), "--out", str(out),
+    scipy.io.mmwrite(folder / "wide.mtx", sp.csr_array(np.ones((3, 4))))
+    (folder / "no_matrix.mtx").write_text("hello")
+    (folder / "huge.mtx").write_text("%%MatrixMarket matrix coordinate real general\n9000000 9000000 1\n1 1 1\n")
+    (folder / "nan.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 nan\n2 2 1\n")
+    arguments = ["bench", "dense-lu", str(folder), "--repeat", "1", "--out", str(out),
                  "--decomposers", "getrf", "--solvers", "trsm"]
     assert main(arguments) == 0
-    failed = [r for r in records(out) if "failure" in r]
-    assert {r["matrix"] for r in failed} == {"singular"} and {r["dtype"] for r in failed} == {"float32", "float64"}
-    assert all("column 2 is zero" in r["failure"] for r in failed)
-    assert "column 2 is zero" in capsys.readouterr().out
+    failed, shown = [r for r in records(out) if "failure" in r], capsys.readouterr().out
+    why = {r["matrix"]: r["failure"] for r in failed}
+    assert set(why) == {"singular", "wide", "no_matrix", "huge", "nan"}
+    assert {r["dtype"] for r in failed if r["matrix"] == "singular"} == {"float32", "float64"}
+    for name, words in (("singular", "column 2 is zero"), ("wide", "(3, 4)"), ("huge", "9000000 rows"), ("nan", "nan")):
+        assert words in why[name], why[name]
+    assert "column 2 is zero" in shown and "Left out" in shown
+    assert {r["matrix"] for r in records(out) if "failure" not in r} == {"good"}
+
+
+def test_bordered_matrices_of_bddc_and_batches(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "dense-lu", "--generated", "bordered", "random", "--sizes", "80", "--repeat", "2", "--types",
+                 "float64", "--batch", "3", "--out", str(out), "--decomposers", "getrf", "pcm(x=8)", "icm(x=8)",
+                 "pcm(form=plain)", "--solvers", "trsm"]) == 0
+    made = [r for r in records(out) if r["benchmark"] == "dense-lu decomposition"]
+    assert {r["matrix"] for r in made} == {"bordered82", "random80"}
+    assert all(r["backward_error"] < 1e-9 for r in made)
+    together = [r for r in records(out) if r["benchmark"] == "dense-lu batch"]
+    assert [(r["matrix"], r["decomposer"].split("(")[0]) for r in together] == [
+        (m, d) for m in ("bordered82", "random80") for d in ("Getrf", "PCM", "ICM")]         # plain forms: one by one
+    for r in together:
+        assert r["matrices"] == 3 and r["speedup"] == pytest.approx(r["alone_best"] / r["best"])
+    assert "one after the other and together" in capsys.readouterr().out
+
+
+def test_bordered_matrices():
+    """Indefinite, a zero block of 26 constraints, and of a floating subdomain: S times a constant is zero."""
+    B = dense_lu.bordered(82)
+    assert B.shape == (82, 82) and np.array_equal(B, B.T) and not B[-26:, -26:].any()
+    assert abs(B[:56, :56] @ np.ones(56)).max() < 1e-12 and np.allclose(np.diag(B[:56, :56]).mean(), 1)
+    values = np.linalg.eigvalsh(B)
+    assert (values < 0).sum() == 26 and abs(values).min() > 1e-3
+    assert not np.array_equal(B, dense_lu.bordered(82, 1))
 
 
 @pytest.mark.parametrize("option, value, words", [
     ("--sizes", "ten", "rows"), ("--types", "float16", "expected some of"),
-    ("--decomposers", "lu", "unknown decomposer"), ("--csv", "/nowhere/x.csv", "No such")])
+    ("--decomposers", "lu", "unknown decomposer"), ("--csv", "/nowhere/x.csv", "no folder"),
+    ("--batch", "0", "positive")])
 def test_bad_arguments(option, value, words, capsys):
     usual = ["bench", "dense-lu", "--sizes", "4", "--repeat", "1", "--decomposers", "getrf", "--solvers", "trsm"]
     assert main([*usual, option, value]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_folders_and_batches_that_are_not(tmp_path, capsys):
+    assert main(["bench", "dense-lu", str(tmp_path)]) == 2 and "without a .mtx" in capsys.readouterr().err
+    assert main(["bench", "dense-lu", str(tmp_path), "--batch", "2"]) == 2
+    assert "--batch is for generated matrices" in capsys.readouterr().err
+    assert main(["bench", "dense-lu", str(tmp_path / "none.mtx"), "--repeat", "1"]) == 2
+    assert "none.mtx does not exist" in capsys.readouterr().err
+    (tmp_path / "no_matrix.mtx").write_text("hello")
+    assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1"]) == 1          # nothing was measured
 
 
 def test_generated_matrices_are_what_they_should_be():

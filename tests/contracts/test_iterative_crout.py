@@ -9,20 +9,11 @@ import pytest
 
 import swell
 from swell import dense
+from swell.bench.dense_lu import random_dense
 from swell.core.errors import FactorisationError
 from swell.core.registry import resolve
 
 FORMS = ["fronts", "plain"]
-
-
-def random_dense(n, seed=0):
-    """The thesis' rule (Appendix F): entries within ±1000, half of the diagonal zero, but for its last."""
-    random = np.random.default_rng(seed)
-    A = random.uniform(-1000, 1000, (n, n))
-    zero = random.random(n) < 0.5
-    zero[-1] = False
-    A[zero, zero] = 0
-    return A
 
 
 def dominant(n, seed=0):
