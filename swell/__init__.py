@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
     "CG": "swell.krylov.cg", "ResidentCG": "swell.krylov.resident_cg",
+    "SingleReductionCG": "swell.krylov.single_reduction_cg",
     "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
     "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
     "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",

@@ -125,6 +125,7 @@ class DirectLoop(Loop):
 
     def halted(self) -> bool:
         """Inside a cycle: should the remaining steps be left out?"""
+        self.report()
         return self.stopped
 
     def run(self, body, capturable=True, steps=1):

@@ -15,6 +15,7 @@ from swell.core.settings import construct, parse
 TABLE = {
     "method": {
         "cg": "swell.krylov.cg:CG",
+        "single_reduction_cg": "swell.krylov.single_reduction_cg:SingleReductionCG",
         "resident_cg": "swell.krylov.resident_cg:ResidentCG",
         "gmres": "swell.krylov.gmres:GMRES",
         "fgmres": "swell.krylov.fgmres:FGMRES",

@@ -10,8 +10,9 @@ A rank gives its part of b and gets its part of x; Krylov methods and the judge 
 """
 from __future__ import annotations
 
+from swell.distributed.distribute import read, scatter
 from swell.distributed.matrix import DistributedMatrix, from_rows
 from swell.distributed.mpi import init
 from swell.distributed.threads import run
 
-__all__ = ["DistributedMatrix", "from_rows", "init", "run"]
+__all__ = ["DistributedMatrix", "from_rows", "init", "read", "run", "scatter"]

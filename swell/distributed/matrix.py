@@ -79,11 +79,11 @@ class DistributedMatrix(LinearOperator):
         self.space.communicator.same(str(configuration), "what to solve with")
         method, name = configuration.method, configuration.name
         if not method.distributed:
-            raise InputError(f"{name('method')} does not run across ranks: use cg, gmres, fgmres, bicgstab or cocg")
+            raise InputError(f"{name('method')} does not run across ranks: use cg, single_reduction_cg, "
+                             "gmres, fgmres, bicgstab or cocg")
         for kind in ("ordering", "nullspace", "smoother"):
             if getattr(configuration, kind) is not None:
-                raise InputError(f"{kind}={name(kind)!r} does not work across ranks: leave it out, or solve on one "
-                                 "rank")
+                raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
         if name("scaling") == "ruiz":
             raise InputError("scaling='ruiz' does not work across ranks: use scaling='jacobi'")
         if name("precond") == "bddc":

@@ -6,7 +6,7 @@ import numpy as np
 from swell.core.loop import DirectLoop, interruptible
 from swell.core.space import Space
 
-AGREE_EVERY = 10        # bodies of the loop from one question whether somebody wants to stop to the next
+AGREE_EVERY = 10        # iterations, or cycles, from one question whether somebody wants to stop to the next
 
 
 class DistributedSpace(Space):
@@ -103,7 +103,7 @@ class DistributedLoop(DirectLoop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self._wish = None
+        self._wish, self._looks = None, 0
 
     def ask(self, reason):
         self._wish = self._wish or reason
@@ -111,14 +111,17 @@ class DistributedLoop(DirectLoop):
     def run(self, body, capturable=True, steps=1):
         with interruptible(self.interrupt):
             self.report()
-            bodies = 0
             while not self.stopped:
                 body()
-                self.report()
-                bodies += 1
-                if bodies % AGREE_EVERY == 0:
-                    self._agree()
+                self.halted()
             self._wish = None
+
+    def halted(self):
+        self.report()
+        self._looks += 1
+        if self._looks % AGREE_EVERY == 0:
+            self._agree()
+        return self.stopped
 
     def _agree(self):
         wishes = self.space.communicator.allgather(self._wish)

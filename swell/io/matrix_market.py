@@ -8,8 +8,9 @@ a word, and some damaged files crash it. Here the header is ours, the text is ch
 numbers, as many as the header promises, and SciPy sees a plain general matrix; symmetry is expanded here, where its
 rules can be checked.
 """
+import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -84,12 +85,12 @@ def read_matrix(path):
     header, numbers = _read(path)
     if header.layout == "array":
         return dense_to_csr(_unpack(header, numbers))
-    _check_triangle(path, header, numbers)
+    check_triangle(path, header, numbers)
     A, notes = canonical_csr(numbers)       # before the expansion, so that a duplicate counts once
     if header.field == "pattern":
         notes.append("pattern matrix: every entry is 1")
     if header.symmetry != "general":
-        A, _ = canonical_csr(_expand(header, A.tocoo()))
+        A, _ = canonical_csr(expand(header, A.tocoo()))
         notes.append(f"{header.symmetry} storage expanded to {A.nnz} entries")
     return A, notes
 
@@ -100,8 +101,8 @@ def read_dense(path):
     if header.layout == "array":
         return _unpack(header, numbers)
     files.check_memory(path, 16 * header.rows * header.cols, f"a dense {header.rows} x {header.cols} array")
-    _check_triangle(path, header, numbers)
-    return _expand(header, numbers).toarray()
+    check_triangle(path, header, numbers)
+    return expand(header, numbers).toarray()
 
 
 def write_dense(stream, x):
@@ -112,7 +113,7 @@ def write_dense(stream, x):
 def _read(path):
     """Read the header and the numbers: a COO matrix of the stored entries, or the stored values of an array."""
     with files.opened(path) as stream:
-        header = _read_header(path, stream)
+        header = read_header(path, stream)
         _check_sizes(path, header)
         checked = _CheckedNumbers(header, stream)
         try:
@@ -122,6 +123,19 @@ def _read(path):
     if numbers is None or not checked.legal or checked.count != header.entries * header.columns:
         raise InputError(f"{path}, {_first_fault(path, header)}")
     return header, numbers if header.layout == "coordinate" else numbers[0]
+
+
+def read_entries(path, header, piece):
+    """The entries on some whole lines of the file, as a COO matrix; text that is no such lines is an error."""
+    lines = replace(header, entries=sum(1 for line in piece.split(b"\n") if line.strip()))
+    checked = _CheckedNumbers(lines, io.BytesIO(piece))
+    try:
+        found = scipy.io.mmread(checked)
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or not checked.legal or checked.count != lines.entries * lines.columns:
+        raise InputError(f"{path}, {_first_fault(path, header)}")
+    return found
 
 
 class _CheckedNumbers:
@@ -168,7 +182,7 @@ class _CheckedNumbers:
         self._before = piece[-1:]
 
 
-def _read_header(path, stream):
+def read_header(path, stream):
     """Read up to and including the size line."""
     banner = stream.readline(1024)
     words = banner.decode("latin-1").lower().split()
@@ -219,7 +233,7 @@ def _check_sizes(path, header):
     files.check_memory(path, 40 * factor * header.entries, f"{header.entries} entries")
 
 
-def _expand(header, stored):
+def expand(header, stored):
     """Give the full COO matrix of the stored triangle."""
     if header.symmetry == "general":
         return stored
@@ -230,7 +244,7 @@ def _expand(header, stored):
                           (np.concatenate([row, col[off]]), np.concatenate([col, row[off]]))), shape=stored.shape)
 
 
-def _check_triangle(path, header, stored):
+def check_triangle(path, header, stored):
     """Refuse entries that contradict the header's symmetry: those above the diagonal would be counted twice."""
     if header.symmetry == "general":
         return

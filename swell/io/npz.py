@@ -10,7 +10,7 @@ from swell.io.canonical import canonical_csr, dense_to_csr
 
 def read_npz_matrix(path):
     """Read a matrix that `scipy.sparse.save_npz` wrote; see `swell.io.read_matrix`."""
-    with _damage_explained(path):
+    with damage_explained(path):
         with np.load(path, allow_pickle=False) as archive:
             names = archive.files
         if "format" in names:
@@ -27,7 +27,7 @@ def read_npz_matrix(path):
 
 def read_npz_array(path):
     """Read the only array of an ``.npz`` archive."""
-    with _damage_explained(path), np.load(path, allow_pickle=False) as archive:
+    with damage_explained(path), np.load(path, allow_pickle=False) as archive:
         if len(archive.files) != 1:
             raise InputError(f"{path} holds {len(archive.files)} arrays ({', '.join(archive.files)}), expected one. "
                              "Write the vector alone with numpy.save.")
@@ -45,7 +45,7 @@ def read_npy_matrix(path):
 
 def read_npy_array(path):
     """Read the array of an ``.npy`` file."""
-    with _damage_explained(path):
+    with damage_explained(path):
         # A map is made only if the file is as long as its header says; np.load alone would first allocate that much.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
 
@@ -56,7 +56,7 @@ def write_npy(stream, x):
 
 
 @contextmanager
-def _damage_explained(path):
+def damage_explained(path):
     """Turn what NumPy and SciPy raise on damaged files into an `InputError`."""
     try:
         yield

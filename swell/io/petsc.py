@@ -40,10 +40,10 @@ def read_matrix(path):
     others = len(objects) - 1
     notes = [f"{others} more PETSc object{'s' * (others > 1)} in the file: not part of the matrix"] if others else []
     if nonzeros == -1:
-        A, found = dense_to_csr(_part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
+        A, found = dense_to_csr(part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
         return A, notes + found
-    lengths = _part(path, mat.integer, rows, mat.start).astype(np.int64)
-    columns = _part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
+    lengths = part(path, mat.integer, rows, mat.start).astype(np.int64)
+    columns = part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
     if lengths.min(initial=0) < 0 or lengths.sum() != nonzeros:
         raise InputError(f"{path}: the rows have {lengths.sum()} entries in all, but the header announces {nonzeros}. "
                          "The file is damaged: write it again with MatView.")
@@ -51,7 +51,7 @@ def read_matrix(path):
         raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {cols - 1}. "
                          "The file is damaged: write it again with MatView.")
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    A = sp.csr_matrix((_part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
+    A = sp.csr_matrix((part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
     A, found = canonical_csr(A)
     return A, notes + found
 
@@ -59,7 +59,12 @@ def read_matrix(path):
 def read_vector(path):
     """Read the first Vec of the file, past any Mat, as an array of shape (n,), float64 or complex128."""
     vec = _first(path, _objects(path), _VEC)
-    return files.as_vector(path, _part(path, vec.scalar, vec.sizes[0], vec.values))
+    return files.as_vector(path, part(path, vec.scalar, vec.sizes[0], vec.values))
+
+
+def first_matrix(path):
+    """Where the parts of the first Mat of the file are."""
+    return _first(path, _objects(path), _MAT)
 
 
 def _objects(path):
@@ -83,7 +88,7 @@ def _object_at(path, position, size):
     start = position + (1 + count) * integer.itemsize
     if start > size:
         raise InputError(f"{path} is truncated: it ends within the sizes at byte {position}. Write or copy it again.")
-    sizes = tuple(int(number) for number in _part(path, integer, count, position + integer.itemsize))
+    sizes = tuple(int(number) for number in part(path, integer, count, position + integer.itemsize))
     dense = count == 3 and sizes[2] == -1
     if min(sizes[:2]) < 0 or sizes[-1] < 0 and not dense:
         raise InputError(f"{path}: the sizes {sizes} at byte {position} are negative. Write or copy the file again.")
@@ -118,6 +123,6 @@ def _first(path, objects, classid):
                      f"Write the {wanted} with {writer}.")
 
 
-def _part(path, dtype, count, offset):
+def part(path, dtype, count, offset):
     """Read `count` numbers at a byte offset; the sizes have been checked against the file's."""
     return np.fromfile(path, dtype, count, offset=offset).astype(dtype.newbyteorder("="))

@@ -165,6 +165,12 @@ def _subgraph(indptr, neighbours, vertices):
     return inner, columns[kept]
 
 
+def of_matrix(A, parts: int) -> np.ndarray:
+    """The part of every row of a square CSRMatrix, int64: so many parts, about equal, with few entries between them."""
+    indptr, neighbours = (A.space.to_host(array) for array in adjacency(A))
+    return _metis(indptr, neighbours, np.full(parts, A.shape[0] / parts))
+
+
 def _metis(indptr, neighbours, sizes):
     """The part of every vertex, int64, for parts of about these sizes."""
     if sizes.size <= 1:

@@ -1,0 +1,149 @@
+"""A share of a matrix from a file, for a rank that shall never hold the whole.
+
+Of PETSc binary files and of CSR in ``.npz`` archives, a rank reads its rows. The entries of Matrix Market come in any
+order: there each rank turns every so-many-th piece of the text into numbers, whatever their rows, and passes over the
+others; who gets an entry is the caller's affair.
+"""
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.io import files, matrix_market, npz, petsc
+
+PIECE = 1 << 22         # bytes of text in a piece
+
+
+def open_rows(path):
+    """The file as something with ``shape``, ``nnz`` (stored entries), ``share``, and ``found``, the stored entries that
+    the share was made of.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or its format cannot be read in parts.
+    """
+    path = files.regular_file(path)
+    kind = files.identify(path)
+    if kind is files.Kind.MATRIX_MARKET:
+        return MatrixMarketRows(path)
+    if kind is files.Kind.NPZ:
+        return NpzRows(path)
+    if kind is files.Kind.PETSC:
+        return PetscRows(path)
+    raise InputError(f"{path} is {kind.value}, of which ranks cannot read their rows: write it as Matrix Market, as a "
+                     "PETSc binary file, or in CSR with scipy.sparse.save_npz")
+
+
+class PetscRows:
+    """A Mat of a PETSc binary file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.mat = petsc.first_matrix(path)
+        self.shape, self.nnz = self.mat.sizes[:2], self.mat.sizes[2]
+        if self.nnz < 0:
+            raise InputError(f"{path} holds a dense matrix, of which ranks read no rows: solve it on one rank")
+
+    def share(self, rank, ranks, starts):
+        """The entries of this rank's rows: a COO matrix of the whole shape."""
+        mat, first, stop = self.mat, starts[rank], starts[rank + 1]
+        lengths = petsc.part(self.path, mat.integer, self.shape[0], mat.start)
+        begin, count = int(lengths[:first].sum()), int(lengths[first:stop].sum())
+        columns = mat.start + (self.shape[0] + begin) * mat.integer.itemsize
+        self.found = count
+        return _coo(self.path, first, lengths[first:stop], petsc.part(self.path, mat.integer, count, columns),
+                    petsc.part(self.path, mat.scalar, count, mat.values + begin * mat.scalar.itemsize), self.shape)
+
+
+class NpzRows:
+    """A CSR matrix that scipy.sparse.save_npz wrote."""
+
+    def __init__(self, path):
+        self.path = path
+        with npz.damage_explained(path), np.load(path, allow_pickle=False) as archive:
+            if "format" not in archive.files or archive["format"].item() not in (b"csr", "csr"):
+                raise InputError(f"{path} holds no matrix in CSR, of which alone ranks can read their rows: write it "
+                                 "with scipy.sparse.save_npz(path, A.tocsr())")
+            self.shape, self.indptr = tuple(int(size) for size in archive["shape"]), archive["indptr"]
+        self.nnz = int(self.indptr[-1])
+
+    def share(self, rank, ranks, starts):
+        """The entries of this rank's rows: a COO matrix of the whole shape."""
+        first, stop = starts[rank], starts[rank + 1]
+        begin, end = int(self.indptr[first]), int(self.indptr[stop])
+        self.found = end - begin
+        with npz.damage_explained(self.path):
+            columns, values = (_stretch(self.path, name, begin, end) for name in ("indices.npy", "data.npy"))
+        return _coo(self.path, first, np.diff(self.indptr[first:stop + 1]), columns, values, self.shape)
+
+
+class MatrixMarketRows:
+    """A Matrix Market file in coordinates."""
+
+    def __init__(self, path):
+        self.path = path
+        with files.opened(path) as stream:
+            self.header = matrix_market.read_header(path, stream)
+        if self.header.layout != "coordinate":
+            raise InputError(f"{path} holds a dense matrix, of which ranks read no rows: solve it on one rank")
+        self.shape, self.nnz = (self.header.rows, self.header.cols), self.header.entries
+
+    def share(self, rank, ranks, starts):
+        """The entries of every ``ranks``-th piece of the text, mirrored where the file stores a triangle."""
+        header, found = self.header, []
+        with files.opened(self.path) as stream:
+            matrix_market.read_header(self.path, stream)
+            for k, piece in enumerate(_pieces(stream)):
+                if k % ranks == rank:
+                    found.append(matrix_market.read_entries(self.path, header, piece))
+        row, column, value = (np.concatenate(arrays) for arrays in zip(*((e.row, e.col, e.data) for e in found))) \
+            if found else (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+        self.found = value.size
+        stored = sp.coo_matrix((value, (row, column)), shape=self.shape)
+        matrix_market.check_triangle(self.path, header, stored)
+        return matrix_market.expand(header, stored)
+
+
+def _pieces(stream):
+    """The rest of a text in pieces of whole lines."""
+    rest = b""
+    while block := stream.read(PIECE):
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        rest = block[end:]
+        if end:
+            yield block[:end]
+    if rest.strip():
+        yield rest + b"\n"
+
+
+def _stretch(path, member, begin, end):
+    """Entries begin to end of a one-dimensional array in an archive."""
+    with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        _, _, dtype = read(stream)
+        left = begin * dtype.itemsize
+        while left:                              # a compressed stream can only be read past
+            passed = len(stream.read(min(left, PIECE)))
+            if not passed:
+                raise EOFError(f"{member} ends early")
+            left -= passed
+        held = bytearray((end - begin) * dtype.itemsize)
+        if io.BufferedReader(stream).readinto(held) != len(held):
+            raise EOFError(f"{member} ends early")
+    return np.frombuffer(held, dtype)
+
+
+def _coo(path, first, lengths, columns, values, shape):
+    """Consecutive rows as entries of the whole matrix."""
+    if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
+        raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {shape[1] - 1}: "
+                         "the file is damaged, write it again")
+    rows = first + np.repeat(np.arange(lengths.size), lengths)
+    return sp.coo_array((values, (rows, columns)), shape=shape)

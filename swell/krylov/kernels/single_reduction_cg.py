@@ -1,0 +1,96 @@
+"""The fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` is the same on a GPU.
+
+Scalars: s[0] γ = (r, u), s[1] (u, u), s[2] δ = (u, w), s[3] (w, w), s[4] norm² of the judged residual, which are added
+up over ranks together; s[5] γ of the iteration before, s[6] α, s[7] β, s[8] the largest squared drift.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
+from swell.core.kernels.vector import FAST
+
+KERNELS = ("norm", "first", "advance", "settle", "take")
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def norm(state, r, weights, s):
+    """γ = (r, r), which a preconditioner's own product overwrites; norm² = Σ w |r|²."""
+    rr = 0.0
+    weighted = 0.0
+    for i in prange(r.size):
+        t = (np.conj(r[i]) * r[i]).real
+        rr += t
+        weighted += t * weights[i] if weights.size else t
+    s[0] = rr
+    s[4] = weighted
+
+
+@njit(cache=True)
+def choose(state, s, beta, curvature):
+    """α = γ over the curvature of the new direction; what is not positive ends the iteration."""
+    gamma = s[0].real
+    if state[0][0] == 0 and not (gamma > 0 and curvature > 0):
+        halt(state, INDEFINITE if math.isfinite(gamma) and math.isfinite(curvature) else NONFINITE)
+    s[5] = gamma
+    s[6] = gamma / curvature if curvature > 0 else 0.0
+    s[7] = beta
+
+
+@njit(cache=True)
+def first(state, s):
+    """The first judgement; α = γ/δ, β = 0."""
+    judge_start(state, s[4].real)
+    choose(state, s, 0.0, s[2].real)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def advance(state, u, w, p, q, x, r, weights, s):
+    """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); next γ = (r, r), which a preconditioner's own product
+    overwrites; norm² = Σ w |r|²."""
+    alpha, beta = s[6].real, s[7].real
+    rr = 0.0
+    weighted = 0.0
+    weigh = weights.size > 0 and due(state)
+    for i in prange(r.size):
+        direction = u[i] + beta * p[i]
+        image = w[i] + beta * q[i]
+        p[i] = direction
+        q[i] = image
+        x[i] += alpha * direction
+        t = r[i] - alpha * image
+        r[i] = t
+        t2 = (np.conj(t) * t).real
+        rr += t2
+        if weigh:
+            weighted += weights[i] * t2
+    s[0] = rr
+    s[4] = weighted if weigh else rr
+
+
+@njit(cache=True)
+def settle(state, s, coefficients):
+    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β."""
+    gamma, before, alpha = s[0].real, s[5].real, s[6].real
+    beta = gamma / before
+    k = 2 * state[0][ITERATION]
+    if k + 1 < coefficients.size:
+        coefficients[k] = alpha
+        coefficients[k + 1] = beta
+    judge(state, s[4].real)
+    choose(state, s, beta, s[2].real - beta * gamma / alpha)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def take(state, true_, r, s):
+    """r = the true residual; keeps the largest squared distance between the two."""
+    drift = 0.0
+    for i in prange(r.size):
+        t = true_[i]
+        d = t - r[i]
+        drift += (np.conj(d) * d).real
+        r[i] = t
+    s[8] = max(s[8].real, drift)

@@ -1,0 +1,30 @@
+"""Ranks for every test here: threads, or, where the tests themselves were started by ``mpiexec``, its processes."""
+from __future__ import annotations
+
+import pytest
+
+from swell.distributed import threads
+from swell.distributed.mpi import init, launched
+
+
+class Ranks:
+    """So many ranks, to call a function on."""
+
+    def __init__(self, size, communicator=None):
+        self.size, self._communicator = size, communicator
+
+    def run(self, function, *arguments):
+        """What ``function(communicator, *arguments)`` returns: of every rank, or of this process alone."""
+        if self._communicator is None:
+            return threads.run(self.size, function, *arguments)
+        return [function(self._communicator, *arguments)]
+
+
+@pytest.fixture(scope="session")
+def world():
+    return init() if launched() > 1 else None
+
+
+@pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 3])
+def ranks(request, world):
+    return Ranks(request.param, world)

@@ -1,0 +1,220 @@
+"""Solves across ranks give what one device gives: products, iterations, residuals; and say what cannot be done."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cases import rng
+
+import swell
+from swell import distributed, gallery
+from swell.core.registry import resolve
+from swell.core.stopping import Reason
+from swell.distributed.mpi import launched
+from swell.distributed.partition import consecutive, load_balance
+
+METHODS = ("cg", "single_reduction_cg", "gmres", "fgmres", "bicgstab", "cocg")
+
+
+def system(dtype="float64", symmetric=True):
+    A = gallery.poisson2d(21) + sp.diags_array(rng().random(441))
+    if not symmetric:
+        A = A + sp.diags_array(rng().random(440), offsets=1)
+    if np.dtype(dtype).kind == "c":
+        A = A + 0.3j * sp.diags_array(rng().random(441))
+    A = sp.csr_array(A).astype(dtype)
+    b = rng().standard_normal(441)
+    return A, (b + 1j * b[::-1] if np.dtype(dtype).kind == "c" else b).astype(dtype)
+
+
+def own_rows(communicator, A):
+    starts = consecutive(A.shape[0], communicator.size)
+    return A[starts[communicator.rank]:starts[communicator.rank + 1]]
+
+
+def solved(communicator, A, b, partition, settings):
+    """(x in the user's order, result, all-reduces of the solve)."""
+    M = distributed.scatter(communicator, A if communicator.rank == 0 else None, partition=partition)
+    solver = swell.prepare(M, **settings)
+    before = communicator.reductions
+    result = solver.solve(b[M.rows])
+    count = communicator.reductions - before
+    return M.gather(result.x), result, count
+
+
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+@pytest.mark.parametrize("format", ["csr", "sell", "bsr(block=3)"])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_product(ranks, partition, format, dtype, overlap):
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, x = system(dtype, symmetric=False)
+
+    def product(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None, partition=partition,
+                                block=3 if "bsr" in format and partition == "rows" else 1, overlap=overlap)
+        if "bsr" in format and partition == "graph":
+            return A @ x                          # parts of a graph keep no blocks together
+        M = M.stored_as(resolve("format", format))
+        mine, y, twice = x[M.rows], np.empty(x[M.rows].size, dtype), x[M.rows].copy()
+        M.apply(mine, y)
+        M.apply(mine, twice, 2, -1)
+        assert np.allclose(twice, 2 * y - mine, rtol=1e-5)
+        return M.gather(y)
+
+    for y in ranks.run(product):
+        assert np.allclose(y, A @ x, rtol=1e-5 if dtype == "float32" else 1e-14, atol=1e-5 if dtype == "float32" else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scaling", [None, "jacobi"])
+def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
+    """What does not depend on the partition takes the same path: CG and GMRES to 2 %, all to the same solution."""
+    A, b = system(dtype)
+    if "cg" in method and method != "cocg":
+        A = sp.csr_array((A + A.conj().T) / 2)
+    settings = {"method": method, "scaling": scaling, "rtol": 1e-10}
+    alone = swell.solve(A, b, **settings)
+    for x, result, _ in ranks.run(solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert result.residual == pytest.approx(np.linalg.norm(b - A @ x) / np.linalg.norm(b), rel=1e-3)
+
+
+@pytest.mark.parametrize("method, precond", [("cg", "ic0"), ("gmres", "ilu0"), ("bicgstab", swell.ILU0(solve=swell.Sweeps(3))),
+                                             ("gmres", "block_jacobi"), ("cg", "jacobi"), (None, None)])
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_preconditioners_of_each_rank(ranks, method, precond, partition):
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, b = system(symmetric=method in ("cg", None))
+    for x, result, _ in ranks.run(solved, A, b, partition, {"method": method, "precond": precond}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("method, each", [("cg", 2), ("single_reduction_cg", 1), ("gmres", 1)])
+def test_reductions_an_iteration(ranks, method, each):
+    """Of k and of 2 k iterations: the difference is what k of them take."""
+    A, b = system()
+    counts = []
+    for limit in (12, 24):
+        settings = {"method": method, "stopping": swell.Stopping(rtol=1e-14, maxiter=limit)}
+        counts.append([count for _, _, count in ranks.run(solved, A, b, "rows", settings)])
+    for short, long in zip(*counts):
+        assert long - short == 12 * each
+
+
+@pytest.mark.parametrize("settings, message", [
+    ({"method": "idrs"}, "does not run across ranks: use cg"),
+    ({"method": "cg", "ordering": "rcm"}, "ordering= does not work across ranks"),
+    ({"method": "cg", "nullspace": "constants"}, "nullspace"),
+    ({"method": "cg", "scaling": "ruiz"}, "use scaling='jacobi'"),
+    ({"method": "cg", "format": "nothing"}, "nothing"),
+])
+def test_what_does_not_work_across_ranks(ranks, settings, message):
+    A, b = system()
+    with pytest.raises(swell.InputError, match=message):
+        ranks.run(solved, A, b, "rows", settings)
+
+
+def test_cg_refuses_an_unsymmetric_matrix(ranks):
+    A, b = system(symmetric=False)
+    with pytest.raises(swell.InputError, match="cg needs a Hermitian matrix"):
+        ranks.run(solved, A, b, "rows", {"method": "cg"})
+
+
+def test_a_zero_row_on_one_rank_is_an_error_on_all(ranks):
+    A, b = system()
+    A = sp.lil_array(A)
+    A[440, 440] = 0
+    with pytest.raises(swell.InputError, match="diagonal"):
+        ranks.run(solved, sp.csr_array(A), b, "rows", {"method": "gmres", "precond": "jacobi"})
+
+
+def test_a_factorisation_that_fails_on_one_rank_ends_the_solve_on_all(ranks):
+    A, b = system()
+    A = sp.lil_array(A)
+    A[440, :] = 0
+    for _, result, _ in ranks.run(solved, sp.csr_array(A), b, "rows", {"method": "gmres", "precond": "direct"}):
+        assert result.reason in (Reason.SINGULAR, Reason.NOT_FACTORED)
+
+
+def test_ranks_that_disagree(ranks):
+    A, b = system()
+    if ranks.size == 1:
+        pytest.skip("one rank agrees with itself")
+
+    def differently(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        return swell.solve(M, b[M.rows], method="cg" if communicator.rank else "gmres")
+
+    with pytest.raises(swell.InputError, match="ranks disagree on what to solve with"):
+        ranks.run(differently)
+
+
+def test_a_right_hand_side_of_another_shape_on_one_rank(ranks):
+    A, b = system()
+
+    def shorter(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        return swell.solve(M, b[M.rows] if communicator.rank else b[M.rows][1:], method="cg")
+
+    with pytest.raises(swell.InputError, match="b has shape"):
+        ranks.run(shorter)
+
+
+def test_more_ranks_than_rows(ranks):
+    if ranks.size == 1:
+        pytest.skip("one rank has all rows")
+    with pytest.raises(swell.InputError, match=f"1 rows cannot be shared by {ranks.size} ranks"):
+        ranks.run(lambda c: distributed.scatter(c, sp.eye_array(1, format="csr") if c.rank == 0 else None))
+
+
+def test_rows_that_make_no_square_matrix(ranks):
+    A, _ = system()
+    with pytest.raises(swell.InputError, match="expected a square matrix"):
+        ranks.run(lambda c: distributed.from_rows(c, own_rows(c, A)[1:]))
+
+
+@pytest.mark.parametrize("bad, message", [(np.eye(3), "expected a square SciPy sparse matrix"),
+                                          (sp.csr_array([[np.nan]]), "NaN")])
+def test_bad_matrices(ranks, bad, message):
+    if ranks.size > 1 and bad.shape == (1, 1):
+        bad = sp.diags_array(np.array([1.0, np.nan, 1.0, 1.0]), format="csr")
+    with pytest.raises(swell.InputError, match=message):
+        ranks.run(lambda c: distributed.scatter(c, bad if c.rank == 0 else None))
+
+
+def test_the_monitor_of_one_rank_stops_all(ranks):
+    A, b = system()
+
+    def stopped(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        monitor = (lambda k, r: k >= 3) if communicator.rank == communicator.size - 1 else None
+        return swell.prepare(M, method="cg", rtol=1e-13).solve(b[M.rows], monitor=monitor)
+
+    results = ranks.run(stopped)
+    assert {r.reason for r in results} == {Reason.STOPPED} and len({r.iterations for r in results}) == 1
+
+
+def test_an_error_that_one_rank_did_not_expect_ends_the_others():
+    if launched() > 1:
+        pytest.skip("of processes this is tested from outside")
+
+    def fails(communicator):
+        if communicator.rank:
+            raise ZeroDivisionError("here")
+        communicator.allgather(None)
+
+    with pytest.raises(ZeroDivisionError, match="here"):
+        distributed.run(3, fails)
+
+
+def test_consecutive_rows():
+    assert consecutive(18, 4).tolist() == [0, 5, 10, 14, 18]     # equation (12): the first r mod l ranks get one more
+    assert consecutive(18, 4, block=3).tolist() == [0, 6, 12, 15, 18]
+    with pytest.raises(swell.InputError, match="do not divide"):
+        consecutive(10, 2, block=3)
+    assert load_balance([1, 1, 2]) == 1.5
