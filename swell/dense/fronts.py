@@ -53,7 +53,7 @@ class Fronts:
     def panel(self, f, g):
         """Columns f to g of L, and U between them."""
         work, settings, kernels, size = self.work, self.settings, self.kernels, g - f
-        n, x, tolerance, (lower, upper) = work.n, settings.x, settings.tolerance, settings.bounds
+        n, x, tolerance, (lower, upper) = work.n, settings.x, float(settings.tolerance), settings.bounds
         place = work.lu, self.estimate, work.row, work.column, f, size
         tiles, d, again = parts(self.tiles, n - g, x, work.count), f // self.section, 0
         while True:
@@ -72,7 +72,7 @@ class Fronts:
         work, settings = self.work, self.settings
         x, counts = settings.x, self.right_of[f // self.section]
         self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,
-                                  settings.tolerance, work.n, counts, parts(self.tiles, end - left, x, work.count))
+                                  float(settings.tolerance), work.n, counts, parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
         """Of every section: of the diagonal ones all, of the others those of the slowest tile."""

@@ -128,7 +128,7 @@ class Sections:
         right = min(left + self.section, work.n) if kind == RIGHT else cutoff
         tiles = self.tiles[:-(-(bottom - top) // x) * -(-(right - left) // x) + 1]
         box = work.row, work.column, top, bottom, left, right, bad
-        self.kernels.compute(kind, self.a, work.lu, self.next, *box, x, x * x, self.settings.tolerance, 1 + s,
+        self.kernels.compute(kind, self.a, work.lu, self.next, *box, x, x * x, float(self.settings.tolerance), 1 + s,
                              self.flags, tiles)
         self.kernels.assign(work.lu, self.next, *box, x, x * x, tiles)
 

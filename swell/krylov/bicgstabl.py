@@ -70,7 +70,7 @@ class BiCGSTABLIteration(Iteration):
 
     def __init__(self, system, settings):
         super().__init__(system)
-        self.seed, self.convex, l = settings.seed, settings.convex, settings.l
+        self.seed, self.convex, l = settings.seed, float(settings.convex), settings.l
         self.l = l
         self.R, self.U = self.basis("R", l + 1), self.basis("U", l + 1)
         self.shadow = self.vector("shadow")
