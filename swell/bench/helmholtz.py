@@ -29,7 +29,7 @@ from swell.core.settings import describe
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.pde.helmholtz.frequencies import NODES, band
-from swell.pde.helmholtz.named import named_mesh
+from swell.pde.helmholtz.named import cavity, named_mesh
 from swell.pde.helmholtz.table1 import MESHES, posed
 
 METHODS = ("bicgstab", "bicgstabl(l=8)", "tfqmr", "qmr", "cocg")
@@ -132,13 +132,9 @@ def _systems(arguments, device):
 
 def _cavity(name, mesh, hertz, scale):
     """Of a generated mesh or of a file."""
-    if name in MESHES:
-        kind = MESHES[name][0]
-    else:
-        kind = "cylinder" if name.startswith("cylinder:") else "hard" if name.endswith(":divided") else "cabin"
     found, paper = named_mesh(mesh, scale), name if name in MESHES and scale == 1 else ""
     for frequency in [None] if hertz is None else hertz:
-        problem, at, source = posed(found, kind, frequency)
+        problem, at, source = posed(found, cavity(mesh), frequency)
         A, b, _ = problem.system(at, source)
         yield System(_label(name, at, hertz), A, b, at, NODES * problem.finest / at, paper)
 

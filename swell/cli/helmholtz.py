@@ -60,7 +60,7 @@ def add_arguments(parser):
                         "gets its own, as FILE_300Hz.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
                         help="frequencies of the fields; the last of the band by default")
-    parser.add_argument("--save-mesh", metavar="FILE", help="write the mesh, such as a generated one: .msh")
+    parser.add_argument("--save-mesh", metavar="FILE", help="write the mesh, such as a generated one: .msh; it may be all that is asked for")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
 
@@ -94,6 +94,8 @@ def run(arguments) -> int:
         mesh.write(arguments.save_mesh)
     if not arguments.json and not arguments.quiet:
         print(f"{arguments.MESH}: {mesh}")
+    if arguments.save_mesh and band is None and not ears and not arguments.source:
+        return 0                                                 # the mesh was all that was asked for
     if band is None or not ears:
         raise InputError(f"{'--band' if band is None else '--ear'} is missing; the mesh has the boundaries "
                          f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "

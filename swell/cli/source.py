@@ -1,5 +1,6 @@
 """Where a command's matrix comes from: a file, the gallery by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``, or an
-acoustic problem like those of table 1 of the paper by ``paper:NAME`` or ``paper:NAME:HZ``."""
+acoustic problem in a generated cavity, by ``paper:NAME`` (those of the paper's table 1), ``cabin:SIZE`` or
+``cylinder:SIZE``, also ``...:HZ``."""
 from __future__ import annotations
 
 import difflib
@@ -7,10 +8,10 @@ import difflib
 from swell.core.errors import InputError
 
 HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, SciPy .npz, NumPy .npy, PETSc binary), or gallery:NAME, or "
-        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or paper:NAME:HZ for an acoustic "
-        "one such as paper:Audi3D-2:500")
+        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or an acoustic one such as "
+        "paper:Audi3D-2, cabin:0.1:divided or cylinder:0.05:300, the last number being the frequency in Hz")
 PREFIX = "gallery:"
-ACOUSTIC = "paper:"
+GENERATED = (PREFIX, "paper:", "cabin:", "cylinder:")
 
 
 def read_system(source: str):
@@ -27,7 +28,7 @@ def read_system(source: str):
     InputError
         If there is no such file or name, or the file is damaged.
     """
-    if source.startswith(ACOUSTIC):
+    if source.startswith(GENERATED[1:]):
         return _acoustic(source)
     if not source.startswith(PREFIX):
         from swell.io import read_matrix
@@ -45,12 +46,22 @@ def read_system(source: str):
 
 def _acoustic(source):
     """A(ω) of a generated cabin or cylinder, and what it is."""
-    from swell.pde.helmholtz import paper_problem
-    name, _, hertz = source[len(ACOUSTIC):].partition(":")
-    try:
-        frequency = float(hertz) if hertz else None
-    except ValueError:
-        raise InputError(f"{source}: {hertz!r} came, expected a frequency in Hz, as in paper:Audi3D-2:500") from None
-    problem, frequency, panel = paper_problem(name, frequency)
+    from swell.pde.helmholtz.named import cavity, named_mesh
+    from swell.pde.helmholtz.table1 import posed
+    name, _, last = source.rpartition(":")
+    frequency = _number(last) if ":" in name else None           # one colon: what follows is the mesh's own
+    if frequency is None:
+        name = source
+    if name.startswith("paper:") and ":" in name.removeprefix("paper:"):
+        raise InputError(f"{source}: {last!r} came, expected a frequency in Hz, as in paper:Audi3D-2:500")
+    problem, frequency, panel = posed(named_mesh(name), cavity(name), frequency)
     A, _, _ = problem.system(frequency, panel)
     return A, [f"A(ω) of a generated mesh at {frequency:.4g} Hz: {problem.mesh}"]
+
+
+def _number(text):
+    """A number, or None."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

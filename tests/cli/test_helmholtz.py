@@ -111,6 +111,8 @@ def test_a_generated_cabin(cli, tmp_path):
     status, out, err = cli("helmholtz", "cabin:0.25", "--source", "firewall", "--ear", "0.95,0.35,0.9", "--band", "40,80",
                            "--damping", "0.05", "--method", "direct", "--save-mesh", tmp_path / "c.msh")
     assert status == 0 and not err and "2 of 2 frequencies converged" in out
+    assert cli("helmholtz", "cylinder:0.1", "--save-mesh", tmp_path / "t.msh")[::2] == (0, "")   # and that is all
+    assert "wall" in h.read_mesh(tmp_path / "t.msh").boundaries
     assert "seats" in h.read_mesh(tmp_path / "c.msh").boundaries
 
 
@@ -123,3 +125,9 @@ def test_info_on_a_mesh_of_table_1(cli, tmp_path):
     assert "300 Hz" in found["notes"][0] and (tmp_path / "p.png").exists()
     assert "did you mean 'Cylinder3D-" in cli("info", "paper:Cylinder3D-7")[2]
     assert "expected a frequency" in cli("info", "paper:Cylinder3D-0:x")[2]
+    for name, hertz in (("cabin:0.25", 100), ("cabin:0.3:divided:140", 140), ("cylinder:0.1:hexahedron", 500),
+                        ("cylinder:0.1:90", 90)):
+        found = json.loads(cli("info", name, "--json")[1])
+        assert f"{hertz} Hz" in found["notes"][0] and found["symmetry"] == "complex symmetric"
+    assert "kind='wedge'" in cli("info", "cabin:0.3:wedge")[2] and "expected a size" in cli("info", "cabin:big")[2]
+    assert "frequency -5.0" in cli("info", "cabin:0.3:-5")[2]

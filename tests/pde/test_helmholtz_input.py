@@ -139,6 +139,26 @@ def test_cells_that_are_none():
 
 
 @pytest.mark.parametrize("shape", ["hexahedron", "tetra", "quad", "triangle"])
+def test_inverted_cells(shape):
+    """Found by their neighbours, however corners are numbered; numbered the other way round is not inverted."""
+    dim = 3 if shape in ("hexahedron", "tetra") else 2
+    mesh = h.box((3, 3, 3)[:dim], shape=shape)
+    cells = mesh.cells.copy()
+    other = {"hexahedron": [4, 5, 6, 7, 0, 1, 2, 3], "quad": [3, 2, 1, 0], "tetra": [1, 0, 2, 3], "triangle": [1, 0, 2]}[shape]
+    cells[::2] = cells[::2][:, other]
+    turned = h.Mesh(mesh.points, shape, cells)
+    assert np.allclose(abs(h.Helmholtz(turned).matrices[0] - h.Helmholtz(mesh).matrices[0]).max(), 0, atol=1e-15)
+    points, at = mesh.points.copy(), mesh.cells[-1]
+    corner = at[np.argmax(mesh.points[at].sum(axis=1))]          # of the far cell, of which it is the outermost
+    if shape in ("tetra", "triangle"):
+        points[corner] -= 1.7 / 3                                # through the opposite face
+        with pytest.raises(InputError, match="near .* lies on the same side of a face as its neighbour"):
+            h.Mesh(points, shape, cells)
+    with pytest.raises(InputError, match="near .* lies on the same side|is folded"):
+        h.Mesh(mesh.points, shape, np.vstack([cells, cells[-1:]]))                   # the same cell twice
+
+
+@pytest.mark.parametrize("shape", ["hexahedron", "tetra", "quad", "triangle"])
 def test_locating(shape):
     """Every point of a distorted mesh is found, with the functions that reproduce its coordinates; others are projected."""
     dim = 3 if shape in ("hexahedron", "tetra") else 2

@@ -297,3 +297,9 @@ def test_resonance_without_damping():
     assert r.points[0].converged
     assert any("nothing takes energy out" in note for note in r.notes)
     assert not r.points[1].converged and "resonance" in r.points[1].advice and "damping" in r.points[1].advice
+    assert "at 100 Hz" in str(r)                                 # the loudest, of what was solved
+    close = room.response((0.1, 0.1), (0.9, 0.8), [100.0, at * (1 + 1e-9), at * 1.01], method="direct")
+    assert close.converged and [bool(p.advice) for p in close.points] == [False, True, False]
+    assert "so close to a resonance" in str(close) and "172.604 Hz: nothing damps" in str(close)
+    damped = h.Helmholtz(room.mesh, h.Medium(343.0, 1.2, 1e-8)).response((0.1, 0.1), (0.9, 0.8), [at], method="direct")
+    assert damped.converged and not damped.points[0].advice

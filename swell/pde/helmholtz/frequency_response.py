@@ -26,7 +26,7 @@ class Point:
         How it was solved (without x).
     seconds : float
     advice : str
-        What to do about a failed solve.
+        What to do about a failed solve, or one so close to an undamped resonance that p means little.
     """
 
     frequency: float
@@ -145,13 +145,15 @@ class Response:
             lines.append(f"  {seconds:.3g} s, {iterations} iterations, {sum(p.result.products for p in self.points)} "
                          f"products, {self.setups} preconditioners, residuals up to "
                          f"{max(p.result.residual for p in self.points):.1e}")
+        good = np.array([point.converged for point in self.points], bool)
         for k, ear in enumerate(self.ears):
-            if self.points:
-                loudest = int(np.argmax(self.level[:, k]))
+            if good.any():
+                loudest = int(np.argmax(np.where(good, self.level[:, k], -np.inf)))
                 lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {self.level[loudest, k]:.1f} dB at "
                              f"{self.frequencies[loudest]:g} Hz")
         lines += [f"  {point.frequency:g} Hz NOT converged ({point.reason.name}) at {point.result.residual:.1e}: "
                   f"{point.advice}" for point in self.failed]
+        lines += [f"  {point.frequency:g} Hz: {point.advice}" for point in self.points if point.converged and point.advice]
         lines += [f"  note: {note}" for note in self.notes]
         if self.points:
             lines.append("  the last solve:")

@@ -57,7 +57,7 @@ class Mesh:
     Raises
     ------
     InputError
-        For cells without volume or folded, faces that are no cell's; the message says which and where.
+        For cells without volume, folded or inverted, faces that are no cell's; the message says which and where.
     """
 
     def __init__(self, points, shape, cells, regions=None, groups=None):
@@ -78,6 +78,7 @@ class Mesh:
         self.cells = inverse.reshape(cells.shape)
         self.regions = {name: np.asarray(of, np.intp) for name, of in (regions or {}).items()}
         self._check_cells()
+        self._check_sides()
         number = np.full(len(points), -1, np.int64)
         number[used] = np.arange(len(used))
         self.boundaries = self._named({name: number[np.asarray(of)] for name, of in (groups or {}).items()})
@@ -126,6 +127,23 @@ class Mesh:
                 place = ", ".join(f"{v:.6g}" for v in x[cell].mean(axis=0))
                 raise InputError(f"cell {cell}{f' (the first of {count})' if count > 1 else ''} near ({place}) {what}: "
                                  "repair the mesh")
+
+    def _check_sides(self):
+        """Two cells lie on the two sides of their face; one that does not is inverted, however its corners are numbered.
+        """
+        reference = self.fem.elem.refdom
+        centre = reference.p.mean(axis=1)
+        handed = np.sign(self.fem.mapping().detDF(centre[:, None])[:, 0])
+        sides = np.zeros(self.fem.nfacets)                       # of a face's outward directions: +1 and −1
+        for facet, corners in zip(self.fem.t2f, reference.facets):
+            outward = handed * _turn(reference.p[:, corners].T, centre) * _orientation(self.fem.t[corners])
+            sides += np.bincount(facet, outward, len(sides))
+        bad = np.flatnonzero((sides != 0) & ~self.exterior)
+        if bad.size:
+            cell = int(np.argmax(np.bincount(self.fem.f2t[:, bad].ravel())))
+            place = ", ".join(f"{v:.6g}" for v in self.centres[cell])
+            raise InputError(f"cell {cell} near ({place}) lies on the same side of a face as its neighbour ({bad.size} "
+                             "faces are so): it is inverted, or cells overlap: repair the mesh")
 
     def _named(self, groups) -> dict:
         """Facets by name; every outer facet of no group is in `OTHERS`."""
@@ -180,6 +198,22 @@ def _in_plane(points):
     if points.shape[1] == 3 and np.ptp(points[:, 2]) > 1e-9 * max(np.ptp(points[:, 0]), np.ptp(points[:, 1])):
         raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh")
     return points[:, :2]
+
+
+def _turn(corners, centre):
+    """+1 where a face's corners, in their order, make its direction point away from the centre; −1 otherwise."""
+    along = corners[1:3] - corners[0]
+    normal = np.cross(*along) if len(along) == 2 else np.array([along[0, 1], -along[0, 0]])
+    return np.sign(normal @ (corners[0] - centre))
+
+
+def _orientation(corners):
+    """±1 of each face, shape (corners, faces): of the order of its corners, the same for all that go around alike."""
+    if len(corners) < 4:
+        pairs = [(i, j) for j in range(len(corners)) for i in range(j)]
+        return np.prod([np.where(corners[i] < corners[j], 1, -1) for i, j in pairs], axis=0)
+    least, faces = corners.argmin(axis=0), np.arange(corners.shape[1])
+    return np.where(corners[(least + 1) % 4, faces] < corners[least - 1, faces], 1, -1)
 
 
 def _slopes(shape):

@@ -7,6 +7,16 @@ from swell.core.errors import InputError
 from swell.pde.helmholtz.meshes import Mesh
 
 GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
+PREFIXES = ("cabin:", "cylinder:", "paper:")
+
+
+def cavity(name) -> str:
+    """What `posed` takes the mesh of that name for: "cabin", "bare cabin", "hard" or "cylinder"."""
+    from swell.pde.helmholtz.table1 import MESHES
+    paper = name.removeprefix("paper:")
+    if paper in MESHES:
+        return MESHES[paper][0]
+    return "cylinder" if name.startswith("cylinder:") else "hard" if name.endswith(":divided") else "cabin"
 
 
 def named_mesh(name, scale=1.0) -> Mesh:
@@ -25,7 +35,7 @@ def named_mesh(name, scale=1.0) -> Mesh:
         For a size that is no number, and what the generators and the reader refuse.
     """
     kind, _, rest = name.partition(":")
-    if kind not in ("cabin", "cylinder", "paper") or Path(name).exists():
+    if not name.startswith(PREFIXES) or Path(name).exists():
         from swell.pde.helmholtz.meshio_reader import read_mesh
         return read_mesh(name)
     if kind == "paper":

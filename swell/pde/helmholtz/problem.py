@@ -30,6 +30,10 @@ from swell.pde.helmholtz.sources import drives, load, vibrating
 from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep
 
 AIR = Medium()
+# How solves end at a resonance that nothing damps; and ‖A‖ ‖p‖ / ‖b‖ of those that converge close to one.
+RESONANT = (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN, Reason.ATTAINABLE_ACCURACY,
+            Reason.DIVERGED, Reason.FALSE_CONVERGENCE, Reason.NONFINITE)
+AMPLIFIED = 1e6
 
 
 class Helmholtz:
@@ -299,11 +303,14 @@ class Helmholtz:
         return notes
 
     def _advice(self, result):
-        """What to do about a failed solve."""
+        """What to do about a failed solve, or one whose answer means little."""
         if result.converged:
-            return ""
-        if not self.damped and result.reason in (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN,
-                                                 Reason.ATTAINABLE_ACCURACY):
+            amplified = result.residual > AMPLIFIED * result.backward_error
+            return "" if self.damped or not amplified else (
+                f"nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
+                f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium a "
+                "damping, say 0.01")
+        if not self.damped and result.reason in RESONANT:
             return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
         return result.message
 
