@@ -60,7 +60,8 @@ def add_arguments(parser):
                         "gets its own, as FILE_300Hz.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
                         help="frequencies of the fields; the last of the band by default")
-    parser.add_argument("--save-mesh", metavar="FILE", help="write the mesh, such as a generated one: .msh; it may be all that is asked for")
+    parser.add_argument("--save-mesh", metavar="FILE",
+                        help="write the mesh, such as a generated one: .msh; it may be all that is asked for")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
 

@@ -153,7 +153,8 @@ class Response:
                              f"{self.frequencies[loudest]:g} Hz")
         lines += [f"  {point.frequency:g} Hz NOT converged ({point.reason.name}) at {point.result.residual:.1e}: "
                   f"{point.advice}" for point in self.failed]
-        lines += [f"  {point.frequency:g} Hz: {point.advice}" for point in self.points if point.converged and point.advice]
+        lines += [f"  {point.frequency:g} Hz: {point.advice}" for point in self.points
+                  if point.converged and point.advice]
         lines += [f"  note: {note}" for note in self.notes]
         if self.points:
             lines.append("  the last solve:")

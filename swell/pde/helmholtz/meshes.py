@@ -129,8 +129,7 @@ class Mesh:
                                  "repair the mesh")
 
     def _check_sides(self):
-        """Two cells lie on the two sides of their face; one that does not is inverted, however its corners are numbered.
-        """
+        """Two cells lie on both sides of their face; others are inverted, however their corners are numbered."""
         reference = self.fem.elem.refdom
         centre = reference.p.mean(axis=1)
         handed = np.sign(self.fem.mapping().detDF(centre[:, None])[:, 0])

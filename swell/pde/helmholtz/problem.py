@@ -307,9 +307,9 @@ class Helmholtz:
         if result.converged:
             amplified = result.residual > AMPLIFIED * result.backward_error
             return "" if self.damped or not amplified else (
-                f"nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
-                f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium a "
-                "damping, say 0.01")
+                "nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
+                f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium "
+                "a damping, say 0.01")
         if not self.damped and result.reason in RESONANT:
             return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
         return result.message
