@@ -106,3 +106,28 @@ def test_a_preconditioner_that_is_not_its_own_adjoint_is_refused(precond, device
     with pytest.raises(swell.InputError, match="its own adjoint.*gmres"):
         swell.solve(A, b, method="cg", precond=precond, device=device)
     assert swell.solve(A, b, method="gmres", precond=precond, device=device).converged
+
+
+def test_one_reduction_gives_the_iterates_of_cg():
+    A = gallery.poisson2d(40)
+    b = A @ np.random.default_rng(7).standard_normal(1600)
+    for settings in ({}, {"precond": "ic0"}, {"scaling": "jacobi"}):
+        two, one = (swell.solve(A, b, method=method, **settings) for method in ("cg", "single_reduction_cg"))
+        assert abs(one.iterations - two.iterations) <= 1
+        assert one.history[:20] == pytest.approx(two.history[:20], rel=1e-8)
+        assert one.spectrum.condition == pytest.approx(two.spectrum.condition, rel=1e-3)
+        assert one.reductions < two.reductions / 1.9
+
+
+def test_replacing_the_residual_of_one_reduction_keeps_it_true():
+    """Near the attainable accuracy the recursive residual drifts away from b − A x, unless it is replaced."""
+    A = gallery.poisson2d(60)
+    b = A @ np.random.default_rng(7).standard_normal(3600)
+    drifts = []
+    for replace in (0, 20):
+        solver = swell.prepare(A, method=swell.SingleReductionCG(replace=replace), rtol=1e-13, maxiter=300)
+        result = solver.solve(b)
+        drifts.append(abs(result.history[-1] - result.residual) / result.residual)
+        iteration = solver._prepared[0].iteration
+    assert 0 < iteration.drift < 1e-9 * np.linalg.norm(b)
+    assert drifts[1] < 0.5 * drifts[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swell.cli import source
 from swell.cli.output import VECTORS, as_json, check_paths
+from swell.core.errors import InputError
 from swell.core.registry import names, resolve
 
 HELP = "solve a system from files"
@@ -33,6 +34,8 @@ def add_arguments(parser):
                         + ", ".join(names("smoother")))
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...")
     parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
+    parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="started by mpiexec: which rows "
+                        "a rank has, consecutive ones or a part of the matrix' graph; default rows")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
                         help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8")
     parser.add_argument("--atol", type=float, default=0.0, metavar="R", help="see --rtol; default 0")
@@ -46,6 +49,27 @@ def add_arguments(parser):
 
 def run(arguments) -> int:
     """Check everything that can be checked without A; then read, solve, write and print."""
+    from swell.distributed.mpi import launched
+    if launched() > 1:
+        from swell.cli import ranks
+        return ranks.run(arguments, _checked)
+    if arguments.partition != "rows":
+        raise InputError(f"--partition {arguments.partition} is for ranks: start mpiexec -n 2 swell solve ...")
+    chosen, stopping = _checked(arguments)
+    from swell.cli.progress import Progress
+    with Progress(shown=not arguments.quiet) as progress:
+        progress.phase = f"reading {arguments.A}"
+        A, notes = source.read_system(arguments.A)
+        b, x0 = _vectors(arguments, A.shape[0], notes)
+        progress.phase = "preparing the solver"
+        result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
+    write(arguments, result, A)
+    print_result(arguments, result, A)
+    return 0 if result.converged else 1
+
+
+def _checked(arguments):
+    """(what to solve with, when to stop): what can be checked without A."""
     check_paths({"--out": arguments.out, "--report": arguments.report},
                 (arguments.A, arguments.rhs, arguments.x0), {"--out": VECTORS, "--report": (".html", ".htm")})
     from swell.core.space import make_space
@@ -54,18 +78,8 @@ def run(arguments) -> int:
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in (*CHOICES, "smoother")}
     if arguments.device:
         make_space(arguments.device)
-
-    from swell.cli.progress import Progress
-    with Progress(shown=not arguments.quiet) as progress:
-        progress.phase = f"reading {arguments.A}"
-        A, notes = source.read_system(arguments.A)
-        b, x0 = _vectors(arguments, A.shape[0], notes)
-        chosen["nullspace"] = _nullspace(arguments.nullspace)
-        progress.phase = "preparing the solver"
-        result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
-    _write(arguments, result, A)
-    _print(arguments, result, A)
-    return 0 if result.converged else 1
+    chosen["nullspace"] = _nullspace(arguments.nullspace)
+    return chosen, stopping
 
 
 def _vectors(arguments, n, notes):
@@ -99,7 +113,7 @@ def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):
     return solver.solve(b, x0=x0, monitor=progress.monitor)
 
 
-def _write(arguments, result, A):
+def write(arguments, result, A):
     """The files that were asked for."""
     if arguments.out:
         from swell.io import write_vector
@@ -109,7 +123,7 @@ def _write(arguments, result, A):
         html(result, arguments.report, title=f"swell solve {Path(arguments.A).name}", matrix=A)
 
 
-def _print(arguments, result, A):
+def print_result(arguments, result, A):
     """The result on stdout, and a word on an interruption on stderr."""
     if result.reason.name == "INTERRUPTED":
         print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)

@@ -1,0 +1,131 @@
+"""The same across processes: the tests of this folder under ``mpiexec -n 2``, the command line, and ranks that die."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from swell import gallery
+from swell.distributed.mpi import launched
+
+HERE = pathlib.Path(__file__).parent
+pytestmark = pytest.mark.skipif(launched() > 1, reason="this starts ranks, and runs on one")
+# Open MPI asks for these where one user has all rights, or there are fewer cores than ranks; MPICH does not read them.
+ASKED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy":
+         ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+
+def started(*command, ranks=2, timeout=300, **variables):
+    """What ``mpiexec -n 2 python command`` did."""
+    beside = pathlib.Path(sys.executable).parent / "mpiexec"
+    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run([mpiexec, "-n", str(ranks), sys.executable, *command], capture_output=True, text=True,
+                          timeout=timeout, env={**ours, **ASKED, **variables})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mpi():
+    """A skip that says what is missing."""
+    pytest.importorskip("mpi4py", reason="ranks need mpi4py and an MPI: pip install 'swell[mpi]' mpich")
+    try:
+        probe = started("-c", "from mpi4py import MPI; print(MPI.COMM_WORLD.size)", timeout=60)
+    except FileNotFoundError:
+        pytest.skip("there is no mpiexec: pip install mpich, or an MPI of your system")
+    if probe.stdout.split() != ["2", "2"]:
+        pytest.skip(f"mpiexec does not start ranks that mpi4py sees: {probe.stdout} {probe.stderr[-300:]}")
+
+
+def test_the_solves_of_this_folder_across_processes():
+    done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "test_solves.py"))
+    assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_the_command_line(tmp_path):
+    A = sp.csr_matrix(gallery.poisson2d(30))
+    scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry="symmetric")
+    b = np.random.default_rng(3).standard_normal(900)
+    np.save(tmp_path / "b.npy", b)
+    for partition in ("rows", "graph"):
+        done = started("-m", "swell", "solve", str(tmp_path / "a.mtx"), "--rhs", str(tmp_path / "b.npy"), "--out",
+                       str(tmp_path / "x.npy"), "--json", "--quiet", "--partition", partition)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["converged"]              # one object: rank 0 alone prints
+        assert np.linalg.norm(b - A @ np.load(tmp_path / "x.npy")) <= 1e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["nothing.mtx"], "nothing.mtx does not exist"), (["{a}", "--method", "qmr"], "qmr does not run across ranks"),
+    (["{a}", "--report", "r.html"], "--report does not work across ranks"), (["{a}", "--rhs", "{b}"], "--rhs has 5 rows"),
+])
+def test_the_command_line_says_what_is_wrong_once(tmp_path, arguments, message):
+    scipy.io.mmwrite(tmp_path / "a.mtx", sp.eye_array(20).tocoo())
+    np.save(tmp_path / "b.npy", np.ones(5))
+    names = {"a": tmp_path / "a.mtx", "b": tmp_path / "b.npy"}
+    done = started("-m", "swell", "solve", *(word.format(**names) for word in arguments))
+    assert done.returncode == 2
+    assert done.stderr.count(message) == 1 and done.stderr.count("swell: ") == 1
+
+
+def test_a_file_that_only_some_ranks_can_read(tmp_path):
+    scipy.io.mmwrite(tmp_path / "0.mtx", sp.eye_array(20).tocoo())
+    done = started("-c", "import swell; r = swell.distributed.init()\n"
+                   f"try:\n    swell.distributed.read(r, f'{tmp_path}/{{r.rank}}.mtx')\n"
+                   "except swell.InputError as error:\n    print('agreed:', error)")
+    assert done.returncode == 0 and done.stdout.count("agreed:") == done.stdout.count("1.mtx does not exist") == 2
+
+
+SOLVE = """
+import os, signal, sys, time
+import numpy as np, swell
+ranks = swell.distributed.init()
+A = swell.distributed.scatter(ranks, swell.gallery.poisson2d(60) if ranks.rank == 0 else None)
+def fate(k, residual):
+    if k == 5 and ranks.rank == 1:
+        {fate}
+swell.prepare(A, method="cg", rtol=1e-13).solve(np.ones(A.space.share(3600)), monitor=fate)
+time.sleep(60)                    # who is left does not end by itself
+"""
+
+
+@pytest.mark.parametrize("fate, message", [
+    ("os.kill(os.getpid(), signal.SIGKILL)", ""), ("raise ZeroDivisionError('on purpose')", "on purpose"),
+    ("raise MemoryError('no room for the basis')", "no room for the basis")], ids=["killed", "throws", "out of memory"])
+def test_a_rank_that_dies_ends_all(fate, message):
+    """Within 10 s, with its message; what Python and the kernels take to start is not counted."""
+    ready = time.perf_counter()
+    assert started("-c", SOLVE.format(fate="pass").replace("time.sleep(60)", "")).returncode == 0
+    usual = time.perf_counter() - ready
+    began = time.perf_counter()
+    done = started("-c", SOLVE.format(fate=fate), timeout=usual + 60)
+    assert done.returncode != 0 and message in done.stderr
+    assert time.perf_counter() - began < 2 * usual + 10
+
+
+def test_more_ranks_than_rows():
+    done = started("-c", "import swell, scipy.sparse as sp; r = swell.distributed.init()\n"
+                   "swell.distributed.scatter(r, sp.eye_array(1, format='csr'))")
+    assert done.returncode != 0 and "start at most 1" in done.stderr
+
+
+def test_no_rank_holds_the_whole_matrix(tmp_path):
+    """What reading takes beyond an empty interpreter, on each of two ranks, over what it takes on one."""
+    A = sp.csr_matrix(gallery.poisson3d(60))
+    sp.save_npz(tmp_path / "a.npz", A, compressed=False)
+    code = ("import resource, swell; r = swell.distributed.init()\n"
+            "import numpy, scipy.sparse.linalg, numba, swell.io.rows, swell.distributed, swell.formats.csr\n"
+            "swell.distributed.scatter(r, swell.gallery.poisson2d(10))\n"
+            "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            f"before = peak(); A = swell.distributed.read(r, r'{tmp_path / 'a.npz'}'); print(peak() - before)")
+    alone, = (int(word) for word in started("-c", code, ranks=1).stdout.split())
+    both = [int(word) for word in started("-c", code).stdout.split()]
+    assert max(both) <= 0.65 * alone
