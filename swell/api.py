@@ -33,7 +33,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     Parameters
     ----------
     A : square matrix, n × n
-        SciPy or CuPy sparse of any kind, a dense array, a torch CSR tensor, a ``LinearOperator`` of SciPy or CuPy, or
+        SciPy or CuPy sparse of any kind, a dense array, a torch CSR tensor, a PETSc Mat, a ``LinearOperator``, or
         one of swell's own formats.
     b : array, shape (n,) or (n, k)
         Several right-hand sides are solved one by one and returned together.

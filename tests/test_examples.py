@@ -16,6 +16,12 @@ def test_example(path, capsys):
     if "car_cabin" in path.stem:
         pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
         pytest.importorskip("gmsh", reason="needs gmsh: pip install 'swell[pde]'", exc_type=(ImportError, OSError))
+    if "petsc" in path.stem:
+        pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
+                            exc_type=(ImportError, ValueError))
+    if "ranks" in path.stem:
+        pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich",
+                            exc_type=(ImportError, RuntimeError))
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out or path.read_text().count("print(") == 0
 

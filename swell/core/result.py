@@ -15,7 +15,7 @@ class Result:
     Attributes
     ----------
     x : array, shape (n,)
-        The solution, of the kind that b was (NumPy, CuPy or torch).
+        The solution, of the kind that b was (NumPy, CuPy, torch or a PETSc Vec).
     reason : Reason
         Why it ended; ``reason.sentence`` says what to try next.
     iterations : int

@@ -77,7 +77,7 @@ class PC:
 
     Examples
     --------
-    >>> ksp.getPC().setType("python"); ksp.getPC().setPythonContext(PC(precond="ic0"))          # doctest: +SKIP
+    >>> context = PC(precond="ic0")      # pc.setType("python"); pc.setPythonContext(context)
     """
 
     def __init__(self, precond="ilu0", device="cpu", dtype=None):

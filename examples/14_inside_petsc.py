@@ -1,0 +1,67 @@
+"""swell inside PETSc: a preconditioner for PETSc's methods, a KSP, and PETSc's matrix straight into swell.solve.
+
+What is set here by Options is what a PETSc user writes on the command line, and the command line comes first:
+
+    python examples/14_inside_petsc.py -pc_swell_precond "ilu0(ordering=twisted)" -ksp_view
+    mpiexec -n 2 python examples/14_inside_petsc.py        # the preconditioner alone: block Jacobi
+"""
+import sys
+
+import petsc4py
+
+petsc4py.init(sys.argv)
+from petsc4py import PETSc                                        # noqa: E402
+
+import swell                                                     # noqa: E402
+from swell.integrations.petsc import reason_of                   # noqa: E402
+
+n = 60                                                           # heat carried by a flow, on n by n points
+A = PETSc.Mat().createAIJ((n * n, n * n), nnz=5)
+for row in range(*A.getOwnershipRange()):
+    i, j = divmod(row, n)
+    for k, l, value in ((i, j, 4.8), (i - 1, j, -1.4), (i + 1, j, -1.0), (i, j - 1, -1.4), (i, j + 1, -1.0)):
+        if 0 <= k < n and 0 <= l < n:
+            A[row, k * n + l] = value
+A.assemble()
+x, b = A.createVecs()
+b.set(1)
+
+
+def ksp_with(**options):
+    """A KSP for A with these options, unless the command line has others."""
+    database = PETSc.Options()
+    added = {name: value for name, value in options.items() if name not in database}
+    for name, value in added.items():
+        database[name] = value
+    ksp = PETSc.KSP().create()
+    ksp.setOperators(A)
+    ksp.setFromOptions()
+    for name in added:
+        del database[name]
+    return ksp
+
+
+def solve(ksp, name):
+    ksp.solve(b, x)
+    r = b.duplicate()
+    A.mult(x, r)
+    PETSc.Sys.Print(f"{name}: {ksp.getIterationNumber()} iterations, {(b - r).norm() / b.norm():.1e}: "
+                    f"{reason_of(ksp).sentence}")
+    assert reason_of(ksp) is swell.Reason.CONVERGED
+
+
+own = dict(pc_type="python", pc_python_type="swell.integrations.petsc.PC", pc_swell_precond="ilu0(ordering=twisted)")
+ksp = ksp_with(ksp_type="gmres", ksp_pc_side="right", **own)
+solve(ksp, "PETSc's gmres, swell's ilu0")
+A.scale(2)                                                       # new values: the setup is refreshed, not made anew
+solve(ksp, "the same with new values")
+
+if A.comm.size == 1:                                             # swell's own KSP is for one rank
+    ksp = ksp_with(ksp_type="python", ksp_python_type="swell.integrations.petsc.KSP",
+                   ksp_swell_method="gmres(restart=50)", ksp_swell_precond="ilu0(ordering=twisted)")
+    solve(ksp, "swell's gmres and ilu0")
+    print(ksp.getPythonContext().result)                         # what ran, at what cost: swell's Result
+
+    r = swell.solve(A, b)                                        # read where it lies; x is a Vec, as b is
+    assert r.converged and isinstance(r.x, PETSc.Vec)
+    print(r)
