@@ -59,6 +59,8 @@ def run(arguments) -> int:
             continue
         for kind in types:
             if np.dtype(kind).kind != "c" and np.iscomplexobj(A):
+                found.take([{"benchmark": "dense-lu matrix", "matrix": name, "dtype": kind,
+                             "failure": f"complex, and {kind} was asked for: --types complex128,complex64"}])
                 continue
             engine.tell(f"{name}, {kind}")
             found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, heat))
@@ -74,7 +76,7 @@ def _show(found, heat):
     """Tables, CSV and report."""
     unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
     if unread:
-        found.table("Left out", ("matrix", "why"), [(r["matrix"], r["failure"]) for r in unread])
+        found.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
     made = [r for r in found.records if r["benchmark"] == "dense-lu decomposition"]
     if not made:
         return

@@ -68,7 +68,7 @@ OPTIONS = {
     "dtypes": {"metavar": "LIST", "default": "complex128", "help": "some of float32, float64, complex64, complex128; "
                "default complex128"},
     "repeat": {"type": int, "metavar": "N", "help": "repetitions, of which the median counts; default 100 vector "
-               "operations (and their mean), 50 products (20 of fvm on a CPU), 3 solves"},
+               "operations (and their mean), 50 products (20 of fvm on a CPU), 3 solves, 10 of dense-lu"},
     "iterations": {"type": int, "default": 300, "metavar": "N", "help": "iterations timed; default 300"},
     "outer-iterations": {"type": int, "default": 1000, "metavar": "N", "help": "outer iterations of smoothers, a "
                          "multiple of 10; default 1000"},

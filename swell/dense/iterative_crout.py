@@ -38,6 +38,7 @@ from swell.dense.decomposer import Decomposer, check_not_negative, check_pivotin
 from swell.dense.factors import CroutFactors
 
 FORMS = ("fronts", "plain")
+PROBES = 4              # vectors by which factors of a loose tolerance are compared with A
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,24 @@ class ICM(Decomposer):
         work.start = work.space.xp.asarray(estimate.order)
         work.matrix[...] = work.matrix[:, work.start]
         work.estimate = as_stored(work, estimate.lu)
+
+    def _decomposed(self, A, space, first=None, prepare=None):
+        found = super()._decomposed(A, space, first, prepare)
+        for k, factors in enumerate(found if self.tolerance else ()):
+            lost = self._lost(space, A[k], factors)
+            if not lost < 1:
+                raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): nothing of A is left in the factors, whose "
+                                         f"product differs from it by {lost:.2g} times its size: take less", index=k)
+        return found
+
+    @staticmethod
+    def _lost(space, A, factors):
+        """‖(P A − L U) V‖ / ‖A V‖ for a few random V: where it is 1, zero would be as near to A as L U is."""
+        with space.active(factors.n):
+            xp, signs = space.xp, np.random.default_rng(0).integers(0, 2, (factors.n, PROBES)) * 2 - 1
+            V = space.from_host(signs.astype(factors.dtype))
+            ours = space.from_host(A)[factors.order] @ V
+            return float(xp.linalg.norm(ours - factors.lower() @ (factors.upper() @ V)) / xp.linalg.norm(ours))  # sync
 
     @property
     def copies(self):

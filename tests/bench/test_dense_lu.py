@@ -41,6 +41,7 @@ def test_files_and_what_fails(tmp_path, capsys):
     folder.mkdir()
     scipy.io.mmwrite(folder / "good.mtx", sp.csr_array(dense_lu.random_dense(12)))
     scipy.io.mmwrite(folder / "singular.mtx", sp.csr_array(np.diag([1.0, 2, 0, 3])))
+    scipy.io.mmwrite(folder / "complex.mtx", sp.csr_array(1j * np.eye(3)))
     scipy.io.mmwrite(folder / "wide.mtx", sp.csr_array(np.ones((3, 4))))
     (folder / "no_matrix.mtx").write_text("hello")
     (folder / "huge.mtx").write_text("%%MatrixMarket matrix coordinate real general\n9000000 9000000 1\n1 1 1\n")
@@ -50,9 +51,10 @@ def test_files_and_what_fails(tmp_path, capsys):
     assert main(arguments) == 0
     failed, shown = [r for r in records(out) if "failure" in r], capsys.readouterr().out
     why = {r["matrix"]: r["failure"] for r in failed}
-    assert set(why) == {"singular", "wide", "no_matrix", "huge", "nan"}
+    assert set(why) == {"singular", "wide", "no_matrix", "huge", "nan", "complex"}
     assert {r["dtype"] for r in failed if r["matrix"] == "singular"} == {"float32", "float64"}
-    for name, words in (("singular", "column 2 is zero"), ("wide", "(3, 4)"), ("huge", "9000000 rows"), ("nan", "nan")):
+    for name, words in (("singular", "column 2 is zero"), ("wide", "(3, 4)"), ("huge", "9000000 rows"), ("nan", "nan"),
+                        ("complex", "--types complex128")):
         assert words in why[name], why[name]
     assert "column 2 is zero" in shown and "Left out" in shown
     assert {r["matrix"] for r in records(out) if "failure" not in r} == {"good"}

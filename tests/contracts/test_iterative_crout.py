@@ -207,6 +207,16 @@ def test_lower_and_upper_bounds_decide_what_is_bad(space):
         assert abs(pivots.sum() - bad) <= 1                               # the last of the matrix has no row below it
 
 
+def test_a_tolerance_that_leaves_nothing_is_an_error(space):
+    """Below the largest entry, but so loose that zero would be as near to A as the product of the factors is."""
+    A = random_dense(60) / 1000
+    good = dense.ICM(x=8, section=16, tolerance=1e-3).factor(A, space)
+    assert dense.decomposition_accuracy(A, good).backward_error < 0.1
+    with pytest.raises(FactorisationError, match=r"ICM\(tolerance=0.9\): nothing of A is left .* take less") as caught:
+        dense.ICM(x=8, section=16, tolerance=0.9).factor(A, space)
+    assert not caught.value.singular
+
+
 def test_iterative_solver_by_tolerance(space):
     A, B = dominant(100) / 200, np.random.default_rng(1).standard_normal((100, 10))
     factors = dense.PCM().factor(A, space)
