@@ -48,7 +48,7 @@ class Sequential(Factor):
         super().__init__(factor, diagonal)
         n = diagonal.size                        # columns ascend, so a row's first is the earliest that it needs
         crossing = np.flatnonzero(factor.indices[factor.indptr[n // 2:-1]] < n // 2)
-        self.cuts = halves(n // 2 + int(crossing[0]) if crossing.size else n, n)
+        self.cuts = halves(n // 2 + int(crossing[0]) if crossing.size else n, n, n // 2)
 
     def __call__(self, data, scale, replacement):
         n = self.diagonal.size

@@ -10,13 +10,17 @@ x, backwards each row that is known is scattered, x −= n̄ᵢⱼ xᵢ, in plac
 memory but mispredicted ends of rows, so the last ``width`` entries of every row lie in a rectangle of constant width,
 and only longer rows have more, elsewhere:
 
-- ``rows[t]``: the place in the vectors of the row visited as the t-th;
-- ``columns``, ``values``: n × width entries, each row padded in front; then what the long rows have more;
-- ``ptr[t]``: where the latter begin for row t;
-- ``inverse[t]``: 1 / tᵢᵢ.
+- ``offsets``, ``values``: n × width entries, each row padded in front; then what the long rows have more. An offset is
+  column − row, in 16 bits where all fit;
+- ``ptr[t]``: where the latter begin for the row visited as the t-th; read only where there are some;
+- ``inverse[t]``: 1 / tᵢᵢ; empty if all are one;
+- ``parts``: begin, end, first row and step of the pieces of the order of visits, in each of which rows are that far
+  apart, as they are in natural and in twisted order; elsewhere ``rows[t]`` is the row.
 
-A solve reads 12 bytes an entry (padding included), 24 a row and the vectors once. Where the order has two halves that
-need nothing of one another but at its end (``orderings`` of ic0.py: "twisted"), two threads solve one each.
+A solve reads 10 bytes an entry (padding included; 12 where offsets need 32 bits), 8 a row for the diagonal, 4 where
+there are longer rows and 4 for ``rows``, and the vectors once. Where the order has two halves that need nothing of one
+another but at its end, or but at its beginning, two threads solve one each: in the twisted order L is of the first
+kind, U of the second, whose adjoint is sequential.
 
 On a GPU rows are solved by levels (level_schedule.py). Both keep their analysis when values change.
 """
@@ -93,7 +97,7 @@ class Exact(TriangularSolve):
     schedule: str = "auto"
     single: bool = False
 
-    cost = "12 bytes an entry, 24 and the vectors a row; on a GPU a step for every level"
+    cost = "10 to 12 bytes an entry, 8 to 16 and the vectors a row; on a GPU a step for every level"
 
     def __post_init__(self):
         if self.schedule not in ("auto", "levels", "sync_free"):
@@ -198,36 +202,39 @@ class SequentialTriangular(TriangularOperator):
         self._kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
         index = index_type(n, n, n * WIDEST + T.nnz)
         self._order = np.empty(0, index) if order is None else order.astype(index)
-        self.rows = np.empty(n, index)
-        self.ptr = np.empty(n + 1, index)
-        follows, crossing = self._kernels.count(T.indptr, T.indices, lower, self._order, self.rows, self.ptr[1:])
-        self.width = best_width(self.ptr[1:])
+        middle = n // 2 if lower else n - n // 2                 # where the twisted order turns
+        self.ptr = ptr = np.empty(n + 1, index)
+        follows, crossing, needed, reach = self._kernels.count(T.indptr, T.indices, lower, self._order, middle, ptr[1:])
+        self.width = best_width(ptr[1:])
         self.chain = self.width > 0 and follows > CHAIN * n
-        self.ptr[0] = n * self.width             # lengths become what lies beyond the rectangle, then where that ends
-        self.ptr[1:] -= index.type(self.width)
-        np.maximum(self.ptr[1:], 0, out=self.ptr[1:])
-        np.cumsum(self.ptr, out=self.ptr)
-        self.columns = np.empty(self.ptr[-1], index)
-        self.values = np.empty(self.columns.size, self.stored(T.dtype))
-        self.inverse = np.empty(n, self.values.dtype)
-        self.cuts = halves(crossing, n)
+        ptr[0] = n * self.width                  # lengths become what lies beyond the rectangle, then where that ends
+        ptr[1:] -= index.type(self.width)
+        np.maximum(ptr[1:], 0, out=ptr[1:])
+        np.cumsum(ptr, out=ptr)
+        stored = int(ptr[-1])
+        self.offsets = np.empty(stored, np.int16 if reach < 2**15 else index)
+        self.values = np.empty(stored, self.stored(T.dtype))
+        self.inverse = np.empty(0 if unit else n, self.values.dtype)
+        self.cuts = halves(crossing, n, middle, needed)
+        self._alone = None if self.cuts is None else 2 if self.cuts[0] == middle else 0       # of the three parts
+        self.rows, self.parts = visits(self._order, lower, n, self.cuts)
         self._nothing, self._no_dots = np.empty(0, T.dtype), np.empty(0, accumulator(T.dtype))
         self.update(T)
 
     def update(self, T):
-        bad = self._kernels.pack(T.indptr, T.indices, T.data, self.lower, self.unit, self._order, self.rows, self.ptr,
-                                 self.columns, self.values, self.inverse, self.width)
+        bad = self._kernels.pack(T.indptr, T.indices, T.data, self.lower, self.unit, self._order, self.ptr,
+                                 self.offsets, self.values, self.inverse, self.width)
         if bad >= 0:
             raise zero_diagonal(bad)
 
     def _arrays(self):
-        return self.rows, self.ptr, self.columns, self.values, self.inverse
+        return self.rows, self.ptr, self.offsets, self.values, self.inverse, self.parts
 
     def solve(self, x, out):
         if self.cuts is None:
             self._kernels.solve(*self._arrays(), x, out, self.width, self.chain)
         else:
-            self._kernels.solve_halves(*self._arrays(), self.cuts, x, out, self.width, self.chain)
+            self._kernels.solve_halves(*self._arrays(), self._alone, x, out, self.width, self.chain)
 
     def solve_adjoint(self, x, out):
         self.adjoint_dots(x, out, self._nothing, self._no_dots)
@@ -235,10 +242,10 @@ class SequentialTriangular(TriangularOperator):
     def adjoint_dots(self, x, out, w, dots):
         if out is not x:
             out[...] = x
-        if self.cuts is None:
+        if self.cuts is None or self._alone == 0:                # then both halves would subtract from the first part
             self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width, self.chain)
         else:
-            self._kernels.solve_adjoint_halves(*self._arrays(), self.cuts, out, w, dots, self.width, self.chain)
+            self._kernels.solve_adjoint_halves(*self._arrays(), out, w, dots, self.width, self.chain)
 
     @property
     def nbytes(self):
@@ -264,9 +271,10 @@ def best_width(lengths) -> int:
     return min(range(min(WIDEST, counts.size - 1) + 1), key=cost)
 
 
-def halves(crossing, n):
-    """(where the second half begins, where it ends), if the order has two halves that are independent but for less
-    than a quarter of the rows at its end; else None.
+def halves(crossing, n, middle, needed=None):
+    """Where the order is cut if it has two halves that are independent but for less than a quarter of the rows: at
+    ``middle`` and at ``crossing``, if that quarter is at the end, at ``needed`` and ``middle`` if it is at the
+    beginning; else None.
 
     Parameters
     ----------
@@ -274,5 +282,29 @@ def halves(crossing, n):
         The first row of the second half, in the order of visits, that needs one of the first; n if there is none.
     n : int
         Rows.
+    middle : int
+        Where the second half begins.
+    needed : int
+        One more than the last row of the first half that the second needs.
     """
-    return np.array([n // 2, crossing]) if n >= SERIAL and crossing >= 3 * n // 4 else None
+    if n >= SERIAL and crossing >= 3 * n // 4:
+        return np.array([middle, crossing])
+    if n >= SERIAL and needed is not None and needed <= n // 4:
+        return np.array([needed, middle])
+    return None
+
+
+def visits(order, lower, n, cuts):
+    """(``rows``, ``parts``) as at the top of this file, from the row at each place of an order, or nothing for the
+    natural one."""
+    bounds = np.array([0, n] if cuts is None else [0, *cuts, n])
+    begin, end = bounds[:-1], bounds[1:]
+    if not order.size:
+        first, step = (begin, 1) if lower else (n - 1 - begin, -1)
+        return order, np.stack([begin, end, first, np.full_like(begin, step)], axis=1)
+    rows = order if lower else order[::-1].copy()
+    pieces = [rows[b:e].astype(np.int64) for b, e in zip(begin, end)]
+    steps = [int(piece[1] - piece[0]) if piece.size > 1 else 1 for piece in pieces]
+    parts = [(b, e, piece[0] if piece.size else 0, step) for b, e, piece, step in zip(begin, end, pieces, steps)]
+    runs = all((np.diff(piece) == step).all() for piece, step in zip(pieces, steps))
+    return rows[:0].copy() if runs else rows, np.array(parts, np.int64)

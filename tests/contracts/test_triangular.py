@@ -156,17 +156,43 @@ def test_single_storage_rounds_the_factor_alone(solve, dtype, space):
     assert near(found, expected, 1e-5) and not near(found, expected, 1e-9)
 
 
-def test_two_threads_give_the_same_bits(all_threads):
-    """Halves that meet at the end: as the sequential kernels would, sums of the parts aside."""
+@pytest.mark.parametrize("precond", ["ic0(ordering='twisted')", "ilu0(ordering='twisted')"])
+@pytest.mark.parametrize("shape", [(160, 160), (151, 153)])                    # an odd number of rows, too
+def test_two_threads_give_the_same_bits(precond, shape, dtype, all_threads):
+    """Halves that meet at the end, or at the beginning: as the sequential kernels would, sums of the parts aside."""
     from swell.core.space import make_space
-    A = gallery.poisson2d(160)
-    b = vector(A.shape[0], "float64")
-    csr = CSRMatrix.from_scipy(A, make_space("cpu"))
-    M = resolve("precond", "ic0(ordering='twisted')").build(csr)
-    assert M.L.cuts is not None and M.L.cuts[1] < A.shape[0]
-    found = solved(M, b)
-    M.L.cuts = None
-    assert (solved(M, b) == found).all()
+    A = gallery.poisson(shape) if "ic0" in precond else gallery.convection_diffusion(shape, 5.0)
+    A = sp.csr_array(A).astype(dtype)
+    b = vector(A.shape[0], dtype)
+    M = resolve("precond", precond).build(CSRMatrix.from_scipy(A, make_space("cpu")))
+    solves = [M.L] if "ic0" in precond else [M.L, M.U]
+    n = A.shape[0]
+    assert M.L.cuts[0] == n // 2 and 3 * n // 4 <= M.L.cuts[1] < n
+    assert "ic0" in precond or 0 < M.U.cuts[0] <= n // 4 and M.U.cuts[1] == n - n // 2
+    for solve in solves:
+        assert not solve.rows.size and solve.offsets.dtype == np.int16
+    found = solved(M, b), solved(M, b, adjoint=True)
+    for solve in solves:
+        solve.cuts = None
+    assert (solved(M, b) == found[0]).all() and (solved(M, b, adjoint=True) == found[1]).all()
+
+
+def test_offsets_of_32_bits_and_rows_in_no_run():
+    """What few matrices need gives what the others do: far columns, an order without runs, rows of many lengths."""
+    n = 70_000
+    T = sp.diags_array([1.5, -0.5, 0.3], offsets=[0, -1, -40_000], shape=(n, n)).tolil()
+    T[n - 1, :9] = 0.1
+    T = sp.csr_array(T)
+    order, b = rng().permutation(n), vector(n, "float64")
+    direct = resolve("triangular", "exact").build(CSRMatrix.from_scipy(T, CpuSpace()), True)
+    assert direct.offsets.dtype == np.int32 and direct.ptr[-1] > direct.ptr[0] and not direct.rows.size
+    assert near(solved(direct, b), spla.spsolve_triangular(T, b))
+    permuted = resolve("triangular", "exact").build(CSRMatrix.from_scipy(T, CpuSpace()), True, order=order)
+    assert permuted.rows.size
+    expected = np.empty((2, n))
+    expected[0][order], expected[1][order] = solved(direct, b[order]), solved(direct, b[order], adjoint=True)
+    assert (solved(permuted, b) == expected[0]).all()
+    assert near(solved(permuted, b, adjoint=True), expected[1])
 
 
 def test_a_zero_on_the_diagonal_is_named(space):
@@ -185,13 +211,13 @@ def test_width_of_the_rectangle():
 
 
 def test_halves_need_nothing_of_one_another():
-    """A chain has none; two chains are halves, if what couples them is the last quarter at most."""
+    """A chain has none; two chains are halves, if what couples them is the last quarter at most, or the first."""
     n = 40_000
 
-    def cuts(lower, cut, row=0):
+    def cuts(lower, cut, row=0, needs=n // 2 - 1):
         T = sp.diags_array([1.0, -0.5], offsets=[0, -1], shape=(n, n)).tolil()
         T[cut, cut - 1] = 0
-        T[row, 5 if row else 0] = 1
+        T[row, needs if row else 0] = 1
         T = sp.csr_array(T)
         T.eliminate_zeros()
         if not lower:                            # the same rows, visited from the end
@@ -203,6 +229,8 @@ def test_halves_need_nothing_of_one_another():
         assert cuts(lower, n // 2).tolist() == [n // 2, n]
         assert cuts(lower, n // 2, 39_990).tolist() == [n // 2, 39_990]
         assert cuts(lower, n // 2, 25_000) is None
+        assert cuts(lower, n // 2, 25_000, 9_000).tolist() == [9_001, n // 2]
+        assert cuts(lower, n // 2, 25_000, 11_000) is None
 
 
 @pytest.mark.parametrize("text, words", [("exact(schedule='fast')", "levels"), ("sweeps(count=0)", "at least 1"),

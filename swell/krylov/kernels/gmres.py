@@ -15,8 +15,37 @@ from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
 from swell.core.kernels.vector import FAST
 
 KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
-TILE = 512              # rows worked on at a time: two tiles and a tile of the basis stay in the first-level cache
+TILE = 2048             # rows worked on at a time: tiles of u and w, and of four basis vectors, stay in a core's cache
 # A tile is a view that is indexed from 0: an index that Numba must test for its sign keeps loops from being vectorised.
+# Four basis vectors are worked on at once: what is loaded of u and w, or stored, serves them all.
+
+
+@njit(cache=True, inline="always")
+def four_rows(V, i, end, lo, hi):
+    """A tile of V_i to V_{i+3}; the last before ``end`` again in place of those after it."""
+    last = end - 1
+    return V[i, lo:hi], V[min(i + 1, last), lo:hi], V[min(i + 2, last), lo:hi], V[min(i + 3, last), lo:hi]
+
+
+@njit(cache=True, inline="always")
+def four_weights(c, i, end):
+    """c_i to c_{i+3}; zero in place of those from ``end`` on."""
+    none = c.dtype.type(0)
+    return (c[i], c[i + 1] if i + 1 < end else none, c[i + 2] if i + 2 < end else none,
+            c[i + 3] if i + 3 < end else none)
+
+
+@njit(cache=True, inline="always")
+def subtract_tile(V, sums, begin, end, lo, hi, x, y):
+    """x −= V s and y −= V t for one tile of the vectors from ``begin`` to ``end``."""
+    m = (sums.size - 3) // 2
+    for i in range(begin, end, 4):
+        v0, v1, v2, v3 = four_rows(V, i, end, lo, hi)
+        s0, s1, s2, s3 = four_weights(sums, i, end)
+        t0, t1, t2, t3 = four_weights(sums, m + i, m + end)
+        for k in range(hi - lo):
+            x[k] -= s0 * v0[k] + s1 * v1[k] + s2 * v2[k] + s3 * v3[k]
+            y[k] -= t0 * v0[k] + t1 * v1[k] + t2 * v2[k] + t3 * v3[k]
 
 
 @njit(parallel=True, cache=True)
@@ -47,16 +76,23 @@ def dots(state, V, u, w, sums, begin, end):
         for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
             lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
             x, y = u[lo:hi], w[lo:hi]
-            for i in range(many):
-                row = V[begin + i, lo:hi]
-                a = sums.dtype.type(0)
-                b = sums.dtype.type(0)
+            for i in range(0, many, 4):
+                v0, v1, v2, v3 = four_rows(V, begin + i, end, lo, hi)
+                a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = sums.dtype.type(0)
                 for k in range(y.size):
-                    v = np.conj(row[k])
-                    a += v * x[k]
-                    b += v * y[k]
-                mine[i] += a
-                mine[many + i] += b
+                    xk, yk = x[k], y[k]
+                    a0 += np.conj(v0[k]) * xk
+                    a1 += np.conj(v1[k]) * xk
+                    a2 += np.conj(v2[k]) * xk
+                    a3 += np.conj(v3[k]) * xk
+                    b0 += np.conj(v0[k]) * yk
+                    b1 += np.conj(v1[k]) * yk
+                    b2 += np.conj(v2[k]) * yk
+                    b3 += np.conj(v3[k]) * yk
+                for k, (a, b) in enumerate(((a0, b0), (a1, b1), (a2, b2), (a3, b3))):
+                    if i + k < many:
+                        mine[i + k] += a
+                        mine[many + i + k] += b
             if begin == 0:
                 uu = 0.0
                 ww = 0.0
@@ -86,17 +122,10 @@ def dots(state, V, u, w, sums, begin, end):
 def subtract(state, V, u, w, sums, begin, end):
     """u −= V s and w −= V t for the vectors from ``begin`` to ``end``: what ``update`` need not do any more."""
     n = w.size
-    m = (sums.size - 3) // 2
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        x, y = u[lo:hi], w[lo:hi]
-        for i in range(begin, end):
-            row, si, ti = V[i, lo:hi], sums[i], sums[m + i]
-            for k in range(y.size):
-                v = row[k]
-                x[k] -= si * v
-                y[k] -= ti * v
+        subtract_tile(V, sums, begin, end, lo, hi, u[lo:hi], w[lo:hi])
 
 
 @njit(cache=True)
@@ -186,17 +215,13 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        a, b, x, y = np.empty(TILE, u.dtype), np.empty(TILE, u.dtype), u[lo:hi], w[lo:hi]
+        both = np.empty((2, TILE), u.dtype)      # one array: that its halves do not overlap needs no test
+        a, b, x, y = both[0], both[1], u[lo:hi], w[lo:hi]
         finished = V[j, lo:hi]
         for k in range(y.size):
             a[k] = x[k]
             b[k] = y[k]
-        for i in range(begin, j):
-            row, si, ti = V[i, lo:hi], sums[i], sums[m + i]
-            for k in range(y.size):
-                v = row[k]
-                a[k] -= si * v
-                b[k] -= ti * v
+        subtract_tile(V, sums, begin, j, lo, hi, a, b)
         for k in range(y.size):
             v = a[k] / alpha
             finished[k] = v

@@ -37,30 +37,35 @@ def strict_part(indptr, indices, i, lower):
 
 
 @njit(parallel=True, cache=True)
-def count(indptr, indices, lower, order, rows, lengths):
-    """rows[t] = place in the vectors of the row visited as the t-th, lengths[t] = its strictly triangular entries.
-    Returns how many rows need the one before them, and the first row of the second half that needs one of the first
-    (the number of rows if there is none)."""
+def count(indptr, indices, lower, order, middle, lengths):
+    """lengths[t] = strictly triangular entries of the row visited as the t-th. Returns how many rows need the one
+    before them; of the rows from the ``middle`` on, the first that needs one before it (the number of rows if there is
+    none), and one more than the last that they need before it; how far a row is from one that it needs at most."""
     n = lengths.size
-    follows, crossing = 0, n
+    follows, crossing, needed, reach = 0, n, 0, 0
     for t in prange(n):
         i = np.int64(t) if lower else n - 1 - np.int64(t)
-        rows[t] = order[i] if order.size else i
         begin, end = strict_part(indptr, indices, i, lower)
-        first = n
-        if begin < end:
-            nearest = indices[end - np.uint64(1)] if lower else indices[begin]
-            first = np.int64(indices[begin]) if lower else n - 1 - np.int64(indices[end - np.uint64(1)])
-            follows += 1 if abs(i - np.int64(nearest)) == 1 else 0
+        place = np.int64(order[i]) if order.size else i
+        nearest, last, distance = np.int64(-1), np.int64(-1), np.int64(0)
+        for k in range(begin, end):
+            j = np.int64(indices[k])
+            visited = j if lower else n - 1 - j
+            nearest = max(nearest, visited)
+            last = max(last, visited if visited < middle else -1)
+            distance = max(distance, abs(place - (np.int64(order[j]) if order.size else j)))
         lengths[t] = end - begin
-        crossing = min(crossing, np.int64(t) if t >= n // 2 and first < n // 2 else n)
-    return follows, crossing
+        follows += 1 if nearest >= 0 and nearest == np.int64(t) - 1 else 0
+        crossing = min(crossing, np.int64(t) if t >= middle and last >= 0 else n)
+        needed = max(needed, last + 1 if t >= middle else 0)
+        reach = max(reach, distance)
+    return follows, crossing, needed, reach
 
 
 @njit(parallel=True, cache=True)
-def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, inverse, width):
+def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, inverse, width):
     """Fill the layout, scaled so that the diagonal is one. Returns the first row whose diagonal is zero, or −1."""
-    n = rows.size
+    n = indptr.size - 1
     bad = n
     for t in prange(n):
         i = np.int64(t) if lower else n - 1 - np.int64(t)
@@ -74,125 +79,164 @@ def pack(indptr, indices, data, lower, unit, order, rows, ptr, columns, values, 
                 d = inverse.dtype.type(data[begin - np.uint64(1)])
             bad = min(bad, i if d == 0 else n)
             d = 1 / (inverse.dtype.type(1) if d == 0 else d)
-        inverse[t] = d
+            inverse[t] = d
         near, far = np.uint64(np.int64(t) * width), np.uint64(ptr[t])
         wide = np.uint64(width)
         strict = end - begin
         beyond = strict - min(strict, wide)      # entries in front of the ``width`` nearest
         while strict < wide:                     # padding: zero times what the row itself has just written
-            columns[near] = rows[t]
+            offsets[near] = 0
             values[near] = 0
             near += np.uint64(1)
             strict += np.uint64(1)
+        place = np.int64(order[i]) if order.size else i
         for step in range(end - begin):
             k = begin + step if lower else end - np.uint64(1) - step
             at = far + step if step < beyond else near + step - beyond
             j = indices[k]
-            columns[at] = order[j] if order.size else j
+            offsets[at] = (np.int64(order[j]) if order.size else np.int64(j)) - place
             values[at] = d * data[k]
     return bad if bad < n else -1
 
 
-@njit(cache=True, fastmath=CONTRACT)
-def forward(rows, ptr, columns, values, inverse, b, x, width, chain, begin, end):
+@njit(cache=True, fastmath=CONTRACT, inline="always")
+def forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end, first, step):
     """Rows begin to end of (I + N) x = D⁻¹ b. In a chain nearly every row needs the one before it: that value is taken
     from a register, since memory would give it back too late; elsewhere the test would be mispredicted."""
-    far, near, width = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width)
-    before, value = np.uint64(rows[begin] if begin < end else 0), inverse.dtype.type(0) * x.dtype.type(0)
+    far, near, width, longer = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width), ptr[end] > ptr[begin]
+    i, before, value = first - step, np.int64(-1), values.dtype.type(0) * x.dtype.type(0)
     for t in range(begin, end):
-        i = np.uint64(rows[t])
-        total = inverse[t] * b[i]
-        x[i] = total                             # for the padding
-        stop = np.uint64(ptr[t + 1])
-        while far < stop:
-            total -= values[far] * x[np.uint64(columns[far])]
-            far += np.uint64(1)
+        i = np.int64(rows[t]) if rows.size else i + step
+        total = inverse[t] * b[np.uint64(i)] if inverse.size else b[np.uint64(i)]
+        x[np.uint64(i)] = total                  # for the padding
+        if longer:
+            stop = np.uint64(ptr[t + 1])
+            while far < stop:
+                total -= values[far] * x[np.uint64(i + offsets[far])]
+                far += np.uint64(1)
         stop = near + width
         if chain:
             stop -= np.uint64(1)
         while near < stop:
-            total -= values[near] * x[np.uint64(columns[near])]
+            total -= values[near] * x[np.uint64(i + offsets[near])]
             near += np.uint64(1)
         if chain:
-            j = np.uint64(columns[near])
+            j = i + offsets[near]
             if j == before:
                 total -= values[near] * value
             else:
-                total -= values[near] * x[j]
+                total -= values[near] * x[np.uint64(j)]
             near += np.uint64(1)
             before, value = i, total
-        x[i] = total
+        x[np.uint64(i)] = total
 
 
-@njit(cache=True, fastmath=CONTRACT)
-def backward(rows, ptr, columns, values, inverse, x, width, chain, begin, end, w, none):
+@njit(cache=True, fastmath=CONTRACT, inline="always")
+def backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, first, step, w, none):
     """Rows end to begin of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place: a row that is known is taken from those that it is in.
     In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of these rows if there is
     a w.
     """
-    far, near, width = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width)
+    far, near, width, longer = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width), ptr[end] > ptr[begin]
     wx, xx = none, 0.0
-    lost = inverse.dtype.type(0) * x.dtype.type(0)
+    lost = values.dtype.type(0) * x.dtype.type(0)
+    i = first + step * (end - begin)
     for s in range(end - begin):
         t = end - 1 - s
-        i = np.uint64(rows[t])
-        y = x[i]
+        i = np.int64(rows[t]) if rows.size else i - step
+        y = x[np.uint64(i)]
         stop = near - width
         if chain:
             y -= lost
             near -= np.uint64(1)
-            j = np.uint64(columns[near])
+            j = i + offsets[near]
             lost = np.conj(values[near]) * y
-            if t == begin or j != np.uint64(rows[t - 1]):
-                x[j] -= lost
+            after = np.int64(-1)                 # the next row
+            if t > begin:
+                after = np.int64(rows[t - 1]) if rows.size else i - step
+            if j != after:
+                x[np.uint64(j)] -= lost
                 lost *= 0
         while near > stop:
             near -= np.uint64(1)
-            x[np.uint64(columns[near])] -= np.conj(values[near]) * y
-        stop = np.uint64(ptr[t])
-        while far > stop:
-            far -= np.uint64(1)
-            x[np.uint64(columns[far])] -= np.conj(values[far]) * y
-        y *= np.conj(inverse[t])
-        x[i] = y
+            x[np.uint64(i + offsets[near])] -= np.conj(values[near]) * y
+        if longer:
+            stop = np.uint64(ptr[t])
+            while far > stop:
+                far -= np.uint64(1)
+                x[np.uint64(i + offsets[far])] -= np.conj(values[far]) * y
+        if inverse.size:
+            y *= np.conj(inverse[t])
+        x[np.uint64(i)] = y
         if w.size:
-            wx += np.conj(w[i]) * y
+            wx += np.conj(w[np.uint64(i)]) * y
             xx += (np.conj(y) * y).real
     return wx, xx
 
 
 @njit(cache=True)
-def solve(rows, ptr, columns, values, inverse, b, x, width, chain):
-    """x = T⁻¹ b."""
-    forward(rows, ptr, columns, values, inverse, b, x, width, chain, 0, rows.size)
+def forward_part(rows, ptr, offsets, values, inverse, part, b, x, width, chain):
+    """One of ``parts``. Two and three entries a row, as grids of five and seven points have, are unrolled."""
+    begin, end, first, step = part
+    if chain and width == 3:
+        forward(rows, ptr, offsets, values, inverse, b, x, 3, True, begin, end, first, step)
+    elif chain and width == 2:
+        forward(rows, ptr, offsets, values, inverse, b, x, 2, True, begin, end, first, step)
+    else:
+        forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end, first, step)
 
 
 @njit(cache=True)
-def solve_adjoint(rows, ptr, columns, values, inverse, x, w, dots, width, chain):
+def backward_part(rows, ptr, offsets, values, inverse, part, x, width, chain, w, none):
+    """The same backwards."""
+    begin, end, first, step = part
+    if chain and width == 3:
+        return backward(rows, ptr, offsets, values, inverse, x, 3, True, begin, end, first, step, w, none)
+    if chain and width == 2:
+        return backward(rows, ptr, offsets, values, inverse, x, 2, True, begin, end, first, step, w, none)
+    return backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, first, step, w, none)
+
+
+@njit(cache=True)
+def solve(rows, ptr, offsets, values, inverse, parts, b, x, width, chain):
+    """x = T⁻¹ b, one part after the other."""
+    for part in range(len(parts)):
+        forward_part(rows, ptr, offsets, values, inverse, parts[part], b, x, width, chain)
+
+
+@njit(cache=True)
+def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
     """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
-    wx, xx = backward(rows, ptr, columns, values, inverse, x, width, chain, 0, rows.size, w, dots.dtype.type(0))
+    wx, xx = np.zeros(len(parts), dots.dtype), np.zeros(len(parts))
+    for s in range(len(parts)):
+        part = len(parts) - 1 - s
+        wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w,
+                                           dots.dtype.type(0))
     if w.size:
-        dots[0], dots[1] = wx, xx
+        dots[0], dots[1] = wx.sum(), xx.sum()
 
 
 @njit(parallel=True, cache=True)
-def solve_halves(rows, ptr, columns, values, inverse, cuts, b, x, width, chain):
-    """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
-    for part in prange(2):
-        begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
-        forward(rows, ptr, columns, values, inverse, b, x, width, chain, begin, end)
-    forward(rows, ptr, columns, values, inverse, b, x, width, chain, cuts[1], rows.size)
+def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width, chain):
+    """The same where two of three parts need nothing of one another, and are solved by two threads: the last two
+    after the first alone, or the first two before the last."""
+    if alone == 0:
+        forward_part(rows, ptr, offsets, values, inverse, parts[0], b, x, width, chain)
+    first = 1 if alone == 0 else 0
+    for half in prange(2):
+        forward_part(rows, ptr, offsets, values, inverse, parts[first + half], b, x, width, chain)
+    if alone == 2:
+        forward_part(rows, ptr, offsets, values, inverse, parts[2], b, x, width, chain)
 
 
 @njit(parallel=True, cache=True)
-def solve_adjoint_halves(rows, ptr, columns, values, inverse, cuts, x, w, dots, width, chain):
-    """The same backwards: the rest first, then two threads. Sums of parts are added in one order."""
+def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
+    """The same backwards: the last, then the first two. Sums of parts are added in one order."""
     none = dots.dtype.type(0)
     wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
-    wx[2], xx[2] = backward(rows, ptr, columns, values, inverse, x, width, chain, cuts[1], rows.size, w, none)
+    wx[2], xx[2] = backward_part(rows, ptr, offsets, values, inverse, parts[2], x, width, chain, w, none)
     for part in prange(2):
-        begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
-        wx[part], xx[part] = backward(rows, ptr, columns, values, inverse, x, width, chain, begin, end, w, none)
+        wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w, none)
     if w.size:
         dots[0], dots[1] = wx.sum(), xx.sum()
 
