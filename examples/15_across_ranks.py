@@ -1,0 +1,38 @@
+"""A matrix in parts on the ranks that MPI starts: mpiexec -n 2 python examples/15_across_ranks.py
+
+Needs mpi4py and an MPI library: pip install 'swell[mpi]' mpich. Started without mpiexec, there is one rank.
+"""
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+import swell
+
+ranks = swell.distributed.init()
+
+# Each rank reads its own rows. (Rank 0 writes the file first, which somebody else has done otherwise.)
+folder = Path(ranks.allgather(tempfile.mkdtemp())[0])
+if ranks.rank == 0:
+    sp.save_npz(folder / "a.npz", sp.csr_matrix(swell.gallery.poisson3d(20)))
+ranks.allgather("written")                                     # wait for one another
+A = swell.distributed.read(ranks, folder / "a.npz")
+print(A.origin)
+
+# A rank gives its part of b and gets its part of x. Preconditioners act on each rank's own diagonal block.
+b = np.sin(np.arange(A.shape[0]))
+for settings in ({"method": "single_reduction_cg", "scaling": "jacobi"}, {"method": "cg", "precond": "ic0"}, {}):
+    result = swell.solve(A, b[A.rows], **settings)
+    assert result.converged
+    if ranks.rank == 0:
+        print(result)
+
+x = A.gather(result.x)                                         # the whole solution, on every rank
+whole = sp.load_npz(folder / "a.npz")
+assert np.linalg.norm(b - whole @ x) <= 1e-8 * np.linalg.norm(b)
+
+# From one rank that has the matrix to all of them, by a partition of its graph; the user need not see the reordering.
+A = swell.distributed.scatter(ranks, whole if ranks.rank == 0 else None, partition="graph")
+x = A.gather(swell.solve(A, b[A.rows], method="cg").x)
+assert np.linalg.norm(b - whole @ x) <= 1e-8 * np.linalg.norm(b)
