@@ -37,14 +37,14 @@ def compile_log(source: str, name: str, expressions: list[str], arch: str) -> st
 
 
 def instantiations(path, arch):
-    """Every kernel of a file with every combination of its template arguments; in double alone for the older arch, or
-    it would take as long again."""
+    """Every kernel of a file with every combination of its template arguments; in double alone for the older arch and
+    for 64-bit indices, or it would take as long again."""
     for signature in cuda_kernels.signatures(path).values():
         names = [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
-                if arch == "sm_80" and types.get("T", "double") != "double":
+                if types.get("T", "double") != "double" and (arch == "sm_80" or types.get("I") == "long long"):
                     continue
                 for stored in STORED[types["T"]] if {"V", "B"} & {*names} else (None,):
                     yield cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored})
