@@ -19,8 +19,8 @@ from swell.bench import engine
 from swell.pde import helmholtz
 
 DAMPING, SPEED, SOURCE = 0.05, 340.0, 1000          # 1/Z of the walls, m/s, a node
-RUNS = {"from the beginning each": {"reuse": False}, "8 solutions remembered": {"remember": 8},
-        "32 solutions remembered": {"remember": 32}}
+RUNS = {"from the beginning each": {"reuse": False},
+        **{f"{count} solutions remembered": {"remember": count} for count in (0, 4, 8, 16, 32)}}
 
 
 def swept(matrices, frequencies, method, precond, rtol, device, **settings):

@@ -97,7 +97,7 @@ def ours(path, method, precond, layout):
 
 def peer(command, path, method):
     """The same of PETSc."""
-    return run([*command, "-c", PEER, path, str(RTOL), METHODS[method]], OMP_NUM_THREADS="1")
+    return run([*command, "-c", PEER, path, str(RTOL), METHODS[method.partition("(")[0]]], OMP_NUM_THREADS="1")
 
 
 def main():
