@@ -242,4 +242,4 @@ def _print(arguments, mesh, response, written):
         for path in written:
             print(f"  written: {path}")
     if len(response.points) < response.asked:
-        print("swell: interrupted; what is printed and written is of the frequencies that were done", file=sys.stderr)
+        print(f"swell: {response.notes[-1]}; what is printed and written is of those", file=sys.stderr)

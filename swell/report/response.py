@@ -40,9 +40,9 @@ def figure(response):
         label = f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
         axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
                   marker="o" if len(hertz) < MANY else None, ms=3.5)
-        if not good.all():
-            axes.plot(hertz[~good], _bridged(hertz, levels[:, k], shown)[~good], "x", color=colour, ms=7, clip_on=False,
-                      label="not solved" if k == len(response.ears) - 1 else None)
+    if not good.all():                           # at the foot: nothing is known of their levels
+        axes.plot(hertz[~good], np.full(np.count_nonzero(~good), 0.02), "x", color=COLOURS[1], ms=7, clip_on=False,
+                  transform=axes.get_xaxis_transform(), label="not solved")
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
                      label="fewer than 10 nodes a wavelength")
@@ -56,8 +56,3 @@ def figure(response):
         axes.set_xlim(hertz.min(), hertz.max())
     axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
     return figure
-
-
-def _bridged(hertz, levels, good):
-    """Levels with those that are not known taken from their neighbours, to have a place for their marks."""
-    return np.interp(hertz, hertz[good], levels[good]) if good.any() else np.zeros(len(hertz))

@@ -10,7 +10,7 @@ from conftest import space_or_skip
 
 import swell
 from swell import gallery
-from swell.core.errors import InputError
+from swell.core.errors import InputError, OutOfMemory
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import Sweep
 from swell.pde.helmholtz.system import System, on_one_pattern
@@ -271,18 +271,24 @@ def test_an_interrupted_sweep_keeps_what_is_done(room):
     assert len(r.points) == 1 and "interrupted at 50 Hz: 1 of 2" in r.notes[-1]
 
 
-def test_ctrl_c_during_a_setup(room, monkeypatch):
+@pytest.mark.parametrize("error, note", [(KeyboardInterrupt(), "interrupted at 100 Hz: 1 of 3"),
+                                         (OutOfMemory("no room"), "ended at 100 Hz, 1 of 3 frequencies were solved: no room")])
+def test_what_ends_a_sweep_loses_nothing(room, monkeypatch, error, note):
     from swell.pde.helmholtz import sweeping
     solve, calls = sweeping.Sweep.solve, []
 
-    def second_is_interrupted(self, omega, b, monitor=None):
+    def second_fails(self, omega, b, monitor=None):
         calls.append(omega)
         if len(calls) == 2:
-            raise KeyboardInterrupt
+            raise error
         return solve(self, omega, b, monitor)
-    monkeypatch.setattr(sweeping.Sweep, "solve", second_is_interrupted)
+    monkeypatch.setattr(sweeping.Sweep, "solve", second_fails)
     r = room.response("xmin", EAR, [50.0, 100.0, 150.0], method="direct")
-    assert len(r.points) == 1 and r.points[0].converged and "interrupted at 100 Hz: 1 of 3" in r.notes[-1]
+    assert len(r.points) == 1 and r.points[0].converged and not r.converged and note in r.notes[-1]
+    if isinstance(error, OutOfMemory):                           # with nothing done there is nothing to keep
+        calls[:] = [0]
+        with pytest.raises(OutOfMemory):
+            room.response("xmin", EAR, [50.0], method="direct")
 
 
 def test_resonance_without_damping():

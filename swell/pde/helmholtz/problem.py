@@ -15,7 +15,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import conditions as walls
 from swell.pde.helmholtz.discretisation import Discretisation
@@ -257,6 +257,11 @@ class Helmholtz:
         except KeyboardInterrupt:                                # what is done is not lost
             answer.notes.append(f"interrupted at {frequency:g} Hz: {len(answer.points)} of {len(frequencies)} "
                                 "frequencies were solved")
+        except SwellError as error:
+            if not answer.points:
+                raise
+            answer.notes.append(f"ended at {frequency:g} Hz, {len(answer.points)} of {len(frequencies)} frequencies "
+                                f"were solved: {error}")
         answer.setups = sweep.setups
         return answer
 
