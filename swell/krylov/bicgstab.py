@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.settings import positive
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.method import Counts, Method, ShadowIteration
 
 
 @dataclass(frozen=True)
@@ -42,27 +42,20 @@ class BiCGSTAB(Method):
         return BiCGSTABIteration(system, self.seed)
 
 
-class BiCGSTABIteration(Iteration):
+class BiCGSTABIteration(ShadowIteration):
     """The loop of BiCGSTAB."""
 
     def __init__(self, system, seed):
-        super().__init__(system)
-        self.seed = seed
+        super().__init__(system, seed)
         self.r, self.p, self.v, self.t = (self.vector(name) for name in ("r", "p", "v", "t"))
         self.shadow = self.vector("shadow")
         self.ph = self.p if self.M is None else self.vector("p hat")
         self.sh = self.r if self.M is None else self.vector("s hat")
         self.s = self.scalars("bicgstab", 10)
-        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "bicgstab", self.dtype)
 
     def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.space.random(self.seed + self.attempt, self.shadow)               # r̂
-        self.s.fill(0)
-        self.first.begin(self.r, self.shadow, self.weights, self.p, self.s)    # p = r;  ρ = (r̂, r)
-        self.space.allreduce(self.s)
-        self.first.judge_first(self.s)
+        self.first_shadow(self.r, self.shadow, self.p, self.s, zero_guess)     # r = b − A x;  r̂;  p = r;  ρ = (r̂, r)
         self.space.copy(self.s[7:8], self.s[9:])                               # (r̂, r̂) out of the way of the sums
 
     def body(self):

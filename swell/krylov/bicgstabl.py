@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import positive, real
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.method import Counts, Method, ShadowIteration
 
 
 @dataclass(frozen=True)
@@ -65,28 +65,22 @@ class BiCGSTABL(Method):
         return 1000 // self.l
 
 
-class BiCGSTABLIteration(Iteration):
+class BiCGSTABLIteration(ShadowIteration):
     """The loop of BiCGSTAB(l)."""
 
     def __init__(self, system, settings):
-        super().__init__(system)
-        self.seed, self.convex, l = settings.seed, float(settings.convex), settings.l
+        super().__init__(system, settings.seed)
+        self.convex, l = float(settings.convex), settings.l
         self.l = l
         self.R, self.U = self.basis("R", l + 1), self.basis("U", l + 1)
         self.shadow = self.vector("shadow")
         self.hat, self.y = (None, self.x) if self.M is None else (self.vector("hat"), self.vector("y"))
         self.s, self.c = self.scalars("bicgstabl", 13), self.scalars("coefficients of R and U, of x", 2 * l + 2)
         self.space.reserve_sums((l + 1) * (l + 2) // 2)
-        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "bicgstabl", self.dtype)
 
     def start(self, zero_guess):
-        self.first_residual(self.R[0], zero_guess)                             # r̂_0 = b − A x
-        self.space.random(self.seed + self.attempt, self.shadow)               # r̃
-        self.s.fill(0)                                                         # α = ρ_ = 0, so that û_0 = r̂_0
-        self.first.begin(self.R[0], self.shadow, self.weights, self.U[0], self.s)
-        self.space.allreduce(self.s)
-        self.first.judge_first(self.s)
+        self.first_shadow(self.R[0], self.shadow, self.U[0], self.s, zero_guess)  # r̂_0 = b − A x;  r̃;  û_0 = r̂_0
 
     def body(self):
         A, step, R, U, s, l = self.A, self.step, self.R, self.U, self.s, self.l

@@ -175,3 +175,21 @@ class Iteration(ABC):
         self.start(zero_guess)
         capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))
         self.loop.run(self.body, capturable, self.steps)
+
+
+class ShadowIteration(Iteration):
+    """An iteration with a random shadow vector, another one after each restart of a solve."""
+
+    def __init__(self, system: System, seed: int):
+        super().__init__(system)
+        self.seed = seed
+        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
+
+    def first_shadow(self, r, shadow, p, s, zero_guess):
+        """r = b − A x, judged;  shadow = r̂;  p = r;  s[0] = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r), the others 0."""
+        self.first_residual(r, zero_guess)
+        self.space.random(self.seed + self.attempt, shadow)
+        s.fill(0)
+        self.first.begin(r, shadow, self.weights, p, s)
+        self.space.allreduce(s)
+        self.first.judge_first(s)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.settings import positive
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.method import Counts, Method, ShadowIteration
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,17 @@ class QMR(Method):
         return QMRIteration(system, self.seed)
 
 
-class QMRIteration(Iteration):
+class QMRIteration(ShadowIteration):
     """The loop of QMR."""
 
     def __init__(self, system, seed):
-        super().__init__(system)
-        self.seed = seed
+        super().__init__(system, seed)
         self.r, self.v, self.w, self.p, self.q = (self.vector(name) for name in ("r", "v", "w", "p", "q"))
         self.d, self.Ad, self.Ap, self.Aq = (self.vector(name) for name in ("d", "A d", "A p", "adjoint A q"))
         self.vh, self.MAq = self.v, self.Aq
         if self.M is not None:
             self.vh, self.MAq = self.vector("v hat"), self.vector("adjoint M A q")
         self.s = self.scalars("qmr", 13)
-        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
         self.q.fill(0)
         for operator in (self.A, self.M):        # adjoints are built at their first use, which must not be in a capture
@@ -65,12 +63,7 @@ class QMRIteration(Iteration):
                 operator.apply_adjoint(self.q, self.Aq)
 
     def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.space.random(self.seed + self.attempt, self.w)
-        self.s.fill(0)
-        self.first.begin(self.r, self.w, self.weights, self.v, self.s)         # v = r;  (w, v), ξ², ρ²
-        self.space.allreduce(self.s)
-        self.first.judge_first(self.s)
+        self.first_shadow(self.r, self.w, self.v, self.s, zero_guess)          # r = b − A x;  v = r;  (w, v), ξ², ρ²
         if self.M is not None:
             self.M.apply(self.v, self.vh)                                      # v̂ = M v
         self.step.first(self.vh, self.w, self.p, self.q, self.d, self.Ad, self.s)               # p = v̂/ρ;  q = w/ξ

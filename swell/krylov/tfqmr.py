@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.settings import positive
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.method import Counts, Method, ShadowIteration
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,19 @@ class TFQMR(Method):
         return TFQMRIteration(system, self.seed)
 
 
-class TFQMRIteration(Iteration):
+class TFQMRIteration(ShadowIteration):
     """The loop of TFQMR."""
 
     def __init__(self, system, seed):
-        super().__init__(system)
-        self.seed = seed
+        super().__init__(system, seed)
         self.r, self.w, self.y, self.v, self.d = (self.vector(name) for name in ("r", "w", "y", "v", "d"))
         self.odd, self.even, self.shadow = (self.vector(name) for name in ("A y odd", "A y even", "shadow"))
         self.yh = self.y if self.M is None else self.vector("y hat")
         self.s = self.scalars("tfqmr", 12)
-        self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
         self.step = self.loop.kernels("swell.krylov", "tfqmr", self.dtype)
 
     def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.space.random(self.seed + self.attempt, self.shadow)               # r̂
-        self.s.fill(0)
-        self.first.begin(self.r, self.shadow, self.weights, self.w, self.s)    # w = r;  ρ = (r̂, r)
-        self.space.allreduce(self.s)
-        self.first.judge_first(self.s)
+        self.first_shadow(self.r, self.shadow, self.w, self.s, zero_guess)     # r = b − A x;  r̂;  w = r;  ρ = (r̂, r)
         self.step.clear(self.r, self.y, self.v, self.even, self.d, self.s)     # y = r;  v = A y = d = 0;  τ = ‖r‖
 
     def body(self):

@@ -41,7 +41,7 @@ def figure(response):
         axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
                   marker="o" if len(hertz) < MANY else None, ms=3.5)
     if not good.all():                           # at the foot: nothing is known of their levels
-        axes.plot(hertz[~good], np.full(np.count_nonzero(~good), 0.02), "x", color=COLOURS[1], ms=7, clip_on=False,
+        axes.plot(hertz[~good], np.full(np.count_nonzero(~good), 0.02), "x", color=INK, ms=7, clip_on=False,
                   transform=axes.get_xaxis_transform(), label="not solved")
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
