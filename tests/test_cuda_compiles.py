@@ -18,6 +18,7 @@ TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("i
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
+IN_DOUBLE = {("I", "long long"), ("L", "8"), ("S", "8")}           # values that are compiled for this type alone
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})
 
 
@@ -37,14 +38,14 @@ def compile_log(source: str, name: str, expressions: list[str], arch: str) -> st
 
 
 def instantiations(path, arch):
-    """Every kernel of a file with every combination of its template arguments; in double alone for the older arch and
-    for 64-bit indices, or it would take as long again."""
+    """Every kernel of a file with every combination of its template arguments; in double alone for the older arch, for
+    64-bit indices and for long unrolled loops, or it would take as long again."""
     for signature in cuda_kernels.signatures(path).values():
         names = [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
-                if types.get("T", "double") != "double" and (arch == "sm_80" or types.get("I") == "long long"):
+                if types.get("T", "double") != "double" and (arch == "sm_80" or IN_DOUBLE & {*types.items()}):
                     continue
                 for stored in STORED[types["T"]] if {"V", "B"} & {*names} else (None,):
                     yield cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored})
