@@ -26,6 +26,7 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.subdomains import Subdomains
 
 KINDS = ("constant", "checkerboard", "channels")
+ASSEMBLY = 1200         # bytes an unknown while the matrix is assembled, as counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,14 @@ class PoissonCube:
                                  f"{', '.join(KINDS)}, or an array")
             return
         k = np.asarray(self.coefficient)
-        if k.shape != (self.edge,) * 3 or not (k > 0).all() or not np.isfinite(k).all():
+        if k.shape != (self.edge,) * 3:
             raise InputError(f"PoissonCube(coefficient=...) is an array of shape {k.shape}: expected "
-                             f"{(self.edge,) * 3}, finite and positive")
+                             f"{(self.edge,) * 3}, a number for each element")
+        good = (k > 0) & np.isfinite(k)
+        if not good.all():
+            at = np.unravel_index(good.argmin(), k.shape)
+            raise InputError(f"PoissonCube(coefficient=...) is {k[at]} in element {tuple(map(int, at))}: expected "
+                             "finite and positive numbers")
 
     @property
     def edge(self) -> int:
@@ -97,8 +103,15 @@ class PoissonCube:
         return k
 
     def assemble(self, device="cpu") -> "CubeSystem":
-        """The matrix, the right-hand side and the subdomains."""
+        """The matrix, the right-hand side and the subdomains.
+
+        Raises
+        ------
+        OutOfMemory
+            If there is too little memory; the message says what is needed.
+        """
         space, watch = make_space(device), Stopwatch()
+        space.check_fits(ASSEMBLY * self.n, f"assembly of {self.n} unknowns", "take fewer elements or subdomains")
         k, h, m = self.coefficients(), 1 / self.edge, self.elements
         with space.active(self.n):
             free = np.zeros((self.edge + 1,) * 3, bool)

@@ -100,3 +100,15 @@ def test_finite_volumes_are_split():
     r = swell.solve(system.A, system.b, method="cg", precond=swell.BDDC(subdomains=subdomains))
     assert len(subdomains) == 27 and r.converged and r.iterations < 12
     assert abs(r.spectrum.extremes[0] - 1) < 1e-2
+
+
+def test_too_large_is_said_before_it_is_tried():
+    with pytest.raises(swell.core.errors.OutOfMemory, match="assembly of 63952011999 unknowns needs about .* GiB"):
+        PoissonCube(1000, 4).assemble()
+
+
+def test_coefficients_that_are_none():
+    k = np.ones((4, 4, 4))
+    k[1, 2, 3] = -1
+    with pytest.raises(swell.InputError, match=r"is -1.0 in element \(1, 2, 3\)"):
+        PoissonCube(2, 2, coefficient=k)

@@ -53,7 +53,7 @@ class Subdomains:
                 origin.append(k)
         if len(origin) > len(parts):
             broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
-            self.notes = (f"{_list(broken)} of {len(parts)} subdomains came in pieces that share no entry: each "
+            self.notes = (f"of {len(parts)} subdomains number {_list(broken)} came in pieces that share no entry: each "
                           f"piece became a subdomain, {len(origin)} in all",)
         every = np.concatenate(self.dofs)
         self.n = int(every.max()) + 1
