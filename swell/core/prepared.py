@@ -136,7 +136,7 @@ class Prepared:
         if settings.as_given and self.transforms:
             name = "M" if type(settings).__name__ == "User" else c.name("precond")
             raise InputError(f"{name} acts on the system as it was given: give it without ordering and scaling")
-        M = settings.build(system.diagonal_block)
+        M = settings.build(system if settings.across_ranks else system.diagonal_block)
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:

@@ -1,8 +1,8 @@
 """Communicator: what ranks say to one another. MPI between processes (mpi4py); queues between threads of one process.
 
-Two kinds of talk. ``allgather`` carries any small object and is for setups: an error of one rank is an answer to any
-question, so that it is raised on all ranks, whatever the others were asking. ``allreduce`` and ``exchange`` carry
-numbers and are what a Krylov iteration uses: they allocate nothing.
+Two kinds of talk. ``allgather`` and ``alltoall`` carry any object and are for setups: an error of one rank is an answer
+to any question, so that it is raised on all ranks, whatever the others were asking. ``allreduce`` and ``exchange``
+carry numbers and are what a Krylov iteration uses: they allocate nothing.
 
 A reduction gathers the ranks' scalars and adds them in the order of ranks: every rank gets the same bits, so that all
 of them come to the same verdict, and the same bits in every run.
@@ -39,8 +39,8 @@ class Communicator(ABC):
         """out[k] = the numbers of rank k."""
 
     @abstractmethod
-    def alltoall(self, parts) -> list:
-        """Send ``parts[k]``, any object, to rank k; what the ranks sent here, in their order."""
+    def _exchange_objects(self, parts) -> list:
+        """Send ``parts[k]`` to rank k; what the ranks sent here, in their order."""
 
     @abstractmethod
     def exchange(self, outgoing, incoming) -> "Exchange":
@@ -63,6 +63,11 @@ class Communicator(ABC):
             if error is not None:
                 raise error
         return [answer for _, answer in answers]
+
+    def alltoall(self, parts) -> list:
+        """Send ``parts[k]``, any object, to rank k; what the ranks sent here, in their order."""
+        self.allgather(None)                     # where an error of another rank would be heard
+        return self._exchange_objects(parts)
 
     @contextmanager
     def agreed(self):

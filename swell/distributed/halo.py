@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.distributed.partition import owners
+from swell.formats.csr import CSRMatrix
 
 
 class Halo:
@@ -37,17 +38,39 @@ class Halo:
         self.outgoing = np.array([part.size for part in wanted])
         self._index = space.from_host((np.concatenate(wanted) - space.first).astype(np.int32))
         self.values, self._packed = space.empty(ghosts.size, dtype), space.empty(self._index.size, dtype)
-        self._kernels = space.kernels("swell.distributed", "halo", dtype)
+        self._kernels, self._back = space.kernels("swell.distributed", "halo", dtype), None
         self._exchange = communicator.exchange(_parts(self._packed, self.outgoing), _parts(self.values, self.incoming))
 
     def start(self, x):
         """Send what the neighbours need of x; ``values`` must not be read until ``finish``."""
+        self.pack(x)
+        self.send()
+
+    def pack(self, x):
+        """Gather what the neighbours need of x."""
         self._kernels.pack(self._index, x, self._packed)
+
+    def send(self):
+        """Send what is packed."""
         self._exchange.start()
 
     def finish(self):
         """Wait for the ghosts; then x may be changed again."""
         self._exchange.finish()
+
+    def give_back(self, out):
+        """Add ``values``, here contributions to the rows of other ranks, to their ``out``: the adjoint of what
+        ``start`` and ``finish`` do."""
+        if self._back is None:
+            self._back = self.space.communicator.exchange(_parts(self.values, self.incoming),
+                                                          _parts(self._packed, self.outgoing))
+            count, xp = self._index.size, self.space.xp
+            gather = CSRMatrix(self.space.local, xp.arange(count + 1), self._index, xp.ones(count, out.dtype),
+                               (count, out.size))
+            self._sum = gather.transpose()       # a row may be asked for by several ranks
+        self._back.start()
+        self._back.finish()
+        self._sum.apply(self._packed, out, 1, 1)
 
     @property
     def neighbours(self) -> int:

@@ -45,6 +45,7 @@ class DistributedMatrix(LinearOperator):
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
         self.local = own if local is None else local
         self._rest = rest                        # (rows, indptr, columns in the halo, values)
+        self._rest_adjoint = None
         self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -54,7 +55,20 @@ class DistributedMatrix(LinearOperator):
         self.local.apply(x, out, alpha, beta)
         if self.overlap:
             self.halo.finish()
+        self.add_rest(out, alpha)
+
+    def add_rest(self, out, alpha=1):
+        """out += α (A − the diagonal block) x, of the x whose halo has arrived."""
         self._kernels.add_product(*self._rest, self.halo.values, out, out.dtype.type(alpha))
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.local.apply_adjoint(x, out, alpha, beta)
+        rows, indptr, columns, values = self._rest
+        if self._rest_adjoint is None:
+            rest = CSRMatrix(self.space.local, indptr, columns, values, (rows.size, self.halo.ghosts.size))
+            self._rest_adjoint = rest.transpose(conjugate=True)
+        self._rest_adjoint.apply(x[rows], self.halo.values, alpha)
+        self.halo.give_back(out)
 
     @property
     def diagonal_block(self):
@@ -81,13 +95,24 @@ class DistributedMatrix(LinearOperator):
         if not method.distributed:
             raise InputError(f"{name('method')} does not run across ranks: use cg, single_reduction_cg, "
                              "gmres, fgmres, bicgstab or cocg")
-        for kind in ("ordering", "nullspace", "smoother"):
+        for kind in ("ordering", "smoother"):
             if getattr(configuration, kind) is not None:
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
         if name("scaling") == "ruiz":
             raise InputError("scaling='ruiz' does not work across ranks: use scaling='jacobi'")
         if name("precond") == "bddc":
             raise InputError("precond='bddc' does not work across ranks: use ic0 or ilu0, on each rank's own rows")
+
+    def global_rows(self):
+        """The rows of this rank as SciPy's CSR, with the columns of the whole matrix."""
+        host = self.space.to_host
+        rows, indptr, columns, values = (host(part) for part in self._rest)
+        own = self.own.to_scipy()
+        inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.first, own.indptr),
+                              shape=(own.shape[0], self.shape[1]))
+        of = np.repeat(rows, np.diff(indptr))
+        outside = sp.coo_array((values, (of, self.halo.ghosts[columns])), shape=inside.shape)
+        return sp.csr_array(inside + outside)
 
     # -- what a setup asks of a matrix ----------------------------------------------------------------------------
 
@@ -121,6 +146,11 @@ class DistributedMatrix(LinearOperator):
         if rows.size:
             sums[rows] += np.add.reduceat(abs(values).astype(np.float64), indptr[:-1])
         return sums
+
+    def schwarz(self, settings):
+        """Additive Schwarz with a subdomain on each rank, for settings of ``Schwarz``."""
+        from swell.distributed.schwarz import RankSchwarz
+        return RankSchwarz(self, settings)
 
     def row_lengths(self):
         """The number of entries of each row of this rank."""

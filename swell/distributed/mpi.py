@@ -70,7 +70,7 @@ class MPICommunicator(Communicator):
     def _gather_numbers(self, numbers, out):
         self.comm.Allgather(numbers, out)
 
-    def alltoall(self, parts):
+    def _exchange_objects(self, parts):
         return self.comm.alltoall(parts)
 
     def exchange(self, outgoing, incoming):

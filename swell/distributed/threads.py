@@ -43,7 +43,7 @@ class ThreadCommunicator(Communicator):
         for k, part in enumerate(self._gather_objects(np.array(numbers).reshape(-1))):
             out[k] = part
 
-    def alltoall(self, parts):
+    def _exchange_objects(self, parts):
         return [values[self.rank] for values in self._gather_objects(parts)]
 
     def exchange(self, outgoing, incoming):

@@ -19,6 +19,8 @@ class Preconditioner(ABC):
         Of the types that it takes: "f" for real and "c" for complex ones.
     as_given : bool
         True if it must see the system as it was given, without ordering and scaling.
+    across_ranks : bool
+        True if, of a matrix in parts, it takes the whole; others are built on each rank's diagonal block.
     """
 
     problem: str
@@ -26,6 +28,7 @@ class Preconditioner(ABC):
     hermitian_only = False
     kinds = "fc"
     as_given = False
+    across_ranks = False
 
     @abstractmethod
     def build(self, A):

@@ -65,6 +65,7 @@ class Schwarz(Preconditioner):
     transmission: str = "dirichlet"
     interface: Any = field(default=None, repr=False, compare=False)
 
+    across_ranks = True
     problem = "what its inner preconditioner is for"
     cost = "the inner preconditioner on all copies, and two gathers"
 
@@ -99,6 +100,8 @@ class Schwarz(Preconditioner):
         return self.transmission != "dirichlet"
 
     def build(self, A):
+        if A.diagonal_block is not A:
+            return A.schwarz(self)
         if self.transmission in CONDITIONS[2:] and self.interface is None:
             raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "
                              "matrix alone does not show: solve by swell.pde.helmholtz, or take transmission='robin'")

@@ -60,15 +60,18 @@ class NullSpaceTransform(Transform):
         self.update(A)
 
     def _orthonormal(self, A, given, name):
-        """An orthonormal basis in the space of A, shape (n, k)."""
+        """An orthonormal basis in the space of A, shape (n, k); of a matrix in parts, this rank's rows of it."""
         n, host = A.shape[0], A.space.to_host
+        in_parts = A.diagonal_block is not A
         if isinstance(given, str):
             if given != "constants":
                 raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), or "
                                  "NullSpace(...)")
-            given = np.ones((n, 1))
+            given = np.ones((A.space.share(n), 1))
         vectors = np.asarray(host(given) if hasattr(given, "__cuda_array_interface__") else given)
         vectors = vectors.reshape(vectors.shape[0], -1) if vectors.ndim in (1, 2) else vectors
+        if in_parts and vectors.shape[0] == A.space.share(n):
+            vectors = A.gather(vectors)
         if vectors.ndim != 2 or vectors.shape[0] != n or not 0 < vectors.shape[1] <= n:
             raise InputError(f"{name} has shape {vectors.shape}: expected ({n},) or ({n}, k) for a matrix of {n} rows")
         if not np.isfinite(vectors).all():
@@ -82,7 +85,7 @@ class NullSpaceTransform(Transform):
         independent = abs(np.diag(r)) > 1e-10
         if not independent.all():
             raise InputError(f"{name}: vector {int(np.argmin(independent))} depends on those before it; leave it out")
-        return A.space.from_host(np.asfortranarray(q.astype(A.dtype)))
+        return A.space.from_host(np.asfortranarray(q[A.rows if in_parts else slice(None)].astype(A.dtype)))
 
     def update(self, A):
         """Check that A annihilates the vectors."""
@@ -93,13 +96,12 @@ class NullSpaceTransform(Transform):
         self._check(A, self.left, A.apply_adjoint, "Aᴴ z", hint)
 
     def _check(self, A, basis, multiply, what, hint=""):
-        space = self.space
-        size = float(A.modulus_sums().max()) if A.nnz else 0.0
+        space, size = self.space, A.norm_inf()
         allowed = np.sqrt(np.finfo(A.dtype).eps)
-        y = space.empty(A.shape[0], A.dtype)
+        y = space.empty(space.share(A.shape[0]), A.dtype)
         for k in range(basis.shape[1]):
             multiply(space.xp.ascontiguousarray(basis[:, k]), y)
-            relative = float(abs(y).max()) / (size * float(abs(basis[:, k]).max()) or 1.0)
+            relative = space.greatest(abs(y)) / (size * space.greatest(abs(basis[:, k])) or 1.0)
             if relative > allowed:
                 raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
@@ -118,7 +120,7 @@ class NullSpaceTransform(Transform):
             That says how large this part is.
         """
         xp = self.space.xp
-        part = self.left.conj().T @ b
+        part = self._parts(self.left, b)
         size = float(xp.linalg.norm(part))
         if size <= 0.5 * threshold:                              # the rest of the tolerance is for the iteration
             return 0.0
@@ -150,7 +152,13 @@ class NullSpaceTransform(Transform):
     def _project(self, x, basis, out):
         """out = x − Z Zᴴ x."""
         self.space.copy(x, out)
-        out -= basis @ (basis.conj().T @ x)
+        out -= basis @ self._parts(basis, x)
+
+    def _parts(self, basis, x):
+        """Zᴴ x."""
+        parts = basis.conj().T @ x
+        self.space.allreduce(parts)
+        return parts
 
 
 def resolve_nullspace(choice):

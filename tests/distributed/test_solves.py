@@ -84,7 +84,9 @@ def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
 
 
 @pytest.mark.parametrize("method, precond", [("cg", "ic0"), ("gmres", "ilu0"), ("bicgstab", swell.ILU0(solve=swell.Sweeps(3))),
-                                             ("gmres", "block_jacobi"), ("cg", "jacobi"), (None, None)])
+                                             ("gmres", "block_jacobi"), ("cg", "jacobi"), (None, None),
+                                             ("cg", "schwarz(kind='additive', inner='ic0')"),
+                                             ("gmres", "schwarz(overlap=2)"), ("bicgstab", "schwarz(overlap=0)")])
 @pytest.mark.parametrize("partition", ["rows", "graph"])
 def test_preconditioners_of_each_rank(ranks, method, precond, partition):
     if partition == "graph":
@@ -92,6 +94,65 @@ def test_preconditioners_of_each_rank(ranks, method, precond, partition):
     A, b = system(symmetric=method in ("cg", None))
     for x, result, _ in ranks.run(solved, A, b, partition, {"method": method, "precond": precond}):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_overlap_takes_fewer_iterations():
+    A, b = system(symmetric=False)
+    counts = [distributed.run(3, solved, A, b, "rows", {"method": "gmres", "precond": swell.Schwarz(overlap=layers)})
+              for layers in (0, 1, 4)]
+    none, one, four = ([result.iterations for _, result, _ in ranks] for ranks in counts)
+    assert none[0] > one[0] >= four[0]
+
+
+def test_schwarz_of_the_whole_is_its_inner_preconditioner(ranks):
+    """With layers enough every rank has all rows."""
+    A, b = system(symmetric=False)
+    alone = swell.solve(A, b, method="gmres", precond="ilu0")
+    for _, result, _ in ranks.run(solved, A, b, "rows", {"method": "gmres", "precond": "schwarz(overlap=40)"}):
+        assert result.iterations == alone.iterations
+
+
+def test_additive_schwarz_is_its_own_adjoint(ranks):
+    A, x = system()
+    y = x[::-1].copy()
+
+    def products(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        S = swell.Schwarz(kind="additive", inner="ic0", overlap=2).build(M)
+        Sx, Sy = np.zeros((2, M.own.shape[0]))
+        S.apply(x[M.rows], Sx)
+        S.apply(y[M.rows], Sy, -2, 1)
+        return y @ M.gather(Sx), x @ M.gather(Sy)
+
+    for forth, back in ranks.run(products):
+        assert back == pytest.approx(-2 * forth, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_adjoint_product(ranks, dtype):
+    A, x = system(dtype, symmetric=False)
+
+    def product(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        y = x[M.rows].copy()
+        M.apply_adjoint(x[M.rows], y, 3, 2)
+        return M.gather(y)
+
+    for y in ranks.run(product):
+        assert np.allclose(y, 3 * (A.conj().T @ x) + 2 * x, rtol=1e-13)
+
+
+def test_constants_as_null_space(ranks):
+    A = gallery.poisson2d(21)
+    A = sp.csr_array(A - sp.diags_array(A @ np.ones(441)))
+    b = rng().standard_normal(441)
+    settings = {"method": "cg", "nullspace": "constants", "precond": "ic0(shift=1e-3)"}
+    with pytest.raises(swell.InputError, match="b is incompatible"):
+        ranks.run(solved, A, b, "rows", settings)
+    b -= b.mean()
+    for x, result, _ in ranks.run(solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+        assert abs(x.sum()) <= 1e-12 * np.linalg.norm(x) * 21
 
 
 @pytest.mark.parametrize("method, each", [("cg", 2), ("single_reduction_cg", 1), ("gmres", 1)])
@@ -109,7 +170,7 @@ def test_reductions_an_iteration(ranks, method, each):
 @pytest.mark.parametrize("settings, message", [
     ({"method": "idrs"}, "does not run across ranks: use cg"),
     ({"method": "cg", "ordering": "rcm"}, "ordering= does not work across ranks"),
-    ({"method": "cg", "nullspace": "constants"}, "nullspace"),
+    ({"method": "cg", "precond": "schwarz(domains=4)"}, "one subdomain a rank"),
     ({"method": "cg", "scaling": "ruiz"}, "use scaling='jacobi'"),
     ({"method": "cg", "format": "nothing"}, "nothing"),
 ])

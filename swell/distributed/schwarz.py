@@ -1,0 +1,100 @@
+"""Additive Schwarz with a subdomain on each rank: its own rows and those within ``overlap`` steps of them.
+
+Cai and Sarkis 1999; what Ma, Hu, Yuan and Liu 2021 leave open after block Jacobi, their equation (7). The layers are
+found by the ranks' asking one another for rows, once. An application: the halo of x, wider than a product's, is
+exchanged; each rank applies the inner preconditioner to its extended rows; "restricted" keeps what the rank owns, so
+that nothing is sent back; "additive" gives the rest back to its owners, which keeps the symmetry that CG needs.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe
+from swell.distributed.halo import Halo
+from swell.distributed.partition import owners
+from swell.formats.csr import CSRMatrix
+
+
+class RankSchwarz(LinearOperator):
+    """z = M r on the parts of a DistributedMatrix, for the settings of ``Schwarz``.
+
+    Attributes
+    ----------
+    inner : LinearOperator
+        The inner preconditioner, of the rank's extended rows.
+    """
+
+    def __init__(self, A, settings):
+        from swell.core.registry import resolve
+        if settings.domains or settings.partition != "rows" or settings.transmission != "dirichlet" \
+                or settings.kind == "weighted":
+            raise InputError(f"{describe(settings)}: across ranks there is one subdomain a rank, restricted or "
+                             "additive, with Dirichlet conditions: leave domains, partition and transmission out")
+        super().__init__(A.shape, A.dtype, A.space.local)
+        self.settings = settings
+        extended, ghosts = layers(A, settings.layers)
+        self._halo = Halo(A.space, ghosts, A.dtype)
+        below = int(np.searchsorted(ghosts, A.space.first))          # ghosts before the rank's own rows, in order
+        rows = A.own.shape[0]
+        self._own = slice(below, below + rows)
+        self._before, self._after = slice(0, below), slice(below + rows, None)
+        self._below = below
+        self._matrix = CSRMatrix.from_scipy(extended, A.space.local)
+        self.inner = resolve("precond", settings.inner).build(self._matrix)
+        self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
+        self.variable, self.notes = self.inner.variable, self.inner.notes
+        self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
+
+    def apply(self, x, out, alpha=1, beta=0):
+        halo, given, solved, below = self._halo, self._given, self._solved, self._below
+        halo.start(x)
+        given[self._own] = x
+        halo.finish()
+        given[self._before], given[self._after] = halo.values[:below], halo.values[below:]
+        self.inner.apply(given, solved)
+        if beta == 0:
+            out.fill(0)
+        elif beta != 1:
+            out *= out.dtype.type(beta)
+        self.space.axpy(alpha, solved[self._own], out)
+        if self.settings.kind == "additive":
+            halo.values[:below], halo.values[below:] = solved[self._before], solved[self._after]
+            if alpha != 1:
+                halo.values[...] *= out.dtype.type(alpha)
+            halo.give_back(out)
+
+    @property
+    def nbytes(self):
+        return self._matrix.nbytes + self.inner.nbytes + self._halo.nbytes
+
+    def describe(self):
+        return (f"{describe(replace(self.settings, interface=None))}, a subdomain on each rank, here "
+                f"{self._matrix.shape[0]} rows, by {self.inner.describe()}")
+
+
+def layers(A, count):
+    """(the matrix of the rank's rows and ``count`` layers around them, as SciPy's CSR; the other ranks' rows in it)."""
+    space = A.space
+    own = A.global_rows()
+    rows, ghosts = own, np.empty(0, np.int64)
+    for _ in range(count):
+        reached = np.unique(rows.indices.astype(np.int64))
+        ghosts = np.union1d(ghosts, reached[(reached < space.first) | (reached >= space.stop)])
+        rows = sp.vstack([own, fetched(space, own, ghosts)], format="csr")
+    numbers = np.concatenate([np.arange(space.first, space.stop), ghosts])
+    order = np.argsort(numbers)
+    return rows[order][:, numbers[order]], ghosts
+
+
+def fetched(space, own, wanted):
+    """Rows (ascending numbers) of other ranks, as CSR with the columns of the whole matrix."""
+    communicator = space.communicator
+    counts = np.bincount(owners(space.starts, wanted), minlength=communicator.size)
+    asked = communicator.alltoall(np.split(wanted, np.cumsum(counts)[:-1]))
+    answers = communicator.alltoall([own[numbers - space.first] for numbers in asked])
+    return sp.vstack(answers, format="csr")
