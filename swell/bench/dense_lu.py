@@ -34,9 +34,10 @@ DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x
                         "icm(x=32, form=plain)")}
 SOLVERS = {"cpu": ("ss", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"),
            "cuda": ("is(x=8)", "is(x=32)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs")}
-HEADER = ("matrix", "decomposer", "n", "type", "ms", "best", "spread", "of getrf", "max |PA − LU|", "backward", "growth",
-          "pivots", "iterations")
-SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "best", "spread", "max |LUX − PB|", "max |AX − B|", "backward")
+HEADER = ("matrix", "decomposer", "n", "type", "ms", "best", "spread", "of getrf", "max |PA − LU|", "backward",
+          "growth", "pivots", "iterations")
+SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "best", "spread", "max |LUX − PB|", "max |AX − B|",
+                 "backward")
 BATCH_HEADER = ("matrix", "decomposer", "n", "type", "matrices", "ms alone", "best", "ms together", "best",
                 "times as fast")
 QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")

@@ -72,7 +72,8 @@ class Fronts:
         work, settings = self.work, self.settings
         x, counts = settings.x, self.right_of[f // self.section]
         self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,
-                                  float(settings.tolerance), work.n, counts, parts(self.tiles, end - left, x, work.count))
+                                  float(settings.tolerance), work.n, counts,
+                                  parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
         """Of every section: of the diagonal ones all, of the others those of the slowest tile."""

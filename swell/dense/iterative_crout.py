@@ -117,8 +117,9 @@ class ICM(Decomposer):
         for k, factors in enumerate(found if self.tolerance else ()):
             lost = self._lost(space, A[k], factors)
             if not lost < 1:
-                raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): nothing of A is left in the factors, whose "
-                                         f"product differs from it by {lost:.2g} times its size: take less", index=k)
+                raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): nothing of A is left in the factors, "
+                                         f"whose product differs from it by {lost:.2g} times its size: take less",
+                                         index=k)
         return found
 
     @staticmethod
