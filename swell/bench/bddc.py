@@ -160,7 +160,7 @@ def _fits(records):
 
 def _growth(records):
     """Iterations beside H/h, with the fitted lines: figure 3.23a of the thesis."""
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import COLOURS, finish, new_figure
     figure, axes = new_figure(7, 4)
     for k, ((subdomains, decomposer, levels), of) in enumerate(_series(records)):
         sizes, colour = [r["elements"] for r in of], COLOURS[k % len(COLOURS)]
@@ -170,11 +170,7 @@ def _growth(records):
             a, b, _ = _fit(of, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)
             axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
-    axes.set_xlabel("H/h, elements along an edge of a subdomain", color=INK)
-    axes.set_ylabel("iterations of CG", color=INK)
-    axes.grid(True, color=GRID, lw=0.6)
-    figure.legend(loc="outside upper center", ncols=2, fontsize=7, frameon=False)
-    return figure
+    return finish(figure, axes, "H/h, elements along an edge of a subdomain", "iterations of CG", 2)
 
 
 def _setups(records):

@@ -333,7 +333,7 @@ def _whole(records, rtol):
 
 
 def _over_sweeps(records, rtol):
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import COLOURS, finish, new_figure
     figure, axes = new_figure(7.5, 4.2)
     times = _milliseconds(records, rtol)
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
@@ -345,11 +345,7 @@ def _over_sweeps(records, rtol):
             axes.axhline(times[name, EXACT], color=colour, lw=0.9, ls="--")
     engine.logarithmic(axes)
     axes.set_xticks(SWEEPS)
-    axes.set_xlabel("sweeps for each triangle", color=INK)
-    axes.set_ylabel("ms", color=INK)
-    axes.grid(True, color=GRID, lw=0.6)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
-    return figure
+    return finish(figure, axes, "sweeps for each triangle", "ms")
 
 
 def _parts(records):

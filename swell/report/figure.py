@@ -22,6 +22,15 @@ def new_figure(width=7.0, height=4.2):
     return figure, axes
 
 
+def finish(figure, axes, xlabel, ylabel, columns=3):
+    """The axes' names, a grid, and a legend above; the figure."""
+    axes.set_xlabel(xlabel, color=INK)
+    axes.set_ylabel(ylabel, color=INK)
+    axes.grid(True, color=GRID, lw=0.6)
+    figure.legend(loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
+    return figure
+
+
 def png(figure) -> bytes:
     """The figure as the bytes of a PNG file."""
     stream = io.BytesIO()
