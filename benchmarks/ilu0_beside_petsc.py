@@ -7,7 +7,8 @@ PETSc comes with Debian's python3-petsc4py, whose interpreter may be another (an
 there in an .npz file. Everybody preconditions from the right and judges ‖b − A x‖ by the recursion; true residuals are
 printed. Each run, of either side, is a process of its own that sets up and solves twice, the second time measured: what
 is compiled and where memory was touched for the first time counts for nobody. Runs of all alternate, and medians are
-given. The right-hand side is A times random numbers.
+given. Ours are run in double throughout, and with what settings allow to be stored in single precision: the factors,
+the basis, or both. The right-hand side is A times random numbers.
 """
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ import numpy as np
 from ic0_beside_petsc import median, system
 
 RTOL = 1e-8
-PRECONDITIONERS = ("ilu0", "ilu0(ordering='twisted')", "schwarz(domains=2, overlap=0)")
+PRECONDITIONERS = ("ilu0", "ilu0(ordering='twisted')", "ilu0(ordering='twisted', solve='exact(single=True)')",
+                   "schwarz(domains=2, overlap=0)")
 METHODS = {"gmres": "gmres", "bicgstab": "bcgs"}
+VARIANTS = {"gmres": ("gmres", "gmres(basis='single')"), "bicgstab": ("bicgstab",)}      # what we run of each
 PEER = """
 import json, sys, time
 import numpy as np, petsc4py
@@ -121,17 +124,19 @@ def main():
             path = str(pathlib.Path(folder) / "system.npz")
             np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), data=A.data, b=b)
             for method in arguments.method:
-                runs = {p: [] for p in (*arguments.precond, *peers)}
+                own = {precond if variant == method else f"{precond}, {variant}": (variant, precond)
+                       for precond in arguments.precond for variant in VARIANTS[method]}
+                runs = {p: [] for p in (*own, *peers)}
                 for _ in range(arguments.repeat):
-                    for precond in arguments.precond:
-                        runs[precond].append(ours(path, method, precond, arguments.format))
+                    for label, settings in own.items():
+                        runs[label].append(ours(path, *settings, arguments.format))
                     for label, command in peers.items():
                         runs[label].append(peer(command, path, method))
                 print(f"{name}, {method}: {A.shape[0]} rows, {A.nnz} entries; medians of {arguments.repeat}")
                 theirs = median(runs["PETSc"])
                 for label, measured in runs.items():
                     m = median(measured)
-                    print(f"  {label:30s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
+                    print(f"  {label:76s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
                           f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual "
                           f"{m['residual']:.1e}, {(theirs['setup'] + theirs['solve']) / (m['setup'] + m['solve']):.2f} "
                           "times PETSc", flush=True)
