@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import difflib
 import importlib.resources
 import json
 import platform
@@ -159,7 +160,7 @@ def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, ob
     b : array
         On the device.
     """
-    solvers = [prepare(_fixed(k)) for k in (count // 2, count)]
+    solvers = [prepare(fixed(k)) for k in (count // 2, count)]
     result = [s.solve(b) for s in solvers][1]
     pairs = [[_timed(s.solve(b)) for s in solvers] for _ in range(repeat)]
     return statistics.median(difference(*pair) for pair in pairs), result
@@ -170,7 +171,7 @@ def a_few(iteration, residual):
     return iteration >= 2
 
 
-def _fixed(count):
+def fixed(count):
     """No tolerance, no judgement of progress: so many iterations, whatever happens, their norms as in a real solve."""
     from swell.core.stopping import Stopping
     return Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e100)
@@ -208,7 +209,9 @@ def matrices(text: str, scale: float, known=None):
     names, known = [name.strip() for name in text.split(",") if name.strip()], known or gallery.names()
     for name in names:
         if name not in known:
-            raise InputError(f"--matrices: there is no {name!r}; expected some of {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"--matrices: there is no {name!r}; {hint}expected some of {', '.join(known)}")
     return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
             for name in names)
 

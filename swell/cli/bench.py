@@ -17,6 +17,7 @@ ACOUSTIC = ("audi3d1~", "audi3d2~", "audi3d3~", "audi3d4~", "twingo3d0~", "twing
             "cylinder3d1~", "cylinder3d2~")
 MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
             "smoothers": DEFINITE, "fvm": DEFINITE,
+            "scaling": ("thermal2~", "ecology2~", "atmosmodd~"),
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
 GENERATED = ("random", "border", "bordered")
@@ -37,6 +38,11 @@ BENCHMARKS = {
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9.",
                     ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
+    "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
+                "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
+                "model that predicts 8 to 1024 ranks (docs/SCALING.md).",
+                ("ranks", "matrices", "files", "unknowns", "partition", "sweeps", "threads", "repeat", "no-solves",
+                 "csv")),
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
                  ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "csv")),
@@ -68,7 +74,17 @@ OPTIONS = {
     "dtypes": {"metavar": "LIST", "default": "complex128", "help": "some of float32, float64, complex64, complex128; "
                "default complex128"},
     "repeat": {"type": int, "metavar": "N", "help": "repetitions, of which the median counts; default 100 vector "
-               "operations (and their mean), 50 products (20 of fvm on a CPU), 3 solves, 10 of dense-lu"},
+               "operations (and their mean), 50 products (20 of fvm on a CPU; 20 and 3 of scaling), 3 solves, 10 "
+               "of dense-lu"},
+    "ranks": {"metavar": "LIST", "default": "1,2", "help": "numbers of ranks, apart by commas; default 1,2"},
+    "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling, of Poisson in 3D; default "
+                 "262144 (times --scale)"},
+    "partition": {"default": "rows", "choices": ("rows", "graph"), "help": "which rows a rank has: consecutive ones or "
+                  "a part of the matrix' graph; default rows"},
+    "sweeps": {"metavar": "LIST", "default": "1,2,3,4,5,6,7,8", "help": "sweeps of the inexact solves with ILU(0), "
+               "apart by commas; default 1 to 8"},
+    "threads": {"type": int, "metavar": "N", "help": "threads of a rank, the same for any number of ranks; default: "
+                "the cores over the most ranks"},
     "iterations": {"type": int, "default": 300, "metavar": "N", "help": "iterations timed; default 300"},
     "outer-iterations": {"type": int, "default": 1000, "metavar": "N", "help": "outer iterations of smoothers, a "
                          "multiple of 10; default 1000"},
@@ -106,7 +122,7 @@ OPTIONS = {
     "preconds": {"nargs": "*", "metavar": "NAME", "help": "default: none jacobi ilu0"},
     "rtol": {"type": float, "default": 1e-9, "metavar": "R", "help": "relative tolerance; default 1e-9, the paper's"},
     "maxiter": {"type": int, "default": 1000, "metavar": "N", "help": "most iterations; default 1000, the paper's"},
-    "no-solves": {"action": "store_true", "help": "leave out the whole solves to 1e-8"},
+    "no-solves": {"action": "store_true", "help": "leave out the whole solves"},
 }
 
 

@@ -1,0 +1,184 @@
+"""``swell bench scaling``: start the ranks, collect what they measure, show it, and fit the model to it."""
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from swell.bench import engine
+from swell.bench.scaling import start
+from swell.bench.scaling.model import PREDICTED, deviation
+from swell.bench.scaling.prediction import Prediction, held_out
+from swell.core.errors import InputError, MissingDependency
+from swell.distributed.partition import consecutive
+from swell.io.rows import open_rows
+
+UNKNOWNS = 64**3
+REPEAT, SOLVE_REPEAT = 20, 10
+LINKS = ("ranks", "threads each", "copy GB/s a rank", "8 B there, µs", "longest message GB/s", "sum of 1, µs",
+         "sum of 64, µs")
+PRODUCTS = ("matrix", "scaling", "n", "ranks", "overlap µs", "without µs", "least", "least without",
+            "pack", "exchange", "diagonal block", "rest", "communication %", "load balance", "efficiency %")
+ITERATIONS = ("matrix", "scaling", "method", "ranks", "µs an iteration", "reductions", "efficiency %")
+SOLVES = ("matrix", "scaling", "preconditioner", "ranks", "a restart's steps ms: least", "largest", "mean",
+          "load balance", "iterations", "reason", "solve ms", "efficiency %")
+LOCAL = ("matrix", "scaling", "method", "overhead o, µs", "share of copy speed e")
+TESTED = ("matrix", "scaling", "method", "ranks", "measured µs", "predicted µs", "ratio")
+PREDICTIONS = ("matrix", "scaling", "method", "1 rank µs", *(f"{p}" for p in PREDICTED))
+ALONE = "no prediction: it is fitted to what 1 rank and 2 or more measured, and --ranks names {}"
+
+
+def run(arguments) -> int:
+    """Measure, print each table when it is complete, write."""
+    program = start.mpiexec()
+    ranks = _numbers("ranks", arguments.ranks)
+    threads = arguments.threads or max(1, start.cores() // max(ranks))
+    settings = _settings(arguments, max(ranks))
+    place = Place(arguments.device, threads)
+    found = engine.Findings("swell bench scaling", place, arguments)
+    for count in ranks:
+        crowded = count * threads > start.cores()
+        if crowded:
+            engine.tell(f"{count} ranks with {threads} threads each wait for one another on {start.cores()} cores: "
+                        "their times say little")
+        found.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
+                   for record in start.records(program, count, threads, settings))
+    records = [r for r in found.records if r.get("scaling") != "overhead"]
+    found.table("Copies, messages, reductions", LINKS, _links(records))
+    found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
+    found.table("Figure 11: an iteration without preconditioner", ITERATIONS, _iterations(records))
+    if settings["solves"]:
+        found.table("Tables 2 to 4: GMRES(30) with ILU(0) of each rank's block", SOLVES, _solves(records))
+    prediction, predicted = None, []
+    if 1 in ranks and max(ranks) > 1:
+        prediction = Prediction(found.records, threads, start.cores())
+        predicted = found.take(prediction.records())
+        _predicted(found, prediction, predicted)
+    else:
+        engine.tell(ALONE.format(arguments.ranks))
+    if arguments.report:
+        from swell.bench.scaling.figures import figures
+        found.report(*figures(records, prediction, predicted))
+    if arguments.csv:
+        engine.write_csv(arguments.csv, found.records)
+    return 0
+
+
+class Place:
+    """Where the ranks measure, as the heads of tables have it."""
+
+    def __init__(self, device, threads):
+        self.name, self.threads = device.split(":")[0], threads
+
+    def describe(self) -> str:
+        """The device, and its threads, in words."""
+        return f"{self.name}, ranks of {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+
+def _numbers(option, text) -> list[int]:
+    """Positive whole numbers apart by commas, ascending."""
+    words = [word.strip() for word in str(text).split(",") if word.strip()]
+    if not words or not all(word.isdigit() and int(word) for word in words):
+        raise InputError(f"--{option} {text}: expected positive whole numbers apart by commas, such as 1,2")
+    return sorted({int(word) for word in words})
+
+
+def _settings(arguments, most) -> dict:
+    """What the ranks are told, checked as far as it can be here."""
+    engine.matrices(arguments.matrices, arguments.scale)             # an unknown name is an error
+    for path in arguments.files or ():
+        if not Path(path).is_dir():
+            consecutive(open_rows(path).shape[0], most)              # so are unreadable files, and too few rows
+    if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
+        raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
+    return {"device": arguments.device, "scale": arguments.scale, "partition": arguments.partition,
+            "matrices": [name.strip() for name in arguments.matrices.split(",") if name.strip()],
+            "files": arguments.files or [], "predicted": PREDICTED,
+            "side": max(2, round((arguments.unknowns or UNKNOWNS * arguments.scale) ** (1 / 3))),
+            "repeat": arguments.repeat or REPEAT, "solve-repeat": arguments.repeat or SOLVE_REPEAT,
+            "solves": not arguments.no_solves, "sweeps": _numbers("sweeps", arguments.sweeps)}
+
+
+def _of(records, kind):
+    return [r for r in records if r["benchmark"] == f"scaling {kind}"]
+
+
+def efficiency(records, record, same) -> float:
+    """Per cent of the speed of the fewest ranks, times their number where the system stays the same.
+
+    Parameters
+    ----------
+    same : tuple of str
+        The fields by which records are of the same case.
+    """
+    case = [r for r in records if all(r[name] == record[name] for name in ("benchmark", "scaling", "matrix", *same))]
+    first = min(case, key=lambda r: r["ranks"])
+    if not (first["seconds"] and record["seconds"]):
+        return float("nan")
+    work = record["ranks"] / first["ranks"] if record["scaling"] == "strong" else 1
+    return 100 * first["seconds"] / (record["seconds"] * work)
+
+
+def _micro(seconds):
+    return "" if seconds is None else f"{1e6 * seconds:.1f}"
+
+
+def _links(records):
+    rows = []
+    for r in _of(records, "links"):
+        messages, sums = r["messages"], [t for _, t in r["reductions"]]
+        between = (_micro(messages[0][1]), f"{1e-9 * messages[-1][0] / messages[-1][1]:.2f}", _micro(sums[0]),
+                   _micro(sums[-1])) if messages else ("",) * 4
+        rows.append((r["ranks"], r["threads"], f"{1e-9 * r['copy_bytes_per_second']:.2f}", *between))
+    return rows
+
+
+def _products(records):
+    return [(r["matrix"], r["scaling"], r["n"], r["ranks"], *(_micro(r[part]) for part in (
+        "seconds", "seconds_without_overlap", "least", "least_without_overlap", "pack", "exchange", "local", "rest")),
+        f"{100 * r['share_of_communication']:.1f}", f"{r['load_balance']:.2f}", f"{efficiency(records, r, ()):.0f}")
+        for r in _in_order(_of(records, "product"))]
+
+
+def _iterations(records):
+    return [(r["matrix"], r["scaling"], r["method"], r["ranks"], _micro(r["seconds"]), f"{r['reductions']:.2f}",
+             f"{efficiency(records, r, ('method',)):.0f}") for r in _in_order(_of(records, "iteration"))]
+
+
+def _solves(records):
+    return [(r["matrix"], r["scaling"], r["preconditioner"], r["ranks"],
+             *(f"{1e3 * r[part]:.2f}" for part in ("least", "largest", "mean")), f"{r['load_balance']:.2f}",
+             r["iterations"], r["reason"], f"{1e3 * r['seconds']:.1f}",
+             f"{efficiency(records, r, ('preconditioner',)):.0f}") for r in _in_order(_of(records, "solve"))]
+
+
+def _in_order(records):
+    """By matrix and case as they came, then by ranks."""
+    places = {}
+    for r in records:
+        places.setdefault(_case(r), len(places))
+    return sorted(records, key=lambda r: (places[_case(r)], r["ranks"]))
+
+
+def _case(record):
+    return record["scaling"], record["matrix"], record.get("method"), record.get("preconditioner")
+
+
+def _predicted(found, prediction, predicted):
+    """Tables of the model: what was fitted, how far it is off, what it predicts."""
+    found.table("The model's links (docs/SCALING.md)", ("what", "value"), prediction.parameters())
+    found.table("The model's ranks", LOCAL, prediction.shares_of_speed())
+    seen = held_out(predicted)
+    if seen:
+        off = deviation([r["seconds"] for r in seen], [r["measured"] for r in seen])
+        crowded = "; the ranks had to share cores, and the model is fitted to that" if prediction.crowded else ""
+        found.table(f"The model on what was measured and not fitted to: off by {100 * off:.0f} % (root mean square)"
+                    + crowded, TESTED,
+                    [(r["matrix"], r["scaling"], r["method"], r["ranks"], _micro(r["measured"]), _micro(r["seconds"]),
+                      f"{r['seconds'] / r['measured']:.2f}") for r in seen])
+    rows = []
+    for scaling, matrix, method in prediction.local:
+        mine = {r["ranks"]: r for r in predicted if _case(r) == (scaling, matrix, method, None)}
+        rows.append((matrix, scaling, method, _micro(mine[1]["seconds"]),
+                     *(f"{_micro(mine[p]['seconds'])} ({100 * mine[p]['efficiency']:.0f} %)" if p in mine else ""
+                       for p in PREDICTED)))
+    found.table("Predicted µs an iteration (and parallel efficiency) on so many ranks", PREDICTIONS, rows)

@@ -1,0 +1,196 @@
+"""The pictures of the scaling report."""
+from __future__ import annotations
+
+from swell.bench import engine
+from swell.bench.scaling.model import DOUBLE
+
+STAGES = {"pack": "pack", "exchange": "exchange", "local": "diagonal block", "rest": "rest"}
+MARKERS = {"strong": "Strong scaling", "weak": "Weak scaling"}
+
+
+def figures(records, prediction, predicted) -> list:
+    """(caption, figure) of all figures; those of the model only where there is one."""
+    found = [("Figure 10: a product with and without overlap, the largest time over the ranks", _overlap(records)),
+             ("The stages of a product without overlap, mean over the ranks", _stages(records))]
+    for scaling, words in MARKERS.items():
+        mine = [r for r in _groups(records, "iteration") if r["scaling"] == scaling and r["seconds"]]
+        if mine:
+            of_model = [r for r in predicted if r["scaling"] == scaling]
+            caption = f"{words} (figure 11): an iteration without preconditioner"
+            if of_model:
+                caption += "; dots measured, lines predicted, dashed where the exchange hides behind the product"
+            found.append((caption, _iterations(mine, of_model)))
+            if of_model:
+                found.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
+    if any(r["benchmark"] == "scaling solve" for r in records):
+        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block", _solves(records)),
+                  ("Load balance factor of the preconditioning step, equation 13", _balance(records))]
+    if prediction is not None:
+        found.append(("Messages between two ranks, half of the way there and back; line: as fitted",
+                      _messages(records, prediction)))
+    return found
+
+
+def _axes(rows, columns, width=7.5, height=3.6):
+    """A figure with a grid of axes that look as all others do."""
+    from matplotlib.figure import Figure
+
+    from swell.report.figure import GRID, INK
+    figure = Figure(figsize=(width, height * rows), layout="constrained", facecolor="white")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.tick_params(colors=INK, labelsize=8)
+        axes.grid(True, color=GRID, lw=0.6)
+        axes.set_axisbelow(True)
+        for side in axes.spines.values():
+            side.set_color(INK)
+            side.set_linewidth(0.8)
+    return figure, grid
+
+
+def _groups(records, kind) -> list:
+    """The records of a kind, by matrix as they came and then by ranks."""
+    mine = [r for r in records if r["benchmark"] == f"scaling {kind}"]
+    names = list(dict.fromkeys((r["scaling"], r["matrix"]) for r in mine))
+    return sorted(mine, key=lambda r: (names.index((r["scaling"], r["matrix"])), r["ranks"]))
+
+
+def _label(record):
+    weak = " (weak)" if record["scaling"] == "weak" else ""
+    return f"{record['matrix']}{weak}\n{record['ranks']} rank" + ("s" if record["ranks"] > 1 else "")
+
+
+def _overlap(records):
+    mine = _groups(records, "product")
+    return engine.bars([_label(r) for r in mine], ["with overlap", "without"], {
+        "with overlap": [1e6 * r["seconds"] for r in mine],
+        "without": [1e6 * r["seconds_without_overlap"] for r in mine]}, "µs")
+
+
+def _stages(records):
+    from swell.report.figure import COLOURS, INK
+    mine = _groups(records, "product")
+    figure, ((axes,),) = _axes(1, 1, height=1.0 + 0.32 * len(mine))
+    left = [0.0] * len(mine)
+    totals = [sum(r[stage] for stage in STAGES) for r in mine]
+    for k, (stage, words) in enumerate(STAGES.items()):
+        widths = [100 * r[stage] / total for r, total in zip(mine, totals)]
+        axes.barh(range(len(mine)), widths, left=left, color=COLOURS[k], label=words)
+        left = [a + b for a, b in zip(left, widths)]
+    for k, total in enumerate(totals):
+        axes.text(101, k, f"{1e6 * total:.0f} µs", va="center", fontsize=7, color=INK)
+    axes.set_yticks(range(len(mine)), [_label(r).replace("\n", ", ") for r in mine], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 114)
+    axes.set_xlabel("% of a product", color=INK)
+    figure.legend(loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def _ranks_axis(axes, ranks):
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sorted(ranks), [str(p) for p in sorted(ranks)], fontsize=7)
+    axes.minorticks_off()
+
+
+def _iterations(measured, predicted):
+    """A panel for each matrix: time over ranks by method."""
+    from swell.report.figure import COLOURS, INK
+    names = list(dict.fromkeys(r["matrix"] for r in measured))
+    methods = list(dict.fromkeys(r["method"] for r in measured))
+    columns = min(2, len(names))
+    figure, grid = _axes(-(-len(names) // columns), columns)
+    for axes in grid.flat[len(names):]:
+        axes.set_visible(False)
+    for axes, name in zip(grid.flat, names):
+        of_all = []
+        for colour, method in zip(COLOURS, methods):
+            here = [r for r in measured if (r["matrix"], r["method"]) == (name, method)]
+            lines = [r for r in predicted if (r["matrix"], r["method"]) == (name, method)]
+            axes.plot([r["ranks"] for r in here], [1e6 * r["seconds"] for r in here], "o", color=colour, ms=5)
+            for part, style in (("seconds", "-"), ("hidden", "--")):
+                axes.plot([r["ranks"] for r in lines], [1e6 * r[part] for r in lines], style, color=colour, lw=1.2)
+            of_all += [*here, *lines]
+        axes.set_title(name, fontsize=9, color=INK)
+        engine.logarithmic(axes)
+        _ranks_axis(axes, {r["ranks"] for r in of_all})
+        axes.set_xlabel("ranks", color=INK, fontsize=8)
+        axes.set_ylabel("µs an iteration", color=INK, fontsize=8)
+    _legend(figure, [(method, COLOURS[k]) for k, method in enumerate(methods)])
+    return figure
+
+
+def _legend(figure, entries):
+    from matplotlib.lines import Line2D
+    handles = [Line2D([], [], color=colour, marker="o", ms=5, lw=1.2, label=label) for label, colour in entries]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+
+
+def _parts(predicted):
+    """A panel for each matrix and method: stacked shares of the time over ranks."""
+    from swell.report.figure import COLOURS, INK
+    cases = list(dict.fromkeys((r["matrix"], r["method"]) for r in predicted))
+    parts = ("local", "overhead", "exchange", "reductions")
+    columns = min(3, len(cases))
+    figure, grid = _axes(-(-len(cases) // columns), columns, height=2.3)
+    for axes in grid.flat[len(cases):]:
+        axes.set_visible(False)
+    for axes, case in zip(grid.flat, cases):
+        mine = [r for r in predicted if (r["matrix"], r["method"]) == case]
+        shares = [[100 * r[part] / r["seconds"] for r in mine] for part in parts]
+        axes.stackplot([r["ranks"] for r in mine], *shares, labels=parts, colors=COLOURS)
+        _ranks_axis(axes, {r["ranks"] for r in mine})
+        axes.margins(0)
+        axes.tick_params(axis="x", labelrotation=60, labelsize=6)
+        axes.set_title(f"{case[0]}, {case[1]}", fontsize=7, color=INK)
+        axes.set_ylabel("%", color=INK, fontsize=8)
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def _solves(records):
+    mine = _groups(records, "solve")
+    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
+    groups = list(dict.fromkeys(_label(r) for r in mine))
+    times = {(_label(r), r["preconditioner"]): 1e3 * r["seconds"] for r in mine if r["reason"] == "CONVERGED"}
+    exact, *sweeps = labels
+    values = {"exact": [times.get((group, exact)) for group in groups]}
+    if sweeps:
+        values["the best number of sweeps"] = [
+            min((times[group, label] for label in sweeps if (group, label) in times), default=None) for group in groups]
+    return engine.bars(groups, list(values), values, "ms (logarithmic)", log=True)
+
+
+def _balance(records):
+    mine = [r for r in _groups(records, "solve") if r["ranks"] > 1]
+    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
+    groups = list(dict.fromkeys(_label(r) for r in mine))
+    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in mine}
+    values = {label: [factor.get((group, label)) for group in groups] for label in labels}
+    return engine.bars(groups, labels, values, "largest over mean")
+
+
+def _messages(records, prediction):
+    from swell.report.figure import COLOURS, INK
+    figure, ((axes,),) = _axes(1, 1)
+    for k, r in enumerate(r for r in records if r["benchmark"] == "scaling links" and r["messages"]):
+        sizes, times = zip(*r["messages"])
+        axes.plot(sizes, [1e6 * t for t in times], "o", color=COLOURS[k], ms=5, label=f"{r['ranks']} ranks")
+    links = prediction.links
+    axes.plot(sizes, [1e6 * (links.latency + size / links.bandwidth) for size in sizes], color=COLOURS[5], lw=1.2)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [_bytes(size) for size in sizes], fontsize=7)
+    axes.minorticks_off()
+    engine.logarithmic(axes)
+    axes.set_xlabel(f"bytes ({DOUBLE} a number)", color=INK)
+    axes.set_ylabel("µs", color=INK)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _bytes(size):
+    for power, unit in ((20, "MB"), (10, "kB")):
+        if size >= 1 << power:
+            return f"{size >> power} {unit}"
+    return f"{size} B"

@@ -1,0 +1,113 @@
+"""From the records of a run to the model's parameters, its predictions, and how far they are off."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swell.bench.scaling import model
+from swell.bench.scaling.model import CASES, PREDICTED, Share
+
+
+class Prediction:
+    """The model fitted to the records of a run.
+
+    Parameters
+    ----------
+    records : list of dict
+        Of 1 rank and of 2 at least.
+    threads, cores : int
+        Of a rank; of the machine. More ranks than cores wait for one another: the model is not fitted to them unless
+        there is nothing else.
+
+    Attributes
+    ----------
+    links : Links
+    copies : dict of int to float
+        Bytes a second that a rank copies, by ranks.
+    local : dict of (str, str, str) to Local
+        By scaling, matrix and method, on one rank.
+    """
+
+    def __init__(self, records, threads, cores):
+        of = _select(records, "scaling links")
+        fitting = [r for r in of if r["ranks"] * threads <= cores and r["ranks"] > 1] or of[1:2]
+        self.crowded = fitting[0]["ranks"] * threads > cores
+        self.links = model.fit_links(fitting[-1]["messages"],
+                                     [(r["ranks"], k, t) for r in fitting for k, t in r["reductions"]])
+        self.copies = {r["ranks"]: r["copy_bytes_per_second"] for r in of}
+        self.most = fitting[-1]["ranks"]
+        self._points = [r for r in _select(records, "scaling iteration") if r["seconds"]]
+        self._shares = {(r["matrix"], r["of_ranks"]): _share(r) for r in _select(records, "scaling shares")}
+        self.local = {_key(r): self._fitted(r) for r in self._points if r["ranks"] == 1 and r["scaling"] != "overhead"}
+
+    def _fitted(self, record):
+        points = [(1, _share(r), r["seconds"]) for r in self._points if r["ranks"] == 1
+                  and r["method"] == record["method"] and (r is record or r["scaling"] == "overhead")]
+        return model.fit_local(CASES[record["method"]], points, None)
+
+    def _on(self, key, ranks):
+        """One rank of so many: memory may be slower where others use it too."""
+        copy = self.copies.get(ranks, self.copies[self.most])
+        return replace(self.local[key], speed=self.local[key].speed * copy / self.copies[1])
+
+    def records(self) -> list[dict]:
+        """A record for every measured iteration, with what was measured, and for every larger number of ranks."""
+        found = []
+        for key in self.local:
+            scaling, matrix, method = key
+            mine = {r["ranks"]: r for r in self._points if _key(r) == key}
+            wanted = {ranks: _share(r) for ranks, r in mine.items()}
+            for ranks in (p for p in PREDICTED if p not in mine):
+                if scaling == "weak":
+                    wanted[ranks] = model.share_of_slab(round(mine[1]["share_rows"] ** (1 / 3)), ranks)
+                elif (matrix, ranks) in self._shares:
+                    wanted[ranks] = self._shares[matrix, ranks]
+            alone = self._parts(key, 1, wanted[1])["seconds"]
+            for ranks, share in sorted(wanted.items()):
+                parts = self._parts(key, ranks, share)
+                ideal = alone / (ranks if scaling == "strong" else 1)
+                found.append({"benchmark": "scaling prediction", "scaling": scaling, "matrix": matrix, "method": method,
+                              "ranks": ranks, "n": mine[1]["n"] * (ranks if scaling == "weak" else 1), **parts,
+                              "efficiency": ideal / parts["seconds"],
+                              "measured": mine[ranks]["seconds"] if ranks in mine else None})
+        return found
+
+    def _parts(self, key, ranks, share) -> dict:
+        """Seconds of an iteration, without and with an exchange that is hidden, and of its parts."""
+        case, local = CASES[key[2]], self._on(key, ranks)
+        return {"seconds": model.seconds(case, local, self.links, share, ranks),
+                "hidden": model.seconds(case, local, self.links, share, ranks, hidden=True),
+                "overhead": local.overhead, "local": local.seconds(case, share) - local.overhead,
+                "exchange": self.links.product(case, share) if ranks > 1 else 0.0,
+                "reductions": self.links.reductions(case, ranks) if ranks > 1 else 0.0}
+
+    def parameters(self) -> list[tuple]:
+        """What was fitted, for a table: (what, value)."""
+        links = self.links
+        rows = [("latency of a message α, µs", f"{1e6 * links.latency:.2f}"),
+                ("bandwidth of messages β_l, GB/s", f"{1e-9 * links.bandwidth:.2f}"),
+                ("step of a reduction α_r, µs", f"{1e6 * links.step:.2f}"),
+                ("bandwidth of reductions β_r, GB/s", f"{1e-9 * links.gather:.2f}")]
+        rows += [(f"copy β of a rank of {ranks}, GB/s", f"{1e-9 * speed:.2f}") for ranks, speed in self.copies.items()]
+        return rows
+
+    def shares_of_speed(self) -> list[tuple]:
+        """What was fitted of each matrix with each method, for a table."""
+        return [(matrix, scaling, method, f"{1e6 * local.overhead:.1f}", f"{local.speed / self.copies[1]:.2f}")
+                for (scaling, matrix, method), local in self.local.items()]
+
+
+def held_out(predictions) -> list[dict]:
+    """The predictions of what was measured and not fitted to."""
+    return [r for r in predictions if r["measured"] and r["ranks"] > 1]
+
+
+def _select(records, benchmark):
+    return sorted((r for r in records if r["benchmark"] == benchmark), key=lambda r: r["ranks"])
+
+
+def _key(record):
+    return record["scaling"], record["matrix"], record["method"]
+
+
+def _share(record):
+    return Share(*(record[f"share_{name}"] for name in ("rows", "entries", "ghosts", "neighbours")))

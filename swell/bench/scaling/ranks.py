@@ -1,0 +1,345 @@
+"""What each rank measures: started by ``command`` as ``mpiexec -n P python -m swell.bench.scaling.ranks SETTINGS``.
+
+Rank 0 prints a line of JSON for each record; an error that all ranks agree on is the last of them. Times are the
+largest over the ranks, which begin together; of several the median (products) or the least (messages, reductions,
+copies, iterations, preconditioning steps: other work on a machine only ever adds to them).
+"""
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+import swell
+from swell import distributed, gallery
+from swell.advisor.choose import default_format
+from swell.bench import engine
+from swell.bench.scaling.model import Share, count_shares
+from swell.cli.output import as_json
+from swell.core.errors import SwellError
+from swell.core.registry import resolve
+from swell.core.space import make_space
+from swell.core.stopping import Stopping
+from swell.distributed.partition import consecutive, load_balance, owners
+from swell.formats.symmetry import hermitian
+from swell.orderings.partition import of_matrix
+
+RESTART = 30
+PRODUCTS = 30                          # as in figure 10: those of a restart
+WINDOWS = {"cg": 10, "single_reduction_cg": 50, "gmres(restart=30)": 30}      # iterations that are timed together:
+SPANS = 4                              # ... of its residual's replacement, of a cycle; so many in a solve
+MAXITER = 300
+TOLERANCES = {"thermal2~": 1e-3}       # of the first residual: tables 2 to 4
+TOLERANCE = 1e-5
+RESTARTS = 2                           # times that the preconditioning steps of a restart are timed
+SEED = 11
+SMALL = 8                              # points along an edge of a slab whose data is next to nothing
+MESSAGES = [8 << k for k in range(0, 20, 2)]
+REDUCED = [1 << k for k in range(7)]
+BURST = 20                             # messages, or reductions, between two looks at the clock
+STAGES = ("pack", "exchange", "local", "rest")
+BAD_INPUT = 2
+
+
+def main() -> int:
+    """Measure on the ranks that mpiexec started; the settings are the command line's one argument, as JSON."""
+    settings = json.loads(sys.argv[1])
+    try:
+        ranks = distributed.init()
+        for record in measure(ranks, settings):
+            if ranks.rank == 0:
+                _print({"ranks": ranks.size, **record})
+    except SwellError as error:
+        if "ranks" not in locals() or ranks.rank == 0:
+            _print({"error": str(error)})
+        return BAD_INPUT
+    return 0
+
+
+def _print(record):
+    print(as_json(record), flush=True)
+
+
+def measure(ranks, settings):
+    """Iterate over the records; every rank goes through all of them."""
+    space = make_space(settings["device"])
+    _say(ranks, "compiling what is not in the cache")
+    warm_up = System(ranks, "warm-up", "overhead", slab(ranks, SMALL, space), settings)
+    list(warm_up.measured())
+    _say(ranks, "messages, reductions, copies")
+    yield links(ranks, space)
+    yield from System(ranks, "next to nothing", "overhead", slab(ranks, SMALL, space), settings).iterations()
+    for system in systems(ranks, space, settings):
+        yield from system.measured()
+
+
+def systems(ranks, space, settings):
+    """Iterate over the systems: weak scaling's first, then the matrices of strong scaling."""
+    if settings["side"]:
+        yield System(ranks, "Poisson 3D", "weak", slab(ranks, settings["side"], space), settings)
+    for name in settings["matrices"]:
+        yield System(ranks, name, "strong", _from_first(ranks, name, settings, lambda: next(
+            engine.matrices(name, settings["scale"]))[1]), settings)
+    for path in map(Path, settings["files"]):
+        name = path.name.split(".")[0]
+        if path.is_dir():
+            A = _from_first(ranks, name, settings, lambda: engine.pressure_laplacian(path))
+        else:
+            _say(ranks, f"{name}: reading")
+            A = distributed.read(ranks, path, partition=settings["partition"])
+        yield System(ranks, name, "strong", A, settings)
+
+
+def _from_first(ranks, name, settings, make):
+    """A matrix that rank 0 makes."""
+    _say(ranks, f"{name}: generating")
+    with ranks.agreed():
+        A = make() if ranks.rank == 0 else None
+    return distributed.scatter(ranks, A, partition=settings["partition"])
+
+
+def slab(ranks, side, space):
+    """Poisson's matrix on a box of ``side``² times ranks × ``side`` points, of which each rank makes its own slab."""
+    face, planes = side**2, ranks.size * side
+    first, stop = ranks.rank * side, (ranks.rank + 1) * side
+    low, high = max(first - 1, 0), min(stop + 1, planes)
+    near = sp.coo_array(gallery.poisson((high - low, side, side)))
+    mine = (near.row >= (first - low) * face) & (near.row < (stop - low) * face)
+    rows = sp.coo_array((near.data[mine], (near.row[mine] - (first - low) * face,
+                                           near.col[mine].astype(np.int64) + low * face)), (side * face, planes * face))
+    return distributed.from_rows(ranks, rows, space=space)
+
+
+def links(ranks, space) -> dict:
+    """The record of copies, messages between the first two ranks, and reductions."""
+    engine.Meter(space, 1 << 20)                 # compiles
+    ranks.allgather(None)
+    speeds = ranks.allgather(engine.Meter(space).copy_speed)         # all at the same time
+    return {"benchmark": "scaling links", "copy_bytes_per_second": min(speeds),
+            "messages": [(size, _message(ranks, size)) for size in MESSAGES] if ranks.size > 1 else [],
+            "reductions": [(k, _reduction(ranks, k)) for k in REDUCED] if ranks.size > 1 else []}
+
+
+def _message(ranks, size) -> float:
+    """Seconds of a message: half of its way there and back."""
+    there, back = np.zeros(size // 8), np.zeros(size // 8)
+    other = 1 - ranks.rank
+    if other in (0, 1):
+        first, second = (([(other, array)], []) if ranks.rank == k else ([], [(other, array)])
+                         for k, array in enumerate((there, back)))
+        exchanges = [ranks.exchange(*first), ranks.exchange(*second)]
+    else:
+        exchanges = []
+
+    def there_and_back():
+        for _ in range(BURST):
+            for exchange in exchanges:
+                exchange.start()
+                exchange.finish()
+
+    return _least(ranks, there_and_back, 5) / (2 * BURST)
+
+
+def _reduction(ranks, count) -> float:
+    numbers = np.zeros(count)
+
+    def reduce():
+        for _ in range(BURST):
+            ranks.allreduce(numbers)
+
+    return _least(ranks, reduce, 5) / BURST
+
+
+def _together(ranks, call) -> float:
+    """Seconds of a call on this rank, begun when all are ready."""
+    ranks.allgather(None)
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _least(ranks, call, repeat) -> float:
+    """The least, of so many times, of the largest over the ranks."""
+    call()
+    return float(np.max(ranks.allgather([_together(ranks, call) for _ in range(repeat)]), axis=0).min())
+
+
+def _say(ranks, text):
+    if ranks.rank == 0:
+        engine.tell(f"{ranks.size} rank{'s' if ranks.size > 1 else ''}: {text}")
+
+
+class System:
+    """One matrix across the ranks."""
+
+    def __init__(self, ranks, name, scaling, A, settings):
+        self.ranks, self.name, self.scaling, self.settings = ranks, name, scaling, settings
+        self.given, self.space = A, A.space
+        self.A = A.stored_as(default_format(A.own))
+        rows = self.space.share(A.shape[0])
+        self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)
+        self.space.random(SEED, self.b)
+
+    def measured(self):
+        """Iterate over all records of this matrix."""
+        self.say("product")
+        yield self.product()
+        yield from self.iterations()
+        if self.settings["solves"]:
+            yield from self.preconditioned()
+        if self.scaling == "strong" and self.ranks.size == 1:
+            self.say("shares of more ranks")
+            yield from self.shares()
+
+    def say(self, what):
+        """A line of progress, from rank 0."""
+        if self.name != "warm-up":
+            _say(self.ranks, f"{self.name}: {what}")
+
+    def record(self, kind, measured: dict) -> dict:
+        """A record of this matrix."""
+        return {"benchmark": f"scaling {kind}", "scaling": self.scaling, "matrix": self.name, "n": self.A.shape[0],
+                "nnz": self.A.nnz, **measured}
+
+    def share(self) -> Share:
+        """What the rank with most has."""
+        halo = self.A.halo
+        mine = (self.space.share(self.A.shape[0]), int(self.given.row_lengths().sum()),
+                max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
+        return Share(*(int(most) for most in np.max(self.ranks.allgather(mine), axis=0)))
+
+    # -- figure 10 -----------------------------------------------------------------------------------------------
+
+    def product(self) -> dict:
+        """Products with and without overlap, alternately, and the stages of those without."""
+        A, times = self.A, {True: [], False: []}
+        stages = [self._stages() for _ in range(self.settings["repeat"] + 1)][1:]
+        for _ in range(self.settings["repeat"]):
+            for overlap in times:
+                A.overlap = overlap
+                times[overlap].append(_together(self.ranks, self._products) / PRODUCTS)
+        A.overlap = True
+        largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in times.items()}
+        everywhere = np.median(self.ranks.allgather(stages), axis=1)                   # (ranks, stages)
+        mean = dict(zip(STAGES, everywhere.mean(axis=0).tolist()))
+        return self.record("product", {
+            "format": A.describe(), "seconds": statistics.median(largest[True]),
+            "seconds_without_overlap": statistics.median(largest[False]),
+            "least": min(largest[True]), "least_without_overlap": min(largest[False]), **mean,
+            "share_of_communication": (mean["pack"] + mean["exchange"]) / sum(mean.values()),
+            "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
+
+    def _products(self):
+        for _ in range(PRODUCTS):
+            self.A.apply(self.b, self.y)
+
+    def _stages(self) -> list[float]:
+        """Seconds of each stage of a product without overlap on this rank."""
+        A, halo, clock = self.A, self.A.halo, time.perf_counter
+        totals = np.zeros(len(STAGES))
+        self.ranks.allgather(None)
+        for _ in range(PRODUCTS):
+            at = [clock()]
+            halo.pack(self.b)
+            at.append(clock())
+            halo.send()
+            halo.finish()
+            at.append(clock())
+            A.local.apply(self.b, self.y)
+            at.append(clock())
+            A.add_rest(self.y)
+            at.append(clock())
+            totals += np.diff(at)
+        return (totals / PRODUCTS).tolist()
+
+    # -- figure 11 -----------------------------------------------------------------------------------------------
+
+    def iterations(self):
+        """Records of an iteration without preconditioner, by method."""
+        symmetric = hermitian(self.given)
+        for method in WINDOWS:
+            if symmetric or method.startswith("gmres"):
+                self.say(method)
+                yield self.iteration(method)
+
+    def iteration(self, method) -> dict:
+        """The least time of so many iterations in a row, of several solves of several times as many."""
+        window = WINDOWS[method]
+        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(SPANS * window), b_like=self.b)
+        before, spans, done = self.ranks.reductions, [], 0
+        for _ in range(self.settings["solve-repeat"]):
+            clock = {}
+            self.ranks.allgather(None)
+            result = solver.solve(self.b, monitor=lambda k, _: clock.setdefault(k, time.perf_counter()) is None)
+            ends = [clock[k] for k in range(0, result.iterations + 1, window) if k in clock]
+            spans += np.diff(ends).tolist()
+            done += result.iterations
+        reductions = (self.ranks.reductions - before) / max(done, 1)
+        # Of the same span on all ranks; they wait for one another in every iteration.
+        times = np.max(self.ranks.allgather(spans), axis=0) / window
+        return self.record("iteration", {
+            "method": method, "seconds": float(times.min()) if times.size else None,
+            "median": float(np.median(times)) if times.size else None, "iterations": done, "reductions": reductions,
+            **_of(self.share())})
+
+    # -- tables 2 to 4 -------------------------------------------------------------------------------------------
+
+    def preconditioned(self):
+        """Records of GMRES(30) with ILU(0) of each rank's diagonal block."""
+        named = {f"ILU(0), {k} sweep{'s' if k > 1 else ''}": f"ilu0(solve='sweeps(count={k}, guard=off)')"
+                 for k in self.settings["sweeps"]}
+        for label, text in {"ILU(0), exact": "ilu0", **named}.items():
+            self.say(label)
+            yield self.solve(label, text)
+
+    def solve(self, label, text) -> dict:
+        """The preconditioning steps of a restart on each rank, and the second of two whole solves."""
+        ranks, rtol = self.ranks, TOLERANCES.get(self.name, TOLERANCE)
+        with ranks.agreed():
+            M = resolve("precond", text).build(self.given.diagonal_block)
+
+        def restart():
+            for _ in range(RESTART + 1):
+                M.apply(self.b, self.y)
+
+        restart()
+        steps = ranks.allgather(min(_together(ranks, restart) for _ in range(RESTARTS)))
+        solver = swell.prepare(self.given, method=f"gmres(restart={RESTART})", precond=text, b_like=self.b,
+                               stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=MAXITER))
+        solver.solve(self.b, monitor=engine.a_few)
+        result = solver.solve(self.b)
+        seconds = max(ranks.allgather(result.timings["solve"]))
+        return self.record("solve", {
+            "preconditioner": label, "rtol": rtol, "reason": result.reason.name, "iterations": result.iterations,
+            "residual": result.residual, "least": min(steps), "largest": max(steps), "mean": statistics.mean(steps),
+            "load_balance": load_balance(steps), "seconds": seconds,
+            "setup_seconds": max(ranks.allgather(result.timings["setup"]))})
+
+    # -- for the model -------------------------------------------------------------------------------------------
+
+    def shares(self):
+        """Records of what the rank with most would have of this matrix' pattern on more ranks."""
+        own, host = self.given.own, self.space.to_host
+        indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
+        for count in self.settings["predicted"]:
+            if count > n:
+                return
+            owner = owners(consecutive(n, count), np.arange(n))
+            if self.settings["partition"] == "graph":
+                owner = of_matrix(own, count)
+            yield self.record("shares", {
+                "of_ranks": count, **_of(count_shares(indptr, indices, owner, count))})
+
+
+def _of(share):
+    return {f"share_{name}": value for name, value in asdict(share).items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Starting the ranks that measure, and taking what they print."""
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from swell.core.errors import InputError, MissingDependency, SwellError
+from swell.distributed.mpi import launched
+
+INSTALL = "pip install 'swell[mpi]' mpich (or an MPI of your system)"
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def mpiexec() -> str:
+    """The mpiexec beside this Python, else the one of the path.
+
+    Raises
+    ------
+    MissingDependency
+        If mpi4py or mpiexec is missing.
+    InputError
+        If mpiexec has started this process itself.
+    """
+    if launched() > 1:
+        raise InputError("swell bench scaling was itself started by mpiexec: start it without, and name the numbers of "
+                         "ranks as --ranks 1,2")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise MissingDependency(f"swell bench scaling needs mpi4py, which is not installed: {INSTALL}")
+    beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    found = beside or shutil.which("mpiexec")
+    if found is None:
+        raise MissingDependency(f"there is no mpiexec beside {sys.executable} or on the path: {INSTALL}")
+    return found
+
+
+def records(program, ranks, threads, settings):
+    """Iterate over the records of so many ranks with so many threads each, as they come.
+
+    Raises
+    ------
+    InputError
+        With the message on which the ranks agreed.
+    SwellError
+        If the ranks ended otherwise than well; they have said on stderr why.
+    """
+    command = [program, "-n", str(ranks), sys.executable, "-m", "swell.bench.scaling.ranks", json.dumps(settings)]
+    variables = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "passive"}
+    error = None
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=variables)
+    except OSError as reason:
+        raise MissingDependency(f"{program} could not be started: {reason.strerror}; {INSTALL}") from None
+    with process:
+        try:
+            for line in process.stdout:
+                if not line.startswith("{"):
+                    print(line, end="", file=sys.stderr)         # what a library or the launcher has to say
+                    continue
+                record = json.loads(line)
+                if set(record) == {"error"}:
+                    error = record["error"]
+                else:
+                    yield record
+        except BaseException:
+            process.terminate()
+            raise
+    if error is not None:
+        raise InputError(f"{error} (on {ranks} rank{'s' if ranks > 1 else ''})")
+    if process.returncode:
+        raise SwellError(f"mpiexec -n {ranks} ended with status {process.returncode}; what its ranks said is above. If "
+                         f"it could not start them, mpiexec and mpi4py may belong to different MPIs: {INSTALL}")
