@@ -14,7 +14,7 @@ demo: .venv/installed
 	$(BIN)/swell demo --out swell-demo
 
 test: .venv/installed
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 clean:
 	rm -rf .venv swell-demo build *.egg-info
