@@ -35,7 +35,8 @@ BLOCKS_FROM = 3             # block size from which blocks are the default: with
 FULL = 1.05                 # ... and the fill up to which they are
 WORTH_A_WORD = 1.7          # fill of blocks up to which the advice says why they are not taken: of stencils it is 1.9
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
-LONG = 16                   # entries a row above which CSR is faster on a CPU in single complex: with 26, not with 9
+LONG = 16                   # entries a row above which CSR is faster on a CPU in complex: with 26, not with 9
+CACHED = 2_000_000          # ... in double complex up to so many entries; beyond caches SELL's fewer bytes count
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
@@ -59,7 +60,8 @@ def default_format(A):
         padded = A.space.name == "cpu" or longest > EVEN * mean
         return load("format", "bsr" if padded else "block_sell")(block=size)
     ragged = longest > 64 and longest > 8 * mean
-    slow = A.space.name == "cpu" and A.dtype == np.complex64 and mean > LONG
+    slow = A.space.name == "cpu" and mean > LONG and (A.dtype == np.complex64
+                                                      or A.dtype == np.complex128 and A.nnz <= CACHED)
     return setting("format", "csr" if ragged or slow else "sell")
 
 

@@ -8,13 +8,15 @@ same: compare products. ``--meshes`` takes generated cavities of any size, ``--f
 M.npz and B.npz: K − k² M + 0.05 i k B with k = 2πf/340 and a source in the first unknown.
 
 A solve's seconds are the median of ``--repeat`` after a warm-up, the setup's apart; a solve that takes longer than
-`PATIENCE` is not repeated. On the host of a GPU a solve does ``--cpu-iterations`` at most, and the time of as many as
-the GPU did follows from theirs. The residual is computed once more by SciPy.
+`PATIENCE` is not repeated. Records have the time of all threads too, which other programs disturb less. On the host of
+a GPU a solve does ``--cpu-iterations`` at most, and the time of as many as the GPU did follows from theirs. The
+residual is computed once more by SciPy.
 """
 from __future__ import annotations
 
 import math
 import statistics
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -179,10 +181,11 @@ def _solve(space, system, method, precond, stopping, arguments):
         prepare().solve(b, monitor=engine.a_few)         # what is compiled then counts for no setup
         solver = prepare()
         solver.solve(b, monitor=engine.a_few)
-        seconds = []
+        seconds, before = [], time.process_time()
         while len(seconds) < (arguments.repeat or REPEAT) and sum(seconds) < PATIENCE:
             result = solver.solve(b)
             seconds.append(result.timings["solve"])
+        work = (time.process_time() - before) / len(seconds)
     except SwellError as error:
         yield record | {"reason": "REFUSED", "failure": str(error), **engine.circumstances(space)}
         return
@@ -192,6 +195,7 @@ def _solve(space, system, method, precond, stopping, arguments):
         "message": result.message, "iterations": result.iterations, "products": result.products,
         "residual": float(np.linalg.norm(system.b - system.A @ x) / np.linalg.norm(system.b)),
         "setup_seconds": result.timings["setup"], "solve_seconds": statistics.median(seconds), "runs": len(seconds),
+        "threads_seconds": work,
         "format": result.format, "notes": list(result.notes), "history": result.history,
         **engine.circumstances(space)}
 
