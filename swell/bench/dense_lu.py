@@ -238,7 +238,7 @@ def _batches(space, name, A, decomposers, runs):
     """A record for each decomposer that takes many matrices at a time."""
     on_device = space.from_host(A)
     for settings in decomposers:
-        if not settings.together:
+        if not settings.together(space):
             continue
         record = {"benchmark": "dense-lu batch", "matrix": name, "n": A.shape[1], "dtype": A.dtype.name,
                   "decomposer": describe(settings), "matrices": len(A), **engine.circumstances(space)}

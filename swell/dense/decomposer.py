@@ -84,8 +84,6 @@ class Decomposer(ABC):
         Where it runs.
     factors : type
         The kind of factors that it makes: where their unit diagonal is.
-    together : bool
-        Whether ``decompose`` takes many matrices at a time, or one.
     """
 
     problem = "any nonsingular dense matrix"
@@ -93,7 +91,6 @@ class Decomposer(ABC):
     devices = ("cpu", "cuda")
     factors = CroutFactors
     order = "C"
-    together = True
 
     def factor(self, A, space=None):
         """Decompose a matrix.
@@ -148,7 +145,7 @@ class Decomposer(ABC):
         """
         space = self._space(A, space)
         A, found = checked(A, space, self.copies, 3), []
-        at_a_time = max(len(A), 1) if self.together else 1
+        at_a_time = max(len(A), 1) if self.together(space) else 1
         for first in range(0, len(A), at_a_time):
             try:
                 found += self._decomposed(A[first:first + at_a_time], space, first)
@@ -174,6 +171,10 @@ class Decomposer(ABC):
         """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one
         thread."""
         return n
+
+    def together(self, space) -> bool:
+        """Whether ``decompose`` takes many matrices at a time there, or one."""
+        return True
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:

@@ -41,6 +41,9 @@ class Getrf(Decomposer):
             raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; conditional pivoting is "
                              "that of GEM, CM, PCM and ICM")
 
+    def together(self, space):
+        return space.name == "cuda"
+
     def decompose(self, work):
         if work.space.name == "cuda":
             self._on_device(work)
@@ -51,8 +54,7 @@ class Getrf(Decomposer):
         from scipy.linalg import lu_factor
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")      # of a zero pivot, which is an error of ours
-            for matrix, pivots in zip(work.matrix, work.pivots.reshape(work.count, -1), strict=True):
-                matrix[...], pivots[...] = lu_factor(matrix, overwrite_a=True, check_finite=False)
+            work.matrix[0], work.pivots[...] = lu_factor(work.matrix[0], overwrite_a=True, check_finite=False)
         return work.n, None
 
     def _on_device(self, work):

@@ -138,8 +138,7 @@ class ICM(Decomposer):
     def size(self, n):
         return n * n if self.form == "plain" else n
 
-    @property
-    def together(self):
+    def together(self, space):
         return self.form == "fronts"
 
     @property

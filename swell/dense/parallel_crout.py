@@ -59,8 +59,7 @@ class PCM(Decomposer):
         if self.form not in FORMS:
             raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
 
-    @property
-    def together(self):
+    def together(self, space):
         return self.form == "blocked"
 
     def decompose(self, work):
