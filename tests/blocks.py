@@ -9,13 +9,13 @@ from swell.core.registry import resolve
 from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 
-ON_A_CPU = {"float64": (1, 2, 3, 4, 8), "complex128": (1, 2, 3)}
+ON_A_CPU = (1, 2, 3)
 
 
-def worthwhile(size, dtype, space):
-    """Skip a size whose code on a CPU is that of another one, unrolled as often: each costs seconds of compilation. On a
-    GPU every size has its own."""
-    if space.name == "cpu" and size <= UNROLLED and size not in ON_A_CPU[dtype]:
+def worthwhile(size, space, also=()):
+    """Skip a size whose code on a CPU is that of another one, unrolled as often: each costs many seconds of compilation.
+    On a GPU every size has its own."""
+    if space.name == "cpu" and size <= UNROLLED and size not in (*ON_A_CPU, *also):
         pytest.skip("on a CPU other sizes have the same code")
 
 

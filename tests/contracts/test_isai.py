@@ -62,7 +62,7 @@ def dense(M, adjoint=False):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("s", [0, *SIZES])
 def test_rows_solve_their_small_systems(s, power, lower, dtype, space):
-    worthwhile(s or 1, dtype, space)
+    worthwhile(s or 1, space)
     A = system(s or 1, dtype)
     T, pattern = triangle(A, s, lower)
     W = inverse(T, pattern, power, s)
@@ -110,7 +110,7 @@ def test_a_power_of_the_levels_is_exact(s, space):
 
 @pytest.mark.parametrize("s", [0, 3, 8, 11])
 def test_in_place_fused_and_updated(s, dtype, space):
-    worthwhile(s or 1, dtype, space)
+    worthwhile(s or 1, space)
     A, B = system(s or 1, dtype), system(s or 1, dtype, seed=2)
     n, order = A.shape[0], rng().permutation(A.shape[0] // max(s, 1))
     x = vector(n, dtype)
@@ -152,7 +152,7 @@ def test_long_rows_keep_what_is_near_the_diagonal(s, lower, space):
 
 @pytest.mark.parametrize("s", [4, 7, 11])
 def test_blocks_that_reach_past_the_end(s, dtype, space):
-    worthwhile(s, dtype, space)
+    worthwhile(s, space)
     A, x = blocked(1, dtype, count=90), vector(90, dtype)
     with space.active():
         for ordering in ("natural", "rcm"):
