@@ -8,8 +8,8 @@ same: compare products. ``--meshes`` takes generated cavities of any size, ``--f
 M.npz and B.npz: K − k² M + 0.05 i k B with k = 2πf/340 and a source in the first unknown.
 
 A solve's seconds are the median of ``--repeat`` after a warm-up, the setup's apart; a solve that takes longer than
-`PATIENCE` is not repeated. Records have the time of all threads too, which other programs disturb less. On the host of
-a GPU a solve does ``--cpu-iterations`` at most, and the time of as many as the GPU did follows from theirs. The
+`PATIENCE` is not repeated. Records have the time of all threads too, which other programs disturb less. On a
+CPU a solve does ``--cpu-iterations`` at most; the time of as many as a GPU beside it did follows from theirs. The
 residual is computed once more by SciPy.
 """
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _label(name, frequency, hertz):
 def _solve(space, system, method, precond, stopping, arguments):
     """The record of one method on one device; a failure has words and no numbers."""
     engine.tell(f"{system.name}, {space.name}: {method}, {precond}")
-    cut = space.name == "cpu" and arguments.device != "cpu" and arguments.cpu_iterations < arguments.maxiter
+    cut = space.name == "cpu" and (arguments.cpu_iterations or math.inf) < arguments.maxiter
     if cut:
         stopping = _stopping(arguments.rtol, arguments.cpu_iterations)
     record = {"benchmark": "helmholtz", "problem": system.name, "family": system.family, "n": system.A.shape[0],
@@ -247,13 +247,13 @@ def figures(records, rtol) -> list:
         with_it = [r for r in mine if r["precond"] == precond and r["reason"] == "CONVERGED"]
         if with_it:
             found.append((f"Seconds of a solve on {device}, preconditioner: {precond}; methods that failed have no bar",
-                          _times(with_it, {_key(r): r["solve_seconds"] for r in with_it}, "s")))
+                          _times(mine, precond, {_key(r): r["solve_seconds"] for r in with_it}, "s")))
     if device == "cuda":
         cpu = {_key(r): r for r in done if r["on"] == "cpu"}
         ratio = {_key(r): on_cpu(cpu[_key(r)], r)[0] / r["solve_seconds"] for r in mine if _key(r) in cpu}
         for precond in dict.fromkeys(key[2] for key in ratio):
             found.append((f"Speed-up, preconditioner: {precond}",
-                          _times([r for r in mine if r["precond"] == precond], ratio, "seconds on CPU / on GPU")))
+                          _times(mine, precond, ratio, "seconds on CPU / on GPU")))
     return found
 
 
@@ -261,12 +261,11 @@ def _key(r):
     return r["problem"], r["method"], r["precond"]
 
 
-def _times(records, values, ylabel):
-    """Bars of every problem, one for each method."""
-    names, methods, preconds = (list(dict.fromkeys(r[field] for r in records))
-                                for field in ("problem", "method", "precond"))
-    return engine.bars(names, methods, {m: [values.get((name, m, preconds[0])) for name in names] for m in methods},
-                       ylabel, log=True)
+def _times(records, precond, values, ylabel):
+    """Bars of every problem, one for each method, whose colour is that of its history."""
+    names, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("problem", "method"))
+    return engine.bars(names, methods, {m: [values.get((name, m, precond)) for name in names] for m in methods}, ylabel,
+                       log=True)
 
 
 def _histories(records, rtol):

@@ -66,6 +66,8 @@ def test_a_method_that_fails_says_so(own, tmp_path, capsys):
                      "--report", report) == 0
     r, good = read(out)
     assert good["reason"] == "CONVERGED" and report.read_text("utf-8").count("data:image/png") == 2
+    assert bench_own("--files", own[0], "--methods", "cocg", "--preconds", "none", "--cpu-iterations", 3, "--out", out) == 0
+    assert (read(out)[-1]["iterations"], read(out)[-1]["cut"]) == (3, True)
     assert (r["reason"], r["iterations"], r["maxiter"]) == ("MAXITER", 14, 14) and r["residual"] > 1e-9
     assert "MAXITER" in capsys.readouterr().out
 
