@@ -55,6 +55,12 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
+    """Solve on one rank, or on those that mpiexec started."""
+    from swell.cli import ranks
+    return ranks.together(arguments, _run)
+
+
+def _run(arguments, ranks) -> int:
     """Check everything that can be checked without the mesh; then read, solve, write and print."""
     check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
                 {"--out": (".vtu",), "--report": (".html", ".htm")})
@@ -90,7 +96,7 @@ def run(arguments) -> int:
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase, progress.tolerance = f"solving for {mesh.n_cells} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
-                                 balance=arguments.balance, monitor=progress.monitor)
+                                 balance=arguments.balance, monitor=progress.monitor, ranks=ranks)
     _write(arguments, problem, solution, facts)
     _print(arguments, solution, facts)
     return 0 if solution.converged else 1

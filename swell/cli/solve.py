@@ -48,28 +48,39 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
+    """Solve on one rank, or on those that mpiexec started."""
+    from swell.cli import ranks
+    return ranks.together(arguments, _run)
+
+
+def _run(arguments, ranks) -> int:
     """Check everything that can be checked without A; then read, solve, write and print."""
-    from swell.distributed.mpi import launched
-    if launched() > 1:
-        from swell.cli import ranks
-        return ranks.run(arguments, _checked)
-    if arguments.partition != "rows":
-        raise InputError(f"--partition {arguments.partition} is for ranks: start mpiexec -n 2 swell solve ...")
-    chosen, stopping = _checked(arguments)
+    chosen, stopping = _checked(arguments, ranks)
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.A}"
-        A, notes = source.read_system(arguments.A)
-        b, x0 = _vectors(arguments, A.shape[0], notes)
+        if ranks is None:
+            A, notes = source.read_system(arguments.A)
+            b, x0 = _vectors(arguments, A.shape[0], notes)
+        else:
+            from swell.cli.ranks import matrix, vectors
+            A, notes = matrix(ranks, arguments)
+            b, x0 = vectors(arguments, A, notes)
         progress.phase = "preparing the solver"
         result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
-    write(arguments, result, A)
-    print_result(arguments, result, A)
+    if ranks is not None:
+        result.x = A.gather(result.x)
+    _write(arguments, result, A)
+    _print(arguments, result, A)
     return 0 if result.converged else 1
 
 
-def _checked(arguments):
+def _checked(arguments, ranks):
     """(what to solve with, when to stop): what can be checked without A."""
+    if ranks is None and arguments.partition != "rows":
+        raise InputError(f"--partition {arguments.partition} is for ranks: start mpiexec -n 2 swell solve ...")
+    if ranks is not None and arguments.report:
+        raise InputError("--report does not work across ranks: leave it out, or solve on one rank")
     check_paths({"--out": arguments.out, "--report": arguments.report},
                 (arguments.A, arguments.rhs, arguments.x0), {"--out": VECTORS, "--report": (".html", ".htm")})
     from swell.core.space import make_space
@@ -113,7 +124,7 @@ def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):
     return solver.solve(b, x0=x0, monitor=progress.monitor)
 
 
-def write(arguments, result, A):
+def _write(arguments, result, A):
     """The files that were asked for."""
     if arguments.out:
         from swell.io import write_vector
@@ -123,7 +134,7 @@ def write(arguments, result, A):
         html(result, arguments.report, title=f"swell solve {Path(arguments.A).name}", matrix=A)
 
 
-def print_result(arguments, result, A):
+def _print(arguments, result, A):
     """The result on stdout, and a word on an interruption on stderr."""
     if result.reason.name == "INTERRUPTED":
         print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)

@@ -110,7 +110,7 @@ class Mesh:
         patches = check.patches(patches, neighbour.size, owner.size, Patch)
         turned = owner[:neighbour.size] > neighbour
         if turned.any():
-            face_points = _turn(face_ptr, face_points, np.flatnonzero(turned))
+            face_points = turned_round(face_ptr, face_points, np.flatnonzero(turned))
             first = owner[:neighbour.size]
             owner = np.concatenate([np.minimum(first, neighbour), owner[neighbour.size:]])
             neighbour = np.maximum(first, neighbour)
@@ -207,7 +207,7 @@ class Mesh:
                 f"{', '.join(patch.name for patch in self.patches)})")
 
 
-def _turn(face_ptr, face_points, faces):
+def turned_round(face_ptr, face_points, faces):
     """The points of all faces, those of ``faces`` in the opposite order; the first point stays the first."""
     turned = face_points.copy()
     lengths = np.diff(face_ptr)[faces]

@@ -5,6 +5,7 @@
 """
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ class Solvers:
         from swell.advisor.choose import default_format
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
-                       format=self.format or default_format(A), nullspace="constants" if floating else None,
-                       stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
+                       format=self.format or default_format(A.diagonal_block),
+                       nullspace="constants" if floating else None, stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
 
     def within_corrections(self, norm_b):
         """Each solve brings down the defect that the last correction left, but no further than needed."""
@@ -77,10 +78,23 @@ class Problem:
         with space.active(self.mesh.n_cells):
             return System(self, space, np.dtype(found))
 
-    def _steady(self, solvers, device, dtype, balance, mean, monitor=None) -> Solution:
+    def of_part(self, sub) -> "Problem":
+        """The same problem on a part of its mesh."""
+        part, mesh = copy.copy(self), self.mesh
+        part.mesh, part.conditions = sub.mesh, sub.conditions(self.conditions, mesh)
+        part.diffusivity, part.source = sub.of_cells(self.diffusivity, mesh), sub.of_cells(self.source, mesh)
+        part.velocity = sub.of_cells(self.velocity, mesh) if np.ndim(self.velocity) == 2 else self.velocity
+        return part
+
+    def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
         """Solve the steady equation by outer corrections."""
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
+        if ranks is not None and ranks.size > 1:
+            from swell.pde.fvm.across_ranks import steady
+            if device != "cpu":
+                raise InputError(f"device={device!r} across ranks is not built yet: use device='cpu'")
+            return steady(ranks, self, solvers, dtype, balance, mean, monitor)
         system = self.assemble(device, dtype)
         if self.velocity is None:
             every_part_is_fixed(self.mesh, system.space.to_host(system.boundary.slope) != 0)
@@ -163,7 +177,7 @@ class Poisson(Problem):
         super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
 
     def solve(self, *, method="cg", precond=None, scaling="jacobi", ordering=None, format=None, rtol=1e-8, maxiter=None,
-              device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None) -> Solution:
+              device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None, ranks=None) -> Solution:
         """Assemble and solve.
 
         Parameters
@@ -177,6 +191,9 @@ class Poisson(Problem):
             Without Dirichlet data: the mean of p over the volume.
         monitor : callable, optional
             ``monitor(iteration, residual_norm)``, as of ``swell.solve``, in every linear solve.
+        ranks : Communicator, optional
+            Of ``swell.distributed.init()``: each rank assembles its part of the mesh, and all solve together; every
+            rank must have the whole mesh and the same data, and returns the whole solution.
 
         Returns
         -------
@@ -188,7 +205,7 @@ class Poisson(Problem):
             Without Dirichlet data, for a source that does not fit; the message says by how much.
         """
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean, monitor)
+        return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 
 
 class ScalarTransport(Problem):
@@ -210,10 +227,11 @@ class ScalarTransport(Problem):
         self.velocity, self.scheme = velocity, scheme
 
     def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
-              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None) -> Solution:
+              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
+              ranks=None) -> Solution:
         """The steady solution; the parameters are those of ``Poisson.solve``."""
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean, monitor)
+        return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 
     def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
                 ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:

@@ -81,18 +81,32 @@ class System:
         InputError
             That says by how much sources and fluxes through the boundary differ.
         """
-        metrics = self.metrics
-        total, size = float(b.sum()), float(abs(b).sum())
-        if abs(total) <= COMPATIBLE * size:
-            return b, ""
-        source = float(self.source.sum())
-        volume = float(metrics.volumes.sum())
-        what = (f"no patch fixes a value, so that the source must equal what leaves through the boundary: the source "
-                f"adds up to {source:.6g}, the fluxes given at the boundary to {source - total:.6g}, which differ by "
-                f"{total:.3g}")
-        if not shift:
-            raise InputError(f"{what}: subtract {total / volume:.15g} from the source (or give balance=True, "
-                             "--balance on the command line, which does it and says so), correct the "
-                             "gradients, or give one patch a Dirichlet or Robin condition")
-        mean = total / volume
-        return b - mean * metrics.volumes, f"{what}; {mean:.3g} was subtracted from the source, as asked"
+        volumes = self.metrics.volumes
+        mean, note = compatible(float(b.sum()), float(abs(b).sum()), float(self.source.sum()), float(volumes.sum()),
+                                shift)
+        return (b - mean * volumes if mean else b), note
+
+
+def compatible(total, size, source, volume, shift):
+    """(what to subtract from the source, a word on it) of an equation that determines p up to a constant.
+
+    Parameters
+    ----------
+    total, size : float
+        Σ b and Σ |b|.
+    source, volume : float
+        Σ V q and Σ V.
+    shift : bool
+        As of ``System.balanced``, whose error it raises.
+    """
+    if abs(total) <= COMPATIBLE * size:
+        return 0.0, ""
+    what = (f"no patch fixes a value, so that the source must equal what leaves through the boundary: the source adds "
+            f"up to {source:.6g}, the fluxes given at the boundary to {source - total:.6g}, which differ by "
+            f"{total:.3g}")
+    if not shift:
+        raise InputError(f"{what}: subtract {total / volume:.15g} from the source (or give balance=True, --balance on "
+                         "the command line, which does it and says so), correct the gradients, or give one patch a "
+                         "Dirichlet or Robin condition")
+    mean = total / volume
+    return mean, f"{what}; {mean:.3g} was subtracted from the source, as asked"

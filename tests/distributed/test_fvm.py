@@ -1,0 +1,100 @@
+"""Finite volumes across ranks: the serial matrix, row by row, and the serial solution."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import rng
+
+import swell
+from swell.pde import fvm
+from swell.pde.fvm.across_ranks import Part
+from swell.pde.fvm.submesh import SubMesh
+
+pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+
+
+def skewed(shape=(9, 8, 7)):
+    """A box whose points are moved, so that faces are neither orthogonal nor plane."""
+    mesh = fvm.box(shape)
+    inner = ((mesh.points > 1e-9) & (mesh.points < mesh.points.max(0) - 1e-9)).all(axis=1)
+    points = mesh.points + 0.15 / max(shape) * inner[:, None] * rng().uniform(-1, 1, mesh.points.shape)
+    return fvm.Mesh.from_faces(points, mesh.face_ptr, mesh.face_points, mesh.owner, mesh.neighbour, mesh.patches)
+
+
+def problem(mesh, **settings):
+    sides = {name: fvm.Neumann(0.5) for name in ("ymin", "ymax", "zmin", "zmax")}
+    left = mesh.patch("xmin")
+    conditions = {**sides, "xmin": fvm.Dirichlet(rng().random(left.size)), "xmax": fvm.Robin(1.0, 2.0, 3.0)}
+    settings = {"diffusivity": 1 + rng().random(mesh.n_cells), "source": lambda x: np.sin(x[:, 0]), **settings}
+    return fvm.Poisson(mesh, conditions, **settings)
+
+
+@pytest.mark.parametrize("gradient", ["least_squares", "gauss"])
+def test_rows_are_those_of_the_serial_system(ranks, gradient):
+    mesh = skewed()
+    given = problem(mesh, gradient=gradient)
+    serial = given.assemble()
+    A, x = serial.A.to_scipy(), rng().standard_normal(mesh.n_cells)
+    explicit = serial.rhs(serial.whole(x))
+
+    def parts(communicator):
+        part = Part(communicator, given, "float64")
+        y = np.empty(part.A.own.shape[0])
+        part.A.apply(x[part.A.rows], y)
+        flux = part.system.whole(part.extended(x[part.A.rows]))
+        return part.A.gather(y), part.A.gather(part.system.rhs(flux)[part.sub.own])
+
+    for product, b in ranks.run(parts):
+        assert np.allclose(product, A @ x, rtol=1e-12, atol=1e-12)
+        assert np.allclose(b, explicit, rtol=1e-12, atol=1e-12)
+
+
+def test_poisson(ranks):
+    mesh = skewed()
+    given = problem(mesh)
+    serial = given.solve(rtol=1e-9)
+    for found in ranks.run(lambda c: given.solve(rtol=1e-9, ranks=c)):
+        assert found.converged and found.corrections == serial.corrections
+        assert np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
+        assert np.linalg.norm(found.fluxes - serial.fluxes) <= 1e-7 * np.linalg.norm(serial.fluxes)
+        assert np.allclose(found.sources, serial.sources)
+
+
+def test_a_floating_pressure(ranks):
+    mesh = skewed()
+    walls = {name: fvm.Neumann(0.0) for name in ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")}
+    given = fvm.Poisson(mesh, walls, source=lambda x: x[:, 0])
+    with pytest.raises(swell.InputError, match="no patch fixes a value"):
+        ranks.run(lambda c: given.solve(ranks=c))
+    serial = given.solve(balance=True, mean=2.0)
+    for found in ranks.run(lambda c: given.solve(balance=True, mean=2.0, ranks=c)):
+        assert found.converged and np.linalg.norm(found.p - serial.p) <= 1e-6 * np.linalg.norm(serial.p)
+        assert found.notes == serial.notes
+
+
+def test_transport(ranks):
+    mesh = skewed()
+    conditions = {name: fvm.Neumann(0.0) for name in ("xmax", "ymin", "ymax", "zmin", "zmax")}
+    given = fvm.ScalarTransport(mesh, {**conditions, "xmin": fvm.Dirichlet(1.0)}, velocity=(1.0, 0.3, 0.1),
+                                diffusivity=0.05)
+    serial = given.solve()
+    for found in ranks.run(lambda c: given.solve(ranks=c)):
+        assert found.converged and np.linalg.norm(found.p - serial.p) <= 1e-6 * np.linalg.norm(serial.p)
+
+
+def test_a_part_of_a_mesh():
+    mesh = skewed((4, 3, 2))
+    wanted = np.array([0, 1, 5, 6])
+    sub = SubMesh.around(mesh, wanted, 1)
+    assert (sub.cells[sub.own] == wanted).all() and set(wanted) < set(sub.cells)
+    assert np.allclose(sub.mesh.volumes, mesh.volumes[sub.cells])
+    sign = np.where(sub.turned, -1, 1)[:, None]
+    assert np.allclose(sub.mesh.face_areas * sign, mesh.face_areas[sub.faces])
+    assert [p.name for p in sub.mesh.patches[:-1]] == [p.name for p in mesh.patches]
+
+
+def test_more_ranks_than_cells():
+    if swell.distributed.mpi.launched() > 1:
+        pytest.skip("of three threads")
+    with pytest.raises(swell.InputError, match="cannot be shared by 3 ranks"):
+        swell.distributed.run(3, lambda c: problem(fvm.box((2, 1, 1))).solve(ranks=c))
