@@ -338,6 +338,7 @@ def _heat_map(metrics):
     figure, axes = new_figure(4.6, 4)
     figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
     axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)
+    axes.set_yticks(range(len(metrics.pivots)), range(1, len(metrics.pivots) + 1))
     axes.set_xlabel("pivots in the diagonal section", color=INK)
     axes.set_ylabel(f"sections of {metrics.section} rows", color=INK)
     return figure

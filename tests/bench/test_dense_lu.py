@@ -7,6 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from swell import dense
 from swell.bench import dense_lu
 from swell.cli import main
 
@@ -104,6 +105,13 @@ def test_folders_and_batches_that_are_not(tmp_path, capsys):
     assert "none.mtx does not exist" in capsys.readouterr().err
     (tmp_path / "no_matrix.mtx").write_text("hello")
     assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1"]) == 1          # nothing was measured
+
+
+def test_sections_of_the_heat_map_are_counted():
+    figure = dense_lu._heat_map(dense.ICM(x=8, section=8).factor(dense_lu.random_dense(24)).metrics)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"] and len(axes.get_xticklabels()) == 3
+    assert axes.get_ylabel() == "sections of 8 rows"
 
 
 def test_generated_matrices_are_what_they_should_be():
