@@ -102,20 +102,22 @@ def _of(records, kind):
     return [r for r in records if r["benchmark"] == f"scaling {kind}"]
 
 
-def efficiency(records, record, same) -> float:
+def efficiency(records, record, same, time="seconds") -> float:
     """Per cent of the speed of the fewest ranks, times their number where the system stays the same.
 
     Parameters
     ----------
     same : tuple of str
         The fields by which records are of the same case.
+    time : str
+        The field that counts.
     """
     case = [r for r in records if all(r[name] == record[name] for name in ("benchmark", "scaling", "matrix", *same))]
     first = min(case, key=lambda r: r["ranks"])
-    if not (first["seconds"] and record["seconds"]):
+    if not (first[time] and record[time]):
         return float("nan")
     work = record["ranks"] / first["ranks"] if record["scaling"] == "strong" else 1
-    return 100 * first["seconds"] / (record["seconds"] * work)
+    return 100 * first[time] / (record[time] * work)
 
 
 def _micro(seconds):
@@ -135,7 +137,8 @@ def _links(records):
 def _products(records):
     return [(r["matrix"], r["scaling"], r["n"], r["ranks"], *(_micro(r[part]) for part in (
         "seconds", "seconds_without_overlap", "least", "least_without_overlap", "pack", "exchange", "local", "rest")),
-        f"{100 * r['share_of_communication']:.1f}", f"{r['load_balance']:.2f}", f"{efficiency(records, r, ()):.0f}")
+        f"{100 * r['share_of_communication']:.1f}", f"{r['load_balance']:.2f}",
+        f"{efficiency(records, r, (), 'least'):.0f}")
         for r in _in_order(_of(records, "product"))]
 
 

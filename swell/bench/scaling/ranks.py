@@ -32,8 +32,9 @@ from swell.orderings.partition import of_matrix
 
 RESTART = 30
 PRODUCTS = 30                          # as in figure 10: those of a restart
-WINDOWS = {"cg": 10, "single_reduction_cg": 50, "gmres(restart=30)": 30}      # iterations that are timed together:
-SPANS = 4                              # ... of its residual's replacement, of a cycle; so many in a solve
+WINDOW = 5                             # iterations that are timed together
+CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations until the same work again
+AT_LEAST = 60                          # iterations of a solve, and of 4 cycles
 MAXITER = 300
 TOLERANCES = {"thermal2~": 1e-3}       # of the first residual: tables 2 to 4
 TOLERANCE = 1e-5
@@ -218,12 +219,13 @@ class System:
 
     def product(self) -> dict:
         """Products with and without overlap, alternately, and the stages of those without."""
-        A, times = self.A, {True: [], False: []}
-        stages = [self._stages() for _ in range(self.settings["repeat"] + 1)][1:]
+        A, times, stages = self.A, {True: [], False: []}, []
+        self._stages()                           # warms up
         for _ in range(self.settings["repeat"]):
+            stages += self._stages()
             for overlap in times:
                 A.overlap = overlap
-                times[overlap].append(_together(self.ranks, self._products) / PRODUCTS)
+                times[overlap] += self._products()
         A.overlap = True
         largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in times.items()}
         everywhere = np.median(self.ranks.allgather(stages), axis=1)                   # (ranks, stages)
@@ -235,14 +237,18 @@ class System:
             "share_of_communication": (mean["pack"] + mean["exchange"]) / sum(mean.values()),
             "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
 
-    def _products(self):
+    def _products(self) -> list[float]:
+        """Seconds of each of the products of a restart on this rank."""
+        self.ranks.allgather(None)
+        at = [time.perf_counter()]
         for _ in range(PRODUCTS):
             self.A.apply(self.b, self.y)
+            at.append(time.perf_counter())
+        return np.diff(at).tolist()
 
-    def _stages(self) -> list[float]:
-        """Seconds of each stage of a product without overlap on this rank."""
-        A, halo, clock = self.A, self.A.halo, time.perf_counter
-        totals = np.zeros(len(STAGES))
+    def _stages(self) -> list[list[float]]:
+        """The same of products without overlap, stage by stage."""
+        A, halo, clock, found = self.A, self.A.halo, time.perf_counter, []
         self.ranks.allgather(None)
         for _ in range(PRODUCTS):
             at = [clock()]
@@ -255,38 +261,41 @@ class System:
             at.append(clock())
             A.add_rest(self.y)
             at.append(clock())
-            totals += np.diff(at)
-        return (totals / PRODUCTS).tolist()
+            found.append(np.diff(at).tolist())
+        return found
 
     # -- figure 11 -----------------------------------------------------------------------------------------------
 
     def iterations(self):
         """Records of an iteration without preconditioner, by method."""
         symmetric = hermitian(self.given)
-        for method in WINDOWS:
+        for method in CYCLES:
             if symmetric or method.startswith("gmres"):
                 self.say(method)
                 yield self.iteration(method)
 
     def iteration(self, method) -> dict:
-        """The least time of so many iterations in a row, of several solves of several times as many."""
-        window = WINDOWS[method]
-        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(SPANS * window), b_like=self.b)
-        before, spans, done = self.ranks.reductions, [], 0
+        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations."""
+        cycle = CYCLES[method]
+        phases = cycle // WINDOW
+        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(max(AT_LEAST, 4 * cycle)),
+                               b_like=self.b)
+        before, spans, done = self.ranks.reductions, [[] for _ in range(phases)], 0
         for _ in range(self.settings["solve-repeat"]):
             clock = {}
             self.ranks.allgather(None)
             result = solver.solve(self.b, monitor=lambda k, _: clock.setdefault(k, time.perf_counter()) is None)
-            ends = [clock[k] for k in range(0, result.iterations + 1, window) if k in clock]
-            spans += np.diff(ends).tolist()
             done += result.iterations
+            for first in range(0, result.iterations - WINDOW + 1, WINDOW):
+                spans[first // WINDOW % phases].append(clock[first + WINDOW] - clock[first])
         reductions = (self.ranks.reductions - before) / max(done, 1)
-        # Of the same span on all ranks; they wait for one another in every iteration.
-        times = np.max(self.ranks.allgather(spans), axis=0) / window
+        # The same iterations on all ranks, which wait for one another in each.
+        times = [np.max(of_ranks, axis=0) / WINDOW for of_ranks in zip(*self.ranks.allgather(spans))]
+        whole = all(part.size for part in times)
         return self.record("iteration", {
-            "method": method, "seconds": float(times.min()) if times.size else None,
-            "median": float(np.median(times)) if times.size else None, "iterations": done, "reductions": reductions,
-            **_of(self.share())})
+            "method": method, "seconds": float(np.mean([part.min() for part in times])) if whole else None,
+            "median": float(np.mean([np.median(part) for part in times])) if whole else None, "iterations": done,
+            "reductions": reductions, **_of(self.share())})
 
     # -- tables 2 to 4 -------------------------------------------------------------------------------------------
 
