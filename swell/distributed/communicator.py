@@ -59,9 +59,7 @@ class Communicator(ABC):
     def allgather(self, value) -> list:
         """The values of all ranks, in their order; the first error among them is raised instead, on every rank."""
         answers = self._gather_objects((None, value))
-        for error, _ in answers:
-            if error is not None:
-                raise error
+        _raise_first(answers)
         return [answer for _, answer in answers]
 
     def alltoall(self, parts) -> list:
@@ -71,15 +69,14 @@ class Communicator(ABC):
 
     @contextmanager
     def agreed(self):
-        """A block that either no rank leaves with an error, or all of them with the first rank's."""
+        """A block that either no rank leaves with an error, or all of them with the first rank's. Blocks may be nested:
+        an error is told once."""
         try:
             yield
         except Exception as own:
-            errors = [error for error, _ in self._gather_objects((_portable(own), None))]
-            first = next(rank for rank, error in enumerate(errors) if error is not None)
-            if first == self.rank:
+            if getattr(own, "told", False):
                 raise
-            raise errors[first] from own
+            _raise_first(self._gather_objects((_portable(own), None)))
         self.allgather(None)
 
     def same(self, value, what: str):
@@ -116,6 +113,14 @@ class Exchange(ABC):
     @abstractmethod
     def finish(self):
         """Wait until all has been received, and the buffers sent may be changed."""
+
+
+def _raise_first(answers):
+    """Raise the error of the first rank that has one; from here on all of them know it."""
+    for error, _ in answers:
+        if error is not None:
+            error.told = True
+            raise error
 
 
 def _portable(error):
