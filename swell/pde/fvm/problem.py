@@ -46,7 +46,8 @@ class Solvers:
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
                        format=self.format or default_format(A.diagonal_block),
-                       nullspace="constants" if floating else None, stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
+                       nullspace="constants" if floating else None,
+                       stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
 
     def within_corrections(self, norm_b):
         """Each solve brings down the defect that the last correction left, but no further than needed."""
