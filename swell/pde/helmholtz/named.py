@@ -4,7 +4,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from swell.core.errors import InputError
-from swell.pde.helmholtz.meshes import Mesh
 
 GENERATED = "cabin:SIZE or cabin:SIZE:KIND (tetra, hexahedron, divided), cylinder:SIZE, paper:NAME"
 PREFIXES = ("cabin:", "cylinder:", "paper:")
@@ -19,7 +18,7 @@ def cavity(name) -> str:
     return "cylinder" if name.startswith("cylinder:") else "hard" if name.endswith(":divided") else "cabin"
 
 
-def named_mesh(name, scale=1.0) -> Mesh:
+def named_mesh(name, scale=1.0):
     """The mesh that a name stands for.
 
     Parameters
