@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
+from swell.core.settings import describe
 from swell.distributed.halo import Halo
 from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
@@ -90,7 +91,7 @@ class DistributedMatrix(LinearOperator):
 
     def check(self, configuration):
         """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
-        self.space.communicator.same(str(configuration), "what to solve with")
+        self.space.communicator.same(_to_compare(configuration), "what to solve with")
         method, name = configuration.method, configuration.name
         if not method.distributed:
             raise InputError(f"{name('method')} does not run across ranks: use cg, single_reduction_cg, "
@@ -188,6 +189,13 @@ class DistributedMatrix(LinearOperator):
 
     def describe(self):
         return self.local.describe()
+
+
+def _to_compare(configuration):
+    """A configuration in words that are the same on all ranks: what the user brought itself is not looked into."""
+    kinds = ("method", "precond", "scaling", "ordering", "format", "smoother")
+    return ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
+                     for kind in kinds)
 
 
 def from_rows(communicator, rows, *, space=None, starts=None, order=None, overlap=True) -> DistributedMatrix:

@@ -202,6 +202,21 @@ def test_a_factorisation_that_fails_on_one_rank_ends_the_solve_on_all(ranks):
         assert result.reason in (Reason.SINGULAR, Reason.NOT_FACTORED)
 
 
+def test_your_own_preconditioner_acts_on_the_parts(ranks):
+    A, b = system()
+    d = A.diagonal()
+
+    def own(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        result = swell.solve(M, b[M.rows], method="cg", M=lambda r: r / d[M.rows])
+        return M.gather(result.x), result
+
+    jacobi = swell.solve(A, b, method="cg", precond="jacobi")
+    for x, result in ranks.run(own):
+        assert result.converged and abs(result.iterations - jacobi.iterations) <= 1
+        assert np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
 def test_ranks_that_disagree(ranks):
     A, b = system()
     if ranks.size == 1:
