@@ -19,7 +19,7 @@ from swell.pde.helmholtz.starting_guess import StartingGuess
 from swell.pde.helmholtz.system import System
 
 DTYPES = ("complex64", "complex128")
-REMEMBERED = 32         # solutions that the starting guess combines
+REMEMBERED = 8          # solutions that the starting guess combines
 
 
 class Sweep:
