@@ -99,8 +99,6 @@ class DistributedMatrix(LinearOperator):
         for kind in ("ordering", "smoother"):
             if getattr(configuration, kind) is not None:
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
-        if name("scaling") == "ruiz":
-            raise InputError("scaling='ruiz' does not work across ranks: use scaling='jacobi'")
         if name("precond") == "bddc":
             raise InputError("precond='bddc' does not work across ranks: use ic0 or ilu0, on each rank's own rows")
 
@@ -136,9 +134,32 @@ class DistributedMatrix(LinearOperator):
 
     def absolute(self):
         """The matrix of the moduli |aᵢⱼ|, which are real."""
-        values = abs(self._rest[3])
-        halo = self.halo if values.dtype == self.dtype else Halo(self.space, self.halo.ghosts, values.dtype)
-        return self._with(self.own.absolute(), values, halo=halo)
+        return self._with(self.own.absolute(), abs(self._rest[3]))
+
+    def power(self, p):
+        """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
+        return self._with(self.own.power(p), self._rest[3] ** p)
+
+    def astype(self, dtype):
+        """The same matrix with values of another type."""
+        return self._with(self.own.astype(dtype), self._rest[3].astype(dtype))
+
+    def times(self, x):
+        """A x as a new array."""
+        y = self.space.empty(self.own.shape[0], self.dtype)
+        self.apply(x, y)
+        return y
+
+    def row_maxima(self, x):
+        """maxⱼ |aᵢⱼ| xⱼ of each row of this rank, for x ≥ 0."""
+        maxima = self.own.row_maxima(x)
+        rows, indptr, columns, values = self._rest
+        self.halo.start(x)
+        self.halo.finish()
+        if rows.size:
+            terms = abs(values) * self.halo.values.real[columns]
+            maxima[rows] = np.maximum(maxima[rows], np.maximum.reduceat(terms, indptr[:-1]))
+        return maxima
 
     def modulus_sums(self):
         """Σⱼ |aᵢⱼ| of each row of this rank, in double."""
@@ -169,10 +190,11 @@ class DistributedMatrix(LinearOperator):
         parts = [self.space.local.norms(values)[0] ** 2 for values in (self.own.data, self._rest[3])]
         return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
 
-    def _with(self, own, values, local=None, halo=None):
+    def _with(self, own, values, local=None):
         """The same pattern with other values."""
-        return DistributedMatrix(self.space, own, (*self._rest[:3], values), halo or self.halo, self.shape, self.nnz,
-                                 local, self.order, self.overlap)
+        halo = self.halo if values.dtype == self.dtype else Halo(self.space, self.halo.ghosts, values.dtype)
+        return DistributedMatrix(self.space, own, (*self._rest[:3], values), halo, self.shape, self.nnz, local,
+                                 self.order, self.overlap)
 
     @property
     def nbytes(self):

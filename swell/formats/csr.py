@@ -125,6 +125,10 @@ class CSRMatrix(Matrix):
         scaled._kernels.scale(self.indptr, self.indices, data, *sides, scaled.data)
         return scaled
 
+    def power(self, p):
+        """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
+        return CSRMatrix(self.space, self.indptr, self.indices, self.data**p, self.shape)
+
     def absolute(self):
         """The matrix of the moduli |aᵢⱼ|, which are real."""
         return CSRMatrix(self.space, self.indptr, self.indices, abs(self.data), self.shape)

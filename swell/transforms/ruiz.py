@@ -22,7 +22,6 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import positive
-from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import modulus_symmetric
 from swell.transforms.scaling import Scaling
 
@@ -88,6 +87,9 @@ class RuizTransform(Scaling):
         symmetric = settings.symmetric
         if symmetric is not False:
             found = modulus_symmetric(A)
+            if not found and A.diagonal_block is not A:
+                raise InputError("Ruiz scaling of a matrix whose |A| is not symmetric does not work across ranks: use "
+                                 "scaling='jacobi', or solve on one rank")
             if symmetric and not found:
                 raise InputError("RuizScaling(symmetric=True): |A| is not symmetric; leave symmetric out")
             symmetric = found
@@ -112,12 +114,13 @@ class RuizTransform(Scaling):
         xp = self.space.xp
         scales = []
         for what, side in zip(("row", "column"), sides):
-            largest = side.row_maxima(xp.ones(side.shape[1]))
-            empty = int(xp.count_nonzero(largest == 0))
-            if empty:
-                first = int(xp.argmax(largest == 0))
-                raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros "
-                                 f"(the first is {what} {first}): the matrix is singular; remove them")
+            largest = side.row_maxima(xp.ones(side.space.share(side.shape[1])))
+            with self.space.agreed():
+                empty = int(xp.count_nonzero(largest == 0))
+                if empty:
+                    first = int(xp.argmax(largest == 0))
+                    raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros "
+                                     f"(the first is {what} {first}): the matrix is singular; remove them")
             scales.append(1 / xp.sqrt(largest))
         return scales
 
@@ -128,9 +131,10 @@ class RuizTransform(Scaling):
         root = 1 / p if finite else 1.0
         powers = moduli.scaled(start[0], start[-1])              # entries at most about 1
         if finite:
-            powers = CSRMatrix(powers.space, powers.indptr, powers.indices, powers.data**p, powers.shape)
+            powers = powers.power(p)
         sides = [powers] if self.symmetric else [powers, powers.transpose()]
-        factors = [xp.ones(moduli.shape[0]) for _ in sides]      # since the start; to the power p where p is finite
+        rows, greatest = self.space.share(moduli.shape[0]), self.space.greatest
+        factors = [xp.ones(rows) for _ in sides]                 # since the start; to the power p where p is finite
         for step in range(self.settings.maxiter + 1):
             norms = []
             for k, side in enumerate(sides):
@@ -138,19 +142,18 @@ class RuizTransform(Scaling):
                 norms.append(factors[k] * (side.times(other) if finite else side.row_maxima(other)))
             self.steps = step
             if step % CHECK == 0 or step == self.settings.maxiter:
-                self.deviation = max(float(abs(1 - norm**root).max()) for norm in norms) if norms[0].size else 0.0
+                self.deviation = max(0.0, *(greatest(abs(1 - norm**root)) for norm in norms))
                 if self.deviation <= self.settings.tolerance:
                     break
             if step < self.settings.maxiter:
                 factors = [factor / xp.sqrt(norm) for factor, norm in zip(factors, norms)]
         return [first * factor**root for first, factor in zip(start, factors)]
 
-    @staticmethod
-    def _shift(left):
+    def _shift(self, left):
         """A power of 2 that keeps the weights in range; 1 but for extreme matrices."""
         if not left.size:
             return 1.0
-        largest = float(left.min()) ** -2.0
+        largest = (-self.space.greatest(-left)) ** -2.0
         return 1.0 if 1 / RANGE < largest < RANGE else 2.0 ** (math.frexp(largest)[1] // 2)
 
     def facts(self, A):

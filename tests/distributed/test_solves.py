@@ -69,7 +69,7 @@ def test_product(ranks, partition, format, dtype, overlap):
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("scaling", [None, "jacobi"])
+@pytest.mark.parametrize("scaling", [None, "jacobi", "ruiz", "ruiz(p=inf)"])
 def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
     """What does not depend on the partition takes the same path: CG and GMRES to 2 %, all to the same solution."""
     A, b = system(dtype)
@@ -171,7 +171,6 @@ def test_reductions_an_iteration(ranks, method, each):
     ({"method": "idrs"}, "does not run across ranks: use cg"),
     ({"method": "cg", "ordering": "rcm"}, "ordering= does not work across ranks"),
     ({"method": "cg", "precond": "schwarz(domains=4)"}, "one subdomain a rank"),
-    ({"method": "cg", "scaling": "ruiz"}, "use scaling='jacobi'"),
     ({"method": "cg", "format": "nothing"}, "nothing"),
 ])
 def test_what_does_not_work_across_ranks(ranks, settings, message):
@@ -184,6 +183,12 @@ def test_cg_refuses_an_unsymmetric_matrix(ranks):
     A, b = system(symmetric=False)
     with pytest.raises(swell.InputError, match="cg needs a Hermitian matrix"):
         ranks.run(solved, A, b, "rows", {"method": "cg"})
+
+
+def test_ruiz_refuses_an_unsymmetric_matrix(ranks):
+    A, b = system(symmetric=False)
+    with pytest.raises(swell.InputError, match="not symmetric does not work across ranks"):
+        ranks.run(solved, A, b, "rows", {"method": "gmres", "scaling": "ruiz"})
 
 
 def test_a_zero_row_on_one_rank_is_an_error_on_all(ranks):
