@@ -137,6 +137,15 @@ def test_a_prediction_of_what_follows_the_model():
     assert parts == pytest.approx(found[-1]["seconds"]) and found[-1]["hidden"] < found[-1]["seconds"]
 
 
+def test_memory_is_not_faster_where_more_ranks_use_it():
+    """A copy that was disturbed on one rank must not make efficiencies of more than 1."""
+    records = list(made_up((1, 2), Local(2e-5, 5e9), {1: 5e9, 2: 5e9}))
+    for r in records:
+        if r["benchmark"] == "scaling links" and r["ranks"] == 2:
+            r["copy_bytes_per_second"] = 9e9
+    assert max(r["efficiency"] for r in Prediction(records, threads=1, cores=2).records()) <= 1
+
+
 def test_ranks_that_share_cores_are_not_fitted_to():
     records = list(made_up((1, 2, 4), Local(2e-5, 5e9), {1: 6e9, 2: 5e9, 4: 4e9}))
     for r in records:

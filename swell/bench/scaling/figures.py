@@ -10,8 +10,9 @@ MARKERS = {"strong": "Strong scaling", "weak": "Weak scaling"}
 
 def figures(records, prediction, predicted) -> list:
     """(caption, figure) of all figures; those of the model only where there is one."""
-    found = [("Figure 10: a product with and without overlap, the largest time over the ranks", _overlap(records)),
-             ("The stages of a product without overlap, mean over the ranks", _stages(records))]
+    found = [("Figure 10: a product with and without overlap on so many ranks, the largest time over them",
+              _overlap(records)),
+             ("The stages of a product without overlap on so many ranks, mean over them", _stages(records))]
     for scaling, words in MARKERS.items():
         mine = [r for r in _groups(records, "iteration") if r["scaling"] == scaling and r["seconds"]]
         if mine:
@@ -23,8 +24,9 @@ def figures(records, prediction, predicted) -> list:
             if of_model:
                 found.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
     if any(r["benchmark"] == "scaling solve" for r in records):
-        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block", _solves(records)),
-                  ("Load balance factor of the preconditioning step, equation 13", _balance(records))]
+        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block, on so many ranks",
+                   _solves(records)),
+                  ("Load balance factor of the preconditioning step, equation 13, on so many ranks", _balance(records))]
     if prediction is not None:
         found.append(("Messages between two ranks, half of the way there and back; line: as fitted",
                       _messages(records, prediction)))
@@ -57,7 +59,7 @@ def _groups(records, kind) -> list:
 
 def _label(record):
     weak = " (weak)" if record["scaling"] == "weak" else ""
-    return f"{record['matrix']}{weak}\n{record['ranks']} rank" + ("s" if record["ranks"] > 1 else "")
+    return f"{record['matrix']}{weak}: {record['ranks']}"
 
 
 def _overlap(records):
@@ -79,7 +81,7 @@ def _stages(records):
         left = [a + b for a, b in zip(left, widths)]
     for k, total in enumerate(totals):
         axes.text(101, k, f"{1e6 * total:.0f} µs", va="center", fontsize=7, color=INK)
-    axes.set_yticks(range(len(mine)), [_label(r).replace("\n", ", ") for r in mine], fontsize=8)
+    axes.set_yticks(range(len(mine)), [_label(r) for r in mine], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 114)
     axes.set_xlabel("% of a product", color=INK)
@@ -90,7 +92,7 @@ def _stages(records):
 def _ranks_axis(axes, ranks):
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted(ranks), [str(p) for p in sorted(ranks)], fontsize=7)
-    axes.minorticks_off()
+    axes.xaxis.minorticks_off()
 
 
 def _iterations(measured, predicted):
@@ -181,7 +183,7 @@ def _messages(records, prediction):
     axes.plot(sizes, [1e6 * (links.latency + size / links.bandwidth) for size in sizes], color=COLOURS[5], lw=1.2)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [_bytes(size) for size in sizes], fontsize=7)
-    axes.minorticks_off()
+    axes.xaxis.minorticks_off()
     engine.logarithmic(axes)
     axes.set_xlabel(f"bytes ({DOUBLE} a number)", color=INK)
     axes.set_ylabel("µs", color=INK)

@@ -45,9 +45,9 @@ class Prediction:
         return model.fit_local(CASES[record["method"]], points, None)
 
     def _on(self, key, ranks):
-        """One rank of so many: memory may be slower where others use it too."""
+        """One rank of so many: memory may be slower where others use it too, but is not faster."""
         copy = self.copies.get(ranks, self.copies[self.most])
-        return replace(self.local[key], speed=self.local[key].speed * copy / self.copies[1])
+        return replace(self.local[key], speed=self.local[key].speed * min(1.0, copy / self.copies[1]))
 
     def records(self) -> list[dict]:
         """A record for every measured iteration, with what was measured, and for every larger number of ranks."""
