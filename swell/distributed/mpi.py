@@ -38,7 +38,7 @@ def init() -> "MPICommunicator":
     world = MPI.COMM_WORLD
     if world.size == 1 and launched() > 1:
         raise InputError(f"a launcher started {launched()} processes, and mpi4py sees one rank: mpiexec belongs to "
-                         f"another MPI than mpi4py, which uses {MPI.Get_library_version().split(',')[0].strip()}; "
+                         f"another MPI than mpi4py, which uses {MPI.Get_library_version().splitlines()[0]}; "
                          "start with that library's mpiexec")
     communicator = MPICommunicator(world)
     if world.size > 1:
