@@ -55,7 +55,8 @@ PACKAGES = (
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
     ("pymetis", ("pymetis",), "partitions of graphs", "pip install 'swell[partition]'"),
     ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
-    ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices", "apt install python3-petsc4py, or pip install petsc petsc4py"),
+    ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices",
+     "apt install python3-petsc4py, or pip install petsc petsc4py"),
 )
 
 
