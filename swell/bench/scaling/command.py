@@ -38,8 +38,8 @@ def run(arguments) -> int:
     for count in ranks:
         crowded = count * threads > start.cores()
         if crowded:
-            engine.tell(f"{count * threads} threads wait for one another on {start.cores()} cores: the times of {count} "
-                        "ranks say little")
+            engine.tell(f"{count * threads} threads wait for one another on {start.cores()} cores: the times of "
+                        f"{count} ranks say little")
         found.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
                    for record in start.records(program, count, threads, settings))
     records = [r for r in found.records if r.get("scaling") != "overhead"]
