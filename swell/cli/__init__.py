@@ -9,9 +9,11 @@ import argparse
 import importlib
 import sys
 
-from swell.core.errors import SwellError
+from swell.core.errors import InputError, SwellError
 
 COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
+
+ACROSS_RANKS = ("solve", "fvm")          # what mpiexec may start
 
 CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -62,6 +64,8 @@ def main(argv=None) -> int:
     if arguments.command is None:
         return _without_command(arguments)
     try:
+        if arguments.command not in ACROSS_RANKS:
+            _alone(arguments.command)
         return arguments.run(arguments)
     except SwellError as error:
         return _complain(error, BAD_INPUT)
@@ -87,6 +91,14 @@ def _without_command(arguments) -> int:
     from swell import __version__
     print(f"swell {__version__}")
     return CONVERGED
+
+
+def _alone(command):
+    """Raise InputError where a launcher started several of a command that does not share its work."""
+    from swell.distributed.mpi import launched
+    if launched() > 1:
+        raise InputError(f"swell {command} does not run across ranks: start it without mpiexec; those that do are "
+                         f"{' and '.join(ACROSS_RANKS)}")
 
 
 def _complain(message, status) -> int:

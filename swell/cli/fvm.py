@@ -97,8 +97,9 @@ def _run(arguments, ranks) -> int:
         progress.phase, progress.tolerance = f"solving for {mesh.n_cells} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
                                  balance=arguments.balance, monitor=progress.monitor, ranks=ranks)
-    _write(arguments, problem, solution, facts)
-    _print(arguments, solution, facts)
+    if ranks is None or ranks.rank == 0:
+        _write(arguments, problem, solution, facts)
+        _print(arguments, solution, facts)
     return 0 if solution.converged else 1
 
 

@@ -21,7 +21,7 @@ def together(arguments, run) -> int:
     from swell import distributed
     ranks = distributed.init()
     if ranks.rank:
-        arguments.quiet, arguments.json, arguments.out, arguments.report = True, False, None, None
+        arguments.quiet, arguments.out, arguments.report = True, None, None
     try:
         with ranks.agreed():
             return run(arguments, ranks)

@@ -70,8 +70,9 @@ def _run(arguments, ranks) -> int:
         result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
     if ranks is not None:
         result.x = A.gather(result.x)
-    _write(arguments, result, A)
-    _print(arguments, result, A)
+    if ranks is None or ranks.rank == 0:
+        _write(arguments, result, A)
+        _print(arguments, result, A)
     return 0 if result.converged else 1
 
 

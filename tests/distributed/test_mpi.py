@@ -77,6 +77,11 @@ def test_the_command_line_says_what_is_wrong_once(tmp_path, arguments, message):
     assert done.stderr.count(message) == 1 and done.stderr.count("swell: ") == 1
 
 
+def test_a_command_that_does_not_share_its_work():
+    done = started("-m", "swell", "demo")
+    assert done.returncode == 2 and "swell demo does not run across ranks" in done.stderr
+
+
 def test_a_file_that_only_some_ranks_can_read(tmp_path):
     scipy.io.mmwrite(tmp_path / "0.mtx", sp.eye_array(20).tocoo())
     done = started("-c", "import swell; r = swell.distributed.init()\n"
@@ -143,3 +148,18 @@ def test_finite_volumes_from_the_command_line(tmp_path):
     assert started(*case, "--out", str(tmp_path / "one.vtu"), ranks=1).returncode == 0
     one, two = (meshio.read(tmp_path / name).cell_data["p"] for name in ("one.vtu", "two.vtu"))
     assert np.allclose(np.concatenate(one), np.concatenate(two), atol=1e-7)
+
+
+def test_ctrl_c_is_told_once_and_the_iterate_written(tmp_path):
+    """Both ranks get the signal, as from a terminal, while they iterate."""
+    code = ("import os, signal\nfrom swell.cli import main\n"
+            "from swell.cli.progress import Progress\n"
+            "def heard(self, k, residual):\n"
+            "    if k == 30: os.kill(os.getpid(), signal.SIGINT)\n"
+            "Progress.monitor = heard\n"
+            f"raise SystemExit(main(['solve', 'gallery:poisson2d:40000', '--method', 'cg', '--rtol', '1e-13', '--out', "
+            f"r'{tmp_path / 'x.npy'}']))")
+    done = started("-c", code)
+    assert done.returncode == 1 and done.stdout.count("INTERRUPTED") == 1, done.stderr
+    assert done.stderr.count("swell: interrupted") == 1
+    assert np.load(tmp_path / "x.npy").size == 40000
