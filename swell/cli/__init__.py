@@ -95,7 +95,7 @@ def _without_command(arguments) -> int:
 
 def _alone(command):
     """Raise InputError where a launcher started several of a command that does not share its work."""
-    from swell.distributed.mpi import launched
+    from swell.distributed.launcher import launched
     if launched() > 1:
         raise InputError(f"swell {command} does not run across ranks: start it without mpiexec; those that do are "
                          f"{' and '.join(ACROSS_RANKS)}")

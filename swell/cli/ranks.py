@@ -15,7 +15,7 @@ def together(arguments, run) -> int:
 
     An error of one rank becomes that of all, and rank 0 says it; one that swell did not expect ends them all.
     """
-    from swell.distributed.mpi import launched
+    from swell.distributed.launcher import launched
     if launched() == 1:
         return run(arguments, None)
     from swell import distributed

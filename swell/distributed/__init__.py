@@ -10,9 +10,15 @@ A rank gives its part of b and gets its part of x; Krylov methods and the judge 
 """
 from __future__ import annotations
 
-from swell.distributed.distribute import read, scatter
-from swell.distributed.matrix import DistributedMatrix, from_rows
-from swell.distributed.mpi import init
-from swell.distributed.threads import run
+import importlib
 
-__all__ = ["DistributedMatrix", "from_rows", "init", "read", "run", "scatter"]
+_PLACES = {"DistributedMatrix": "matrix", "from_rows": "matrix", "init": "mpi", "read": "distribute", "run": "threads",
+           "scatter": "distribute"}
+
+__all__ = [*_PLACES]
+
+
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

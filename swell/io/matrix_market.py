@@ -115,25 +115,24 @@ def _read(path):
     with files.opened(path) as stream:
         header = read_header(path, stream)
         _check_sizes(path, header)
-        checked = _CheckedNumbers(header, stream)
-        try:
-            numbers = scipy.io.mmread(checked)
-        except (ValueError, OverflowError):
-            numbers = None
-    if numbers is None or not checked.legal or checked.count != header.entries * header.columns:
-        raise InputError(f"{path}, {_first_fault(path, header)}")
+        numbers = _numbers(path, header, header, stream)
     return header, numbers if header.layout == "coordinate" else numbers[0]
 
 
 def read_entries(path, header, piece):
     """The entries on some whole lines of the file, as a COO matrix; text that is no such lines is an error."""
     lines = replace(header, entries=sum(1 for line in piece.split(b"\n") if line.strip()))
-    checked = _CheckedNumbers(lines, io.BytesIO(piece))
+    return _numbers(path, header, lines, io.BytesIO(piece))
+
+
+def _numbers(path, header, announced, stream):
+    """What SciPy makes of a text that must hold the entries announced; a fault is looked for in the whole file."""
+    checked = _CheckedNumbers(announced, stream)
     try:
         found = scipy.io.mmread(checked)
     except (ValueError, OverflowError):
         found = None
-    if found is None or not checked.legal or checked.count != lines.entries * lines.columns:
+    if found is None or not checked.legal or checked.count != announced.entries * announced.columns:
         raise InputError(f"{path}, {_first_fault(path, header)}")
     return found
 

@@ -18,7 +18,7 @@ from swell.bench.scaling.model import CASES, Links, Local, Share
 from swell.bench.scaling.prediction import Prediction, held_out
 from swell.cli import main
 from swell.core.errors import MissingDependency
-from swell.distributed.mpi import launched
+from swell.distributed.launcher import launched
 from swell.distributed.partition import consecutive, owners
 
 LINKS = Links(latency=2e-6, bandwidth=8e9, step=3e-6, gather=1e9)

@@ -4,7 +4,8 @@ from __future__ import annotations
 import pytest
 
 from swell.distributed import threads
-from swell.distributed.mpi import init, launched
+from swell.distributed.launcher import launched
+from swell.distributed.mpi import init
 
 
 class Ranks:

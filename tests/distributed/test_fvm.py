@@ -94,7 +94,7 @@ def test_a_part_of_a_mesh():
 
 
 def test_more_ranks_than_cells():
-    if swell.distributed.mpi.launched() > 1:
+    if swell.distributed.launcher.launched() > 1:
         pytest.skip("of three threads")
     with pytest.raises(swell.InputError, match="cannot be shared by 3 ranks"):
         swell.distributed.run(3, lambda c: problem(fvm.box((2, 1, 1))).solve(ranks=c))

@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from swell import gallery
-from swell.distributed.mpi import launched
+from swell.distributed.launcher import launched
 
 HERE = pathlib.Path(__file__).parent
 pytestmark = pytest.mark.skipif(launched() > 1, reason="this starts ranks, and runs on one")

@@ -10,7 +10,7 @@ import swell
 from swell import distributed, gallery
 from swell.core.registry import resolve
 from swell.core.stopping import Reason
-from swell.distributed.mpi import launched
+from swell.distributed.launcher import launched
 from swell.distributed.partition import consecutive, load_balance
 
 METHODS = ("cg", "single_reduction_cg", "gmres", "fgmres", "bicgstab", "cocg")
@@ -49,13 +49,13 @@ def solved(communicator, A, b, partition, settings):
 def test_product(ranks, partition, format, dtype, overlap):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+        if "bsr" in format:
+            pytest.skip("parts of a graph keep no blocks together")
     A, x = system(dtype, symmetric=False)
 
     def product(communicator):
         M = distributed.scatter(communicator, A if communicator.rank == 0 else None, partition=partition,
-                                block=3 if "bsr" in format and partition == "rows" else 1, overlap=overlap)
-        if "bsr" in format and partition == "graph":
-            return A @ x                          # parts of a graph keep no blocks together
+                                block=3 if "bsr" in format else 1, overlap=overlap)
         M = M.stored_as(resolve("format", format))
         mine, y, twice = x[M.rows], np.empty(x[M.rows].size, dtype), x[M.rows].copy()
         M.apply(mine, y)

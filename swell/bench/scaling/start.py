@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from swell.core.errors import InputError, MissingDependency, SwellError
-from swell.distributed.mpi import launched
+from swell.distributed.launcher import launched
 
 INSTALL = "pip install 'swell[mpi]' mpich (or an MPI of your system)"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

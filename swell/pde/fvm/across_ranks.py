@@ -13,11 +13,11 @@ import numpy as np
 from swell.distributed import from_rows
 from swell.distributed.halo import Halo
 from swell.pde.fvm.check import every_part_is_fixed
+from swell.pde.fvm.problem import DIVERGED
 from swell.pde.fvm.solution import Solution
 from swell.pde.fvm.submesh import SubMesh
 from swell.pde.fvm.system import compatible
 
-DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
 LAYERS = {"least_squares": 2, "gauss": 3}        # a face's two cells, and what their gradients reach
 
 
