@@ -61,8 +61,8 @@ def device(request):
 @pytest.fixture(autouse=True)
 def direct_solver(request):
     """Cases that may end with the direct solver on a GPU are skipped, visibly, where cuDSS is not installed."""
-    name = request.node.name
-    if "cuda" in name and ("direct" in name or "auto" in name):
+    name = request.node.nodeid
+    if "cuda" in name and any(word in name for word in ("direct", "auto", "bddc", "exact_inner")):
         pytest.importorskip("nvmath", reason="the direct solver on a GPU needs nvmath-python and cuDSS")
 
 

@@ -49,6 +49,19 @@ def test_update_refuses_another_pattern():
     assert solver.solve(np.ones(100)).converged                  # and is as it was
 
 
+@pytest.mark.parametrize("format", ["csr", "sell", "bsr(block=1)"])
+def test_update_binds_anew_where_an_adjoint_is_rebuilt(format):
+    """A captured graph holds the addresses of the old one, also where the prepared matrix is the user's own."""
+    A = gallery.convection_diffusion((6, 6))
+    for method, anew in (("qmr", True), ("bicgstab", False)):
+        solver = swell.prepare(A, method=method, format=format)
+        assert solver.solve(np.ones(36)).converged
+        bound = solver._prepared[0].iteration
+        solver.update(2 * A)
+        assert (solver._prepared[0].iteration is not bound) == anew
+        assert solver.solve(np.ones(36)).converged
+
+
 def test_update_keeps_the_users_preconditioner():
     A = gallery.poisson2d(10)
     from swell.core.space import make_space

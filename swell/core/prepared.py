@@ -105,6 +105,7 @@ class Prepared:
         self.loop = self.space.loop(self.stopping, self.A.shape[0])
         self.iteration = self.configuration.method.bind(
             System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop, self.S))
+        self._bound = self._launched
 
     def _factor(self, setup):
         """Set up the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
@@ -200,11 +201,10 @@ class Prepared:
             self.facts += transform.facts(A)
         if self.S is not None:
             self.S.update(A)
-        before = self.M, self._revision
         if self.M is None or not keep_preconditioner or self._setup is self.configuration.method:
             self._factor(lambda: self._updated_preconditioner(A))
         self.matrix.update(A)
-        if (self.M, self._revision) != before:   # a factorisation failed, works again, or is applied in another way
+        if self._bound != self._launched:        # a factorisation failed, works again, or is applied in another way
             self._bind()
         self.norm_A = self._norm_inf(self.A)
         self.space.synchronize()
@@ -219,8 +219,9 @@ class Prepared:
             self._bind()
 
     @property
-    def _revision(self):
-        return 0 if self.M is None else self.M.revision, self.matrix.revision
+    def _launched(self):
+        """What the captured work of an iteration depends on, besides addresses that stay."""
+        return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _updated_preconditioner(self, A):
         """The preconditioner for new values; what the user brought stays as it is."""

@@ -25,7 +25,7 @@ def built(settings, A, space):
     return settings.build(CSRMatrix.from_scipy(sp.csr_matrix(A), space))
 
 
-def test_the_definition_with_a_mass(space):
+def test_the_definition_with_a_mass_and_exact_inner_solves(space):
     """M = P⁻¹ with exact solves, P = A + iβ ω²M; also for a mass with fewer places than A, and for A conjugated."""
     A = gallery.helmholtz((9, 8))
     W = sp.csr_matrix(sp.diags(rng().uniform(0.1, 0.2, 72)))

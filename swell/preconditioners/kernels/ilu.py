@@ -29,17 +29,22 @@ def replaced(pivot, scale, replacement, one):
     return sign * (scale * replacement)
 
 
+@njit(cache=True)
+def place_of(j, indices, begin, end):
+    """Where index j stands from begin to end; −1 if it does not."""
+    for k in range(begin, end):
+        if indices[np.uint64(k)] == j:
+            return k
+    return -1
+
+
 @njit(parallel=True, cache=True)
 def find_diagonal(indptr, indices, diagonal):
     """diagonal[i] = where the diagonal entry of row i is, −1 where there is none. Returns how many have none."""
     missing = 0
     for i in prange(diagonal.size):
-        found = -1
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[np.uint64(k)] == i:
-                found = k
-        diagonal[i] = found
-        missing += found < 0
+        diagonal[i] = place_of(i, indices, indptr[i], indptr[i + 1])
+        missing += diagonal[i] < 0
     return missing
 
 
