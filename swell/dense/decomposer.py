@@ -10,7 +10,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import real
 from swell.core.space import make_space
-from swell.dense.factors import CroutFactors, Metrics
+from swell.dense.factors import CroutFactors, Metrics, largest
 
 PIVOTING = ("full", "conditional", "none")
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -50,7 +50,7 @@ class Work:
         self.pivots = space.xp.full(self.count * self.n, -1, np.int32)
         self.start = space.xp.arange(self.n)
         self.estimate = None
-        self.largest = space.to_host(abs(self.matrix).max(axis=(1, 2)))  # sync
+        self.largest = largest(space, self.matrix)
 
     def kernels(self, stem):
         """The kernels of this package called ``stem``."""
@@ -208,13 +208,14 @@ class Decomposer(ABC):
         if bad.any():
             k = int(bad.any(axis=1).argmax())
             raise self._failure(work, int(bad[k].argmax()), diagonal[k], k)
-        good = space.to_host(space.xp.isfinite(matrix).all(axis=1))  # sync
-        if not good.all():
-            k = int(good.all(axis=1).argmin())
-            raise FactorisationError(f"{type(self).__name__}: column {int(good[k].argmin())} of the factors overflowed "
-                                     f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type",
-                                     index=k)
-        growth = space.to_host(self.factors.largest_of(space.xp, matrix)) / np.where(work.largest, work.largest, 1)
+        found = largest(space, matrix, self.factors.unit)
+        for k in np.flatnonzero(~np.isfinite(found)):
+            good = space.to_host(space.xp.isfinite(matrix[k]).all(axis=0))  # sync
+            if not good.all():
+                raise FactorisationError(f"{type(self).__name__}: column {int(good.argmin())} of the factors overflowed "
+                                         f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type",
+                                         index=int(k))
+        growth = found / np.where(work.largest, work.largest, 1)
         return [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]

@@ -77,15 +77,9 @@ class LUFactors(ABC):
     def upper(self):
         """U, as an array of the space."""
 
-    @staticmethod
-    @abstractmethod
-    def largest_of(xp, lu):
-        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other: an array,
-        for ``lu`` of shape (..., n, n)."""
-
     def largest(self) -> float:
-        """The same for these factors."""
-        return float(self.largest_of(self.space.xp, self.lu))  # sync
+        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other."""
+        return float(largest(self.space, self.lu[None], self.unit)[0])
 
     def solve(self, B, solver="trsm"):
         """X with A X = B.
@@ -118,12 +112,6 @@ class CroutFactors(LUFactors):
         xp = self.space.xp
         return xp.triu(self.lu, 1) + xp.eye(self.n, dtype=self.dtype)
 
-    @staticmethod
-    def largest_of(xp, lu):
-        size = abs(lu)
-        scaled = xp.triu(size, 1) * size.diagonal(axis1=-2, axis2=-1)[..., :, None]
-        return xp.maximum(xp.tril(size).max(axis=(-2, -1)), scaled.max(axis=(-2, -1)))
-
 
 class DoolittleFactors(LUFactors):
     """The unit diagonal is in L (2.2), as Gaussian elimination and getrf leave it."""
@@ -137,8 +125,21 @@ class DoolittleFactors(LUFactors):
     def upper(self):
         return self.space.xp.triu(self.lu)
 
-    @staticmethod
-    def largest_of(xp, lu):
-        size = abs(lu)
-        scaled = xp.tril(size, -1) * size.diagonal(axis1=-2, axis2=-1)[..., None, :]
-        return xp.maximum(xp.triu(size).max(axis=(-2, -1)), scaled.max(axis=(-2, -1)))
+
+def largest(space, matrices, unit=""):
+    """The largest modulus in each matrix, NaN if there is one: a host array.
+
+    Parameters
+    ----------
+    matrices : array of the space, shape (m, n, n)
+        One after the other, by rows or by columns.
+    unit : str
+        Of factors, where the unit diagonal is: entries beside it are taken times the diagonal of the other factor.
+    """
+    count, n, _ = matrices.shape
+    by_rows = matrices.strides[-1] == matrices.itemsize
+    flat = (matrices if by_rows else matrices.transpose(0, 2, 1)).reshape(-1)
+    lines = space.empty(count * n, np.float64)
+    space.kernels("swell.dense", "growth", matrices.dtype).largest_of_lines(
+        flat, 1 if by_rows else n, {"": 0, "U": 1, "L": 2}[unit], n, lines)
+    return space.to_host(lines).reshape(count, n).max(axis=1)  # sync

@@ -9,6 +9,7 @@ import swell
 from swell import dense
 from swell.core.errors import FactorisationError
 from swell.core.registry import names, resolve
+from swell.dense.factors import largest
 
 VARIANTS = [*names("decomposer"), "pcm(x=8, section=24)", "pcm(form=plain)", "pcm(pivoting=conditional)", "icm(x=8)",
             "icm(x=16, order=F, pivoting=full)", "icm(x=8, section=24)", "icm(x=8, form=plain, section=16)"]
@@ -126,3 +127,18 @@ def test_solutions_that_fail(space):
             dense.solve_batch(factors, B)
     with pytest.raises(swell.InputError, match="empty list"):
         dense.solve_batch([], xp.ones((0, 3, 1)))
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("unit", ["", "U", "L"])
+def test_the_largest_entries(unit, order, space):
+    """Of factors, as before the division by the diagonal; NaN is the largest of all."""
+    A = matrices(3, 37, "complex128")
+    D = np.broadcast_to(np.eye(37), A.shape) * A
+    whole = {"": A, "U": np.tril(A) + D @ np.triu(A, 1), "L": np.triu(A) + np.tril(A, -1) @ D}[unit]
+    with space.active():
+        stored = space.from_host(A if order == "C" else np.ascontiguousarray(A.transpose(0, 2, 1)))
+        given = stored if order == "C" else stored.transpose(0, 2, 1)
+        assert largest(space, given, unit) == pytest.approx(abs(whole).max(axis=(1, 2)), rel=1e-14)
+        given[1, 20, 3] = np.nan
+        assert np.isnan(largest(space, given, unit)).tolist() == [False, True, False]

@@ -1,0 +1,24 @@
+"""How large the entries of dense matrices are, on a CPU."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def largest_of_lines(lu, column, unit, n, out):
+    """out[m n + l] = the largest modulus in line l of matrix m, a row where ``column`` is 1 and a column otherwise; NaN
+    if there is one. Entries on the side with the unit diagonal (``unit`` 1: of U, 2: of L, 0: none) are taken times the
+    diagonal entry that they were divided by."""
+    for line in prange(out.size):
+        l, first = line % n, line * n
+        of_line = abs(lu[first + l])
+        most = 0.0
+        for t in range(n):
+            size = float(abs(lu[first + t]))
+            above = t > l if column == 1 else t < l
+            if above and unit == 1 or not above and t != l and unit == 2:
+                # the diagonal entry of row i for U, of column j for L
+                size *= of_line if (column == 1) == (unit == 1) else abs(lu[first + (t - l) * n + t])
+            most = size if size > most or np.isnan(size) else most
+        out[line] = most
