@@ -212,9 +212,9 @@ class Decomposer(ABC):
         for k in np.flatnonzero(~np.isfinite(found)):
             good = space.to_host(space.xp.isfinite(matrix[k]).all(axis=0))  # sync
             if not good.all():
-                raise FactorisationError(f"{type(self).__name__}: column {int(good.argmin())} of the factors overflowed "
-                                         f"{matrix.dtype}: scale the matrix, or take pivoting='full' or a wider type",
-                                         index=int(k))
+                raise FactorisationError(f"{type(self).__name__}: column {int(good.argmin())} of the factors "
+                                         f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
+                                         "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
         return [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
