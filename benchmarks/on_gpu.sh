@@ -4,7 +4,7 @@
 # Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
 # CABIN, if set, is a folder of K.npz, M.npz and B.npz. Parts are named below; all by default.
 set -uo pipefail
-all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense-lu bddc helmholtz"
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc helmholtz"
 out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
 parts=() files=()
@@ -30,6 +30,7 @@ for part in ${parts[@]:-$all}; do
         table9) measure table9 spmv --tune --complex ;;
         krylov) measure krylov krylov ;;
         fvm | block-gmres) measure "$part" "$part" "${files[@]}" ;;
+        dense) script dense dense_on_gpu.py ;;
         dense-lu)
             measure dense-lu dense-lu --generated random border --sizes 4156,10135 --types float64 --repeat 3
             measure dense-lu-bordered dense-lu --generated bordered --sizes 178,514,1228,3202 --types float64 --batch 12 --repeat 5 ;;

@@ -1,0 +1,64 @@
+"""Dense LU on a GPU: swell's decomposers beside torch's and CuPy's lu_factor, which call cuSOLVER.
+
+    python benchmarks/dense_on_gpu.py
+
+Standard normal entries, double precision; ms, the best of five wall times after one that warms up. All pivot for every
+column, but for ICM, which does where an entry of the diagonal is bad. torch is left out where it is not installed.
+"""
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from swell import dense
+from swell.core.space import make_space
+
+DECOMPOSERS = {"getrf": dense.Getrf(), "PCM 32": dense.PCM(x=32), "PCM 16": dense.PCM(x=16), "ICM 32": dense.ICM(x=32),
+               "ICM 32, full pivoting": dense.ICM(x=32, pivoting="full")}
+
+
+def best(space, run, repeat=5):
+    """The least wall time in ms."""
+    run()
+    took = []
+    for _ in range(repeat):
+        space.synchronize()
+        start = time.perf_counter()
+        run()
+        space.synchronize()
+        took.append(time.perf_counter() - start)
+    return 1e3 * min(took)
+
+
+def peers(A):
+    """What others call for the same, by name."""
+    from cupyx.scipy.linalg import lu_factor
+    named = {"cupyx": lambda: lu_factor(A, check_finite=False)}
+    try:
+        import torch
+    except ImportError:
+        return named
+    copy = torch.as_tensor(A, device="cuda")
+
+    def by_torch():
+        torch.linalg.lu_factor(copy)
+        torch.cuda.synchronize()
+    return {"torch": by_torch} | named
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("sizes", nargs="*", type=int, default=[558, 3202, 4156, 10135])
+    arguments = parser.parse_args()
+    space, random = make_space("cuda"), np.random.default_rng(0)
+    with space.active():
+        for n in arguments.sizes:
+            A = space.from_host(random.standard_normal((n, n)))
+            runs = peers(A) | {name: lambda d=d, A=A: d.factor(A, space) for name, d in DECOMPOSERS.items()}
+            print(n, *(f"{name} {best(space, run):.2f}" for name, run in runs.items()), sep=", ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
