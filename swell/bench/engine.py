@@ -79,7 +79,7 @@ class Findings:
 
 
 class Meter:
-    """Takes times in one space, and knows its copy speed.
+    """Takes times in one space, on its own stream wherever it is called from, and knows its copy speed.
 
     Parameters
     ----------
@@ -95,9 +95,10 @@ class Meter:
 
     def __init__(self, space, size=None):
         self.space = space
-        self._source = space.empty((size or COPY_BYTES[space.name]) // 8, np.float64)
-        self._target = space.empty(self._source.size, np.float64)
-        self._source.fill(1)
+        with space.active():
+            self._source = space.empty((size or COPY_BYTES[space.name]) // 8, np.float64)
+            self._target = space.empty(self._source.size, np.float64)
+            self._source.fill(1)
         best = min(self.seconds(copy, 10) for copy in self._copies())
         self.copy_speed = 2 * self._source.nbytes / best
 
@@ -114,12 +115,13 @@ class Meter:
 
     def times(self, call, repeat: int) -> list[float]:
         """The times of ``repeat`` calls, after a few that warm up."""
-        if self.space.name == "cpu":
-            return wall_times(call, repeat)
-        for _ in range(WARM_UP):
-            call()
-        self.space.synchronize()
-        return list(self._events(call, repeat))
+        with self.space.active():                # elsewhere calls would run on another stream than the events
+            if self.space.name == "cpu":
+                return wall_times(call, repeat)
+            for _ in range(WARM_UP):
+                call()
+            self.space.synchronize()
+            return list(self._events(call, repeat))
 
     def _events(self, call, repeat):
         """Times between events; while the copies run, the host issues the calls, so that none waits for it."""

@@ -1,5 +1,6 @@
 """The benchmark engine, on small stand-ins of its matrices."""
 import json
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from swell import gallery
 from swell.bench import engine
 from swell.cli import main
-from swell.core.space import CpuSpace
+from swell.core.space import CpuSpace, make_space
 
 
 def records(path):
@@ -56,6 +57,33 @@ def test_a_meter_measures_what_it_is_given():
     a = np.ones(1 << 16)
     assert meter.copy_speed > 1e8
     assert 0 < meter.seconds(lambda: a.sum(), 5) < 0.1
+
+
+def test_a_meter_works_in_its_space():
+    """On a GPU that is the stream of the events: calls on another one seem to take no time."""
+    class Watched(CpuSpace):
+        inside = False
+
+        @contextmanager
+        def active(self, rows=None):
+            outside, self.inside = self.inside, True
+            with super().active(rows):
+                yield
+            self.inside = outside
+
+        def copy(self, x, out):
+            assert self.inside
+            super().copy(x, out)
+
+    space = Watched()
+    seen = []
+    engine.Meter(space, size=1 << 16).seconds(lambda: seen.append(space.inside), 2)
+    assert seen and all(seen) and not space.inside
+
+
+@pytest.mark.gpu
+def test_no_copy_is_faster_than_memory():
+    assert 1e10 < engine.Meter(make_space("cuda")).copy_speed < 1e13
 
 
 def test_fvm(tmp_path, capsys):
