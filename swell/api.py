@@ -47,8 +47,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         ``NullSpace(..., project=True)``), and the x of least norm is returned.
     smoother : str or settings object, optional
         For cg: sweeps before it and between its iterations, ``CG(before=..., between=..., every=...)``.
-    device : {"cpu", "cuda", "cuda:1"}, optional
-        Where to solve; by default where the data is.
+    device : {"cpu", "cuda", "cuda:1", "cuda:all"}, optional
+        Where to solve; by default where the data is. "cuda:all" gives rows of A to each GPU of this machine.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
         Convert A to it first.
     x0 : array like b, optional
@@ -80,9 +80,13 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-    return prepare(A, method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
-                   nullspace=nullspace, smoother=smoother, device=device, dtype=dtype, rtol=rtol, atol=atol,
-                   maxiter=maxiter, stopping=stopping, b_like=b).solve(b, x0=x0, monitor=monitor)
+    named = {"method": method, "precond": precond, "M": M, "scaling": scaling, "ordering": ordering, "format": format,
+             "nullspace": nullspace, "smoother": smoother, "rtol": rtol, "atol": atol, "maxiter": maxiter,
+             "stopping": stopping}
+    if device == "cuda:all":
+        from swell.distributed import all_gpus
+        return all_gpus.solve(A, b, x0, monitor, dtype, named)
+    return prepare(A, device=device, dtype=dtype, b_like=b, **named).solve(b, x0=x0, monitor=monitor)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,

@@ -21,8 +21,9 @@ LAYERS = [
     {"cli", "bench", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# What core/ may know of the layers above it: ``Prepared`` binds a method to a system, by the interfaces of both.
-ALLOWED = {("core", "krylov"), ("core", "inputs")}
+# What a layer may know of those above it: ``Prepared`` binds a method to a system, by the interfaces of both, and
+# ``solve`` gives a system to all GPUs of the machine.
+ALLOWED = {("core", "krylov"), ("core", "inputs"), ("api", "distributed")}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -126,8 +126,9 @@ def _across_ranks(A, named):
         method, precond, what = "cocg", "ilu0", "complex symmetric"
     else:
         method, precond, what = "bicgstab", "ilu0", "not Hermitian"
-    named = replace(named, format=named.format or default_format(A.diagonal_block),
-                    precond=named.precond or setting("precond", precond))
+    factor = load("precond", precond)
+    inexact = factor() if A.space.name == "cpu" else factor(solve="sweeps(count=2)")     # exact ones wait for levels
+    named = replace(named, format=named.format or default_format(A.diagonal_block), precond=named.precond or inexact)
     return [replace(named, method=setting("method", method), why=(f"A is {what}",)),
             replace(named, method=setting("method", "gmres"), why=("the iterative choice failed",))]
 

@@ -37,10 +37,11 @@ def matrix(ranks, arguments):
     """(DistributedMatrix, notes): of a file each rank reads its rows; a generated one is made whole on rank 0."""
     from swell import distributed
     from swell.cli import source
+    device = arguments.device or "cpu"
     if ":" not in arguments.A or Path(arguments.A).exists():
-        return distributed.read(ranks, arguments.A, partition=arguments.partition), []
+        return distributed.read(ranks, arguments.A, device=device, partition=arguments.partition), []
     A, notes = source.read_system(arguments.A) if ranks.rank == 0 else (None, [])
-    return distributed.scatter(ranks, A, partition=arguments.partition), notes
+    return distributed.scatter(ranks, A, device=device, partition=arguments.partition), notes
 
 
 def vectors(arguments, A, notes):

@@ -32,7 +32,7 @@ def add_arguments(parser):
                         "columns")
     parser.add_argument("--smoother", metavar="NAME", help="for cg, before it and between its iterations: "
                         + ", ".join(names("smoother")))
-    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...")
+    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ..., or cuda:all")
     parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
     parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="started by mpiexec: which rows "
                         "a rank has, consecutive ones or a part of the matrix' graph; default rows")
@@ -88,7 +88,7 @@ def _checked(arguments, ranks):
     from swell.core.stopping import Stopping
     stopping = Stopping(rtol=arguments.rtol, atol=arguments.atol, maxiter=arguments.maxiter, every=arguments.every)
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in (*CHOICES, "smoother")}
-    if arguments.device:
+    if arguments.device and ranks is None and arguments.device != "cuda:all":
         make_space(arguments.device)
     chosen["nullspace"] = _nullspace(arguments.nullspace)
     return chosen, stopping
@@ -118,6 +118,11 @@ def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):
     import numpy as np
 
     import swell
+    if arguments.device == "cuda:all":
+        result = swell.solve(A, b, **chosen, device=arguments.device, dtype=arguments.dtype, stopping=stopping, x0=x0,
+                             monitor=progress.monitor)
+        result.notes[:0] = notes
+        return result
     solver = swell.prepare(A, **chosen, device=arguments.device, dtype=arguments.dtype, stopping=stopping, b_like=b)
     solver.notes[:0] = notes
     norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # what is not finite, the solver refuses

@@ -39,9 +39,13 @@ class GraphLoop(Loop):
 
     def report(self):
         """Look at the judge's word, then hand on what is new."""
-        word = int(self._word[0])
+        word = self._said()
         self.flags[J.STOP], self.flags[J.VERDICT], self.flags[J.ITERATION] = word & 255, word >> 8 & 255, word >> 16
         super().report()
+
+    def _said(self) -> int:
+        """The judge's word."""
+        return int(self._word[0])
 
     def end(self):
         self.space.stream.synchronize()
@@ -89,14 +93,21 @@ class GraphLoop(Loop):
             for _ in range(bodies):
                 body()
             self._graph = stream.end_capture()
-        ahead, behind = self._events
-        self._graph.launch(stream)
-        ahead.record(stream)
+        self._launch(0)
+        ahead = 0
         while True:
-            ahead, behind = behind, ahead
-            self._graph.launch(stream)
-            ahead.record(stream)
-            behind.synchronize()                 # an event, not a value: the next graph is already running
-            self.report()
+            ahead = 1 - ahead
+            self._launch(ahead)
+            self._events[1 - ahead].synchronize()        # an event, not a value: the next graph is already running
+            self._look(1 - ahead)
             if self.stopped:
                 return
+
+    def _launch(self, k):
+        """Queue the graph, and behind it event k."""
+        self._graph.launch(self.space.stream)
+        self._events[k].record(self.space.stream)
+
+    def _look(self, k):
+        """Take notice of what the judge has said, event k being past."""
+        self.report()

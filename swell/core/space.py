@@ -275,4 +275,7 @@ def make_space(device: str) -> Space:
     if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
         from swell.core.cuda import CudaSpace
         return CudaSpace(int(device[5:] or 0) if ":" in device else 0)
+    if device == "cuda:all":
+        raise InputError("device='cuda:all' is for swell.solve(A, b, device='cuda:all'); for more, start a rank for "
+                         "each GPU: mpiexec -n 2 python script.py")
     raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")

@@ -21,13 +21,19 @@ class Communicator(ABC):
     Attributes
     ----------
     rank, size : int
+    local_rank, local_size : int
+        Of the ranks on the same machine.
     reductions : int
         Calls of ``allreduce`` so far.
+    places : dict
+        What ``on_device`` has made for each device.
     """
 
-    def __init__(self, rank, size):
+    def __init__(self, rank, size, local_rank=None, local_size=None):
         self.rank, self.size = rank, size
-        self.reductions = 0
+        self.local_rank = rank if local_rank is None else local_rank
+        self.local_size = size if local_size is None else local_size
+        self.reductions, self.places = 0, {}
         self._parts = {}                         # room for the numbers of all ranks, by count and type
 
     @abstractmethod
@@ -55,6 +61,12 @@ class Communicator(ABC):
     @abstractmethod
     def abort(self):
         """End all ranks, at once."""
+
+    def at_failure(self, call):
+        """Have something called when another rank fails; nothing to do where that ends this process."""
+
+    def holds_graphs(self, loop):
+        """A loop that has captured messages of this communicator."""
 
     def allgather(self, value) -> list:
         """The values of all ranks, in their order; the first error among them is raised instead, on every rank."""

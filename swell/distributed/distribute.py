@@ -16,7 +16,7 @@ from swell.formats.csr import CSRMatrix
 PARTITIONS = ("rows", "graph")
 
 
-def scatter(communicator, A=None, *, partition="rows", block=1, overlap=True) -> DistributedMatrix:
+def scatter(communicator, A=None, *, device="cpu", partition="rows", block=1, overlap=True) -> DistributedMatrix:
     """Give every rank its rows of a matrix.
 
     Parameters
@@ -24,6 +24,8 @@ def scatter(communicator, A=None, *, partition="rows", block=1, overlap=True) ->
     communicator : Communicator
     A : SciPy sparse matrix, square
         On rank 0; whatever the others give is not looked at.
+    device : str
+        Where the parts shall live: "cpu", or "cuda", a GPU for each rank.
     partition : {"rows", "graph"}
         Consecutive rows, equation (12); or parts of the matrix' graph with few edges between them (pymetis), whose
         reordering the user need not see: ``A.rows`` says which rows a rank has.
@@ -42,10 +44,10 @@ def scatter(communicator, A=None, *, partition="rows", block=1, overlap=True) ->
             A = sp.csr_array(A)
             starts = consecutive(A.shape[0], communicator.size, block)
             parts = [A[first:stop] for first, stop in zip(starts, starts[1:])]
-    return _built(communicator, communicator.alltoall(parts)[0], partition, overlap)
+    return _built(communicator, communicator.alltoall(parts)[0], device, partition, overlap)
 
 
-def read(communicator, path, *, partition="rows", block=1, overlap=True) -> DistributedMatrix:
+def read(communicator, path, *, device="cpu", partition="rows", block=1, overlap=True) -> DistributedMatrix:
     """Read a matrix, every rank its own rows and no more than a piece of the file beyond them.
 
     Parameters
@@ -53,7 +55,7 @@ def read(communicator, path, *, partition="rows", block=1, overlap=True) -> Dist
     path : str or path-like
         Matrix Market, of which each rank turns a part of the text into numbers; a PETSc binary file or a SciPy
         ``.npz`` in CSR, of which each rank reads its rows. Every rank must be able to read it.
-    partition, block, overlap
+    device, partition, block, overlap
         As in ``scatter``.
 
     Raises
@@ -76,7 +78,7 @@ def read(communicator, path, *, partition="rows", block=1, overlap=True) -> Dist
     if found != source.nnz:
         raise InputError(f"{path} holds {found} entries and announces {source.nnz}: it is truncated, or its header is "
                          "wrong; fetch or write it again")
-    return _built(communicator, _sorted_out(communicator, entries, starts, n), partition, overlap)
+    return _built(communicator, _sorted_out(communicator, entries, starts, n), device, partition, overlap)
 
 
 def _check_partition(partition, block):
@@ -98,11 +100,11 @@ def _sorted_out(communicator, entries, starts, n):
     return sp.csr_array((value, (row - first, column)), shape=(stop - first, n))
 
 
-def _built(communicator, rows, partition, overlap):
+def _built(communicator, rows, device, partition, overlap):
     if partition == "rows" or communicator.size == 1:
-        return from_rows(communicator, rows, overlap=overlap)
+        return from_rows(communicator, rows, device=device, overlap=overlap)
     rows, starts, order = _repartitioned(communicator, rows)
-    return from_rows(communicator, rows, starts=starts, order=order, overlap=overlap)
+    return from_rows(communicator, rows, device=device, starts=starts, order=order, overlap=overlap)
 
 
 def _repartitioned(communicator, rows):

@@ -61,16 +61,21 @@ class Halo:
     def give_back(self, out):
         """Add ``values``, here contributions to the rows of other ranks, to their ``out``: the adjoint of what
         ``start`` and ``finish`` do."""
-        if self._back is None:
-            self._back = self.space.communicator.exchange(_parts(self.values, self.incoming),
-                                                          _parts(self._packed, self.outgoing))
-            count, xp = self._index.size, self.space.xp
-            gather = CSRMatrix(self.space.local, xp.arange(count + 1), self._index, xp.ones(count, out.dtype),
-                               (count, out.size))
-            self._sum = gather.transpose()       # a row may be asked for by several ranks
+        self.prepare_return()
         self._back.start()
         self._back.finish()
         self._sum.apply(self._packed, out, 1, 1)
+
+    def prepare_return(self):
+        """Set up what ``give_back`` needs, for loops that must not allocate."""
+        if self._back is not None:
+            return
+        space, count, xp = self.space, self._index.size, self.space.xp
+        self._back = space.communicator.exchange(_parts(self.values, self.incoming),
+                                                 _parts(self._packed, self.outgoing))
+        gather = CSRMatrix(space.local, xp.arange(count + 1), self._index, xp.ones(count, self.values.dtype),
+                           (count, space.stop - space.first))
+        self._sum = gather.transpose()           # a row may be asked for by several ranks
 
     @property
     def neighbours(self) -> int:

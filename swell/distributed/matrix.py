@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 from swell.core.settings import describe
+from swell.distributed.devices import on_device
 from swell.distributed.halo import Halo
 from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
@@ -32,6 +33,10 @@ class DistributedMatrix(LinearOperator):
         The diagonal block.
     local : Matrix
         The same in the format that products use.
+    rest : CSRMatrix
+        The other entries, of the rows that have any, with columns in the halo.
+    boundary : int32 array of the space
+        Those rows.
     halo : Halo
     order : int64 array or None
         The rows of this rank by the user's numbers, where a partition has reordered them.
@@ -41,12 +46,11 @@ class DistributedMatrix(LinearOperator):
 
     has_entries = True
 
-    def __init__(self, space, own, rest, halo, shape, nnz, local=None, order=None, overlap=True):
+    def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, order=None, overlap=True):
         super().__init__(shape, own.dtype, space)
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
         self.local = own if local is None else local
-        self._rest = rest                        # (rows, indptr, columns in the halo, values)
-        self._rest_adjoint = None
+        self.rest, self.boundary = rest, boundary
         self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -60,15 +64,13 @@ class DistributedMatrix(LinearOperator):
 
     def add_rest(self, out, alpha=1):
         """out += α (A − the diagonal block) x, of the x whose halo has arrived."""
-        self._kernels.add_product(*self._rest, self.halo.values, out, out.dtype.type(alpha))
+        rest = self.rest
+        self._kernels.add_product(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
+                                  out.dtype.type(alpha))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         self.local.apply_adjoint(x, out, alpha, beta)
-        rows, indptr, columns, values = self._rest
-        if self._rest_adjoint is None:
-            rest = CSRMatrix(self.space.local, indptr, columns, values, (rows.size, self.halo.ghosts.size))
-            self._rest_adjoint = rest.transpose(conjugate=True)
-        self._rest_adjoint.apply(x[rows], self.halo.values, alpha)
+        self.rest.apply_adjoint(x[self.boundary], self.halo.values, alpha)
         self.halo.give_back(out)
 
     @property
@@ -104,13 +106,10 @@ class DistributedMatrix(LinearOperator):
 
     def global_rows(self):
         """The rows of this rank as SciPy's CSR, with the columns of the whole matrix."""
-        host = self.space.to_host
-        rows, indptr, columns, values = (host(part) for part in self._rest)
-        own = self.own.to_scipy()
+        own, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
         inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.first, own.indptr),
                               shape=(own.shape[0], self.shape[1]))
-        of = np.repeat(rows, np.diff(indptr))
-        outside = sp.coo_array((values, (of, self.halo.ghosts[columns])), shape=inside.shape)
+        outside = sp.coo_array((rest.data, (rows[rest.row], self.halo.ghosts[rest.col])), shape=inside.shape)
         return sp.csr_array(inside + outside)
 
     # -- what a setup asks of a matrix ----------------------------------------------------------------------------
@@ -121,28 +120,24 @@ class DistributedMatrix(LinearOperator):
 
     def stored_as(self, settings):
         """The matrix with its diagonal block in another format."""
-        return self._with(self.own, self._rest[3], settings.build(self.own))
+        return self._with(self.own, self.rest, settings.build(self.own))
 
     def scaled(self, left, right):
         """diag(left) A diag(right), of the parts of real vectors."""
-        rows, indptr, columns, values = self._rest
-        xp = self.space.xp
-        self.halo.start(right.astype(self.dtype))
-        self.halo.finish()
-        of_row = xp.repeat(left[rows], xp.diff(indptr))
-        return self._with(self.own.scaled(left, right), of_row * values * self.halo.values[columns])
+        there = self._of_others(right)
+        return self._with(self.own.scaled(left, right), self.rest.scaled(left[self.boundary], there))
 
     def absolute(self):
         """The matrix of the moduli |aᵢⱼ|, which are real."""
-        return self._with(self.own.absolute(), abs(self._rest[3]))
+        return self._with(self.own.absolute(), self.rest.absolute())
 
     def power(self, p):
         """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
-        return self._with(self.own.power(p), self._rest[3] ** p)
+        return self._with(self.own.power(p), self.rest.power(p))
 
     def astype(self, dtype):
         """The same matrix with values of another type."""
-        return self._with(self.own.astype(dtype), self._rest[3].astype(dtype))
+        return self._with(self.own.astype(dtype), self.rest.astype(dtype))
 
     def times(self, x):
         """A x as a new array."""
@@ -152,21 +147,14 @@ class DistributedMatrix(LinearOperator):
 
     def row_maxima(self, x):
         """maxⱼ |aᵢⱼ| xⱼ of each row of this rank, for x ≥ 0."""
-        maxima = self.own.row_maxima(x)
-        rows, indptr, columns, values = self._rest
-        self.halo.start(x)
-        self.halo.finish()
-        if rows.size:
-            terms = abs(values) * self.halo.values.real[columns]
-            maxima[rows] = np.maximum(maxima[rows], np.maximum.reduceat(terms, indptr[:-1]))
+        maxima, rows = self.own.row_maxima(x), self.boundary
+        maxima[rows] = self.space.xp.maximum(maxima[rows], self.rest.row_maxima(self._of_others(x)))
         return maxima
 
     def modulus_sums(self):
         """Σⱼ |aᵢⱼ| of each row of this rank, in double."""
         sums = self.own.modulus_sums()
-        rows, indptr, _, values = self._rest
-        if rows.size:
-            sums[rows] += np.add.reduceat(abs(values).astype(np.float64), indptr[:-1])
+        sums[self.boundary] += self.rest.modulus_sums()
         return sums
 
     def schwarz(self, settings):
@@ -177,8 +165,7 @@ class DistributedMatrix(LinearOperator):
     def row_lengths(self):
         """The number of entries of each row of this rank."""
         lengths = self.own.row_lengths()
-        rows, indptr, *_ = self._rest
-        lengths[rows] += self.space.xp.diff(indptr)
+        lengths[self.boundary] += self.rest.row_lengths()
         return lengths
 
     def norm_inf(self):
@@ -187,26 +174,32 @@ class DistributedMatrix(LinearOperator):
 
     def norm_frobenius(self):
         """‖A‖ in the Frobenius norm."""
-        parts = [self.space.local.norms(values)[0] ** 2 for values in (self.own.data, self._rest[3])]
+        parts = [self.space.local.norms(part.data)[0] ** 2 for part in (self.own, self.rest)]
         return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
 
-    def _with(self, own, values, local=None):
+    def _of_others(self, x):
+        """The entries in the halo of a real vector."""
+        self.halo.start(x.astype(self.dtype))
+        self.halo.finish()
+        return self.halo.values.real.astype(x.dtype)
+
+    def _with(self, own, rest, local=None):
         """The same pattern with other values."""
-        halo = self.halo if values.dtype == self.dtype else Halo(self.space, self.halo.ghosts, values.dtype)
-        return DistributedMatrix(self.space, own, (*self._rest[:3], values), halo, self.shape, self.nnz, local,
-                                 self.order, self.overlap)
+        halo = self.halo if rest.dtype == self.dtype else Halo(self.space, self.halo.ghosts, rest.dtype)
+        return DistributedMatrix(self.space, own, rest, self.boundary, halo, self.shape, self.nnz, local, self.order,
+                                 self.overlap)
 
     @property
     def nbytes(self):
         """Bytes on this rank."""
-        return self.local.nbytes + sum(part.nbytes for part in self._rest) + self.halo.nbytes
+        return self.local.nbytes + self.rest.nbytes + self.boundary.nbytes + self.halo.nbytes
 
     @property
     def origin(self):
         """Where the entries are."""
         communicator = self.space.communicator
         return (f"rank {communicator.rank} of {communicator.size}: {self.own.shape[0]} rows, {self.own.nnz} entries in "
-                f"its diagonal block, {self._rest[3].size} others that need {self.halo.ghosts.size} entries of other "
+                f"its diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other "
                 "ranks")
 
     def describe(self):
@@ -220,7 +213,7 @@ def _to_compare(configuration):
                      for kind in kinds)
 
 
-def from_rows(communicator, rows, *, space=None, starts=None, order=None, overlap=True) -> DistributedMatrix:
+def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:
     """The matrix of which every rank brings its own rows.
 
     Parameters
@@ -228,8 +221,8 @@ def from_rows(communicator, rows, *, space=None, starts=None, order=None, overla
     communicator : Communicator
     rows : SciPy sparse, shape (rows of this rank, n)
         Consecutive rows, with the columns of the whole matrix. The ranks have them in the order of their numbers.
-    space : Space, optional
-        Where this rank's part shall live; on the CPU by default.
+    device : str
+        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
     starts, order : optional
         Known from a partition.
     overlap : bool
@@ -238,13 +231,11 @@ def from_rows(communicator, rows, *, space=None, starts=None, order=None, overla
     Raises
     ------
     InputError
-        On every rank, if the ranks' rows do not make a square matrix, a rank has none, or entries are not finite.
+        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, or there
+        are fewer GPUs than ranks.
     """
-    from swell.core.space import make_space
-    local = space or make_space("cpu")
+    local, communicator = on_device(communicator, device)
     with communicator.agreed():
-        if local.name != "cpu":
-            raise InputError("a matrix across several GPUs is not built yet: use device='cpu' across ranks, or one GPU")
         rows = _canonical(rows)
     counts = communicator.allgather(rows.shape)
     n = counts[0][1]
@@ -254,9 +245,11 @@ def from_rows(communicator, rows, *, space=None, starts=None, order=None, overla
         starts = np.concatenate([[0], np.cumsum([count for count, _ in counts])]).astype(np.int64)
     dtype = np.result_type(*communicator.allgather(rows.dtype.str))
     space = DistributedSpace(local, communicator, starts)
-    own, rest, ghosts = _split(rows.astype(dtype, copy=False), space)
     nnz = sum(communicator.allgather(int(rows.nnz)))
-    return DistributedMatrix(space, own, rest, Halo(space, ghosts, dtype), (n, n), nnz, order=order, overlap=overlap)
+    with local.active():
+        own, rest, boundary, ghosts = _split(rows.astype(dtype, copy=False), space)
+        halo = Halo(space, ghosts, dtype)
+        return DistributedMatrix(space, own, rest, boundary, halo, (n, n), nnz, order=order, overlap=overlap)
 
 
 def _canonical(rows):
@@ -283,7 +276,7 @@ def _check_shapes(shapes):
 
 
 def _split(rows, space):
-    """(diagonal block, rest, columns that the rest needs) of the rows of this rank."""
+    """(diagonal block, rest, rows that have a rest, columns that it needs) of the rows of this rank."""
     inside = (rows.indices >= space.first) & (rows.indices < space.stop)
     which = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     ends = np.concatenate([[0], np.cumsum(np.bincount(which[inside], minlength=rows.shape[0]))])
@@ -294,6 +287,6 @@ def _split(rows, space):
     outside = ~inside
     ghosts, columns = np.unique(rows.indices[outside].astype(np.int64), return_inverse=True)
     boundary, counts = np.unique(which[outside], return_counts=True)
-    rest = (boundary.astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-            columns.astype(np.int32), rows.data[outside])
-    return own, tuple(from_host(part) for part in rest), ghosts
+    rest = CSRMatrix(space.local, from_host(np.concatenate([[0], np.cumsum(counts)])), from_host(columns),
+                     from_host(rows.data[outside]), (boundary.size, ghosts.size))
+    return own, rest, from_host(boundary.astype(np.int32)), ghosts

@@ -36,7 +36,7 @@ def init() -> "MPICommunicator":
                          "start with that library's mpiexec")
     communicator = MPICommunicator(world)
     if world.size > 1:
-        _share_cores(world.Split_type(MPI.COMM_TYPE_SHARED).size)
+        _share_cores(communicator.local_size)
         sys.excepthook = communicator.die
     return communicator
 
@@ -55,7 +55,9 @@ class MPICommunicator(Communicator):
     """An mpi4py communicator."""
 
     def __init__(self, comm):
-        super().__init__(comm.rank, comm.size)
+        from mpi4py import MPI
+        here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        super().__init__(comm.rank, comm.size, here.rank, here.size)
         self.comm = comm.Dup()                   # our messages shall not meet those of the user's
 
     def _gather_objects(self, value):

@@ -39,6 +39,8 @@ class RankSchwarz(LinearOperator):
         self.settings = settings
         extended, ghosts = layers(A, settings.layers)
         self._halo = Halo(A.space, ghosts, A.dtype)
+        if settings.kind == "additive":
+            self._halo.prepare_return()
         below = int(np.searchsorted(ghosts, A.space.first))          # ghosts before the rank's own rows, in order
         rows = A.own.shape[0]
         self._own = slice(below, below + rows)

@@ -52,7 +52,10 @@ class DistributedSpace(Space):
         self.local.random(seed, out, self.first + first)
 
     def loop(self, stopping, n):
-        return DistributedLoop(self, stopping, n)
+        if self.name == "cpu":
+            return DistributedLoop(self, stopping, n)
+        from swell.distributed.graph import DistributedGraphLoop
+        return DistributedGraphLoop(self, stopping, n)
 
     def describe(self):
         return f"{self.local.describe()}, on each of {self.communicator.size} ranks"
@@ -62,6 +65,11 @@ class DistributedSpace(Space):
     @property
     def device_name(self):
         return self.local.device_name
+
+    @property
+    def stream(self):
+        """That of the GPU."""
+        return self.local.stream
 
     def empty(self, shape, dtype):
         return self.local.empty(shape, dtype)
@@ -97,32 +105,48 @@ class DistributedSpace(Space):
         self.local.collect(dots)
 
 
+class Agreement:
+    """What only one rank knows, Ctrl-C or its monitor's answer, counts when all have been told."""
+
+    def __init__(self, communicator):
+        self._communicator, self._wish, self._looks = communicator, None, 0
+
+    def ask(self, reason):
+        """This rank wants to stop; the first reason stands."""
+        self._wish = self._wish or reason
+
+    def forget(self):
+        """A new run begins."""
+        self._wish = None
+
+    def reached(self):
+        """Asked by all ranks equally often: the reason to stop that a rank has had, told at every tenth call."""
+        self._looks += 1
+        if self._looks % AGREE_EVERY:
+            return None
+        wishes = self._communicator.allgather(self._wish)
+        return next((wish for wish in wishes if wish is not None), None)
+
+
 class DistributedLoop(DirectLoop):
-    """Every rank calls the body as often as the others: they judge the same numbers alike, and what only one of them
-    knows, Ctrl-C or its monitor's answer, counts when all have been told."""
+    """Every rank calls the body as often as the others, since they judge the same numbers alike."""
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self._wish, self._looks = None, 0
+        self._agreement = Agreement(space.communicator)
 
     def ask(self, reason):
-        self._wish = self._wish or reason
+        self._agreement.ask(reason)
 
     def run(self, body, capturable=True, steps=1):
+        self._agreement.forget()
         with interruptible(self.interrupt):
             self.report()
             while not self.stopped:
                 body()
                 self.halted()
-            self._wish = None
 
     def halted(self):
         self.report()
-        self._looks += 1
-        if self._looks % AGREE_EVERY == 0:
-            self._agree()
+        self.abort = self.abort or self._agreement.reached()
         return self.stopped
-
-    def _agree(self):
-        wishes = self.space.communicator.allgather(self._wish)
-        self.abort = next((wish for wish in wishes if wish is not None), None)

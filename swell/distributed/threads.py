@@ -23,6 +23,17 @@ class Group:
         self.barrier = threading.Barrier(size)
         self.table = [None] * size
         self.queues = {(a, b): queue.SimpleQueue() for a in range(size) for b in range(size)}
+        self._at_failure = []
+
+    def fail(self):
+        """Wake those who wait for a rank that has failed."""
+        self.barrier.abort()
+        for call in self._at_failure:
+            call()
+
+    def at_failure(self, call):
+        """Have something called by ``fail``."""
+        self._at_failure.append(call)
 
 
 class ThreadCommunicator(Communicator):
@@ -50,7 +61,10 @@ class ThreadCommunicator(Communicator):
         return ThreadExchange(self, outgoing, incoming)
 
     def abort(self):
-        self.group.barrier.abort()
+        self.group.fail()
+
+    def at_failure(self, call):
+        self.group.at_failure(call)
 
     def _meet(self):
         try:
@@ -98,7 +112,7 @@ def run(ranks: int, function, *arguments) -> list:
             results[k] = function(ThreadCommunicator(group, k), *arguments)
         except BaseException as error:           # whatever it is, the others must not wait for this thread
             errors[k] = error
-            group.barrier.abort()
+            group.fail()
 
     threads = [threading.Thread(target=rank, args=(k,), daemon=True) for k in range(ranks)]
     for thread in threads:

@@ -24,8 +24,8 @@ from swell.bench.scaling.model import Share, count_shares
 from swell.cli.output import as_json
 from swell.core.errors import SwellError
 from swell.core.registry import resolve
-from swell.core.space import make_space
 from swell.core.stopping import Stopping
+from swell.core.timing import times
 from swell.distributed.partition import consecutive, load_balance, owners
 from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
@@ -34,6 +34,7 @@ RESTART = 30
 PRODUCTS = 30                          # as in figure 10: those of a restart
 WINDOW = 5                             # iterations that are timed together
 CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations until the same work again
+IN_A_SOLVE = 1500                      # iterations on a GPU
 AT_LEAST = 60                          # iterations of a solve, and of 4 cycles
 MAXITER = 300
 TOLERANCES = {"thermal2~": 1e-3}       # of the first residual: tables 2 to 4
@@ -69,23 +70,25 @@ def _print(record):
 
 def measure(ranks, settings):
     """Iterate over the records; every rank goes through all of them."""
-    space = make_space(settings["device"])
+    device = settings["device"]
     _say(ranks, "compiling what is not in the cache")
-    warm_up = System(ranks, "warm-up", "overhead", slab(ranks, SMALL, space), settings)
-    list(warm_up.measured())
-    _say(ranks, "messages, reductions, copies")
-    yield links(ranks, space)
-    yield from System(ranks, "next to nothing", "overhead", slab(ranks, SMALL, space), settings).iterations()
-    for system in systems(ranks, space, settings):
-        yield from system.measured()
+    warm_up = System("warm-up", "overhead", slab(ranks, SMALL, device), settings)
+    with warm_up.space.active():
+        list(warm_up.measured())
+        _say(ranks, "messages, reductions, copies")
+        yield links(warm_up.space)
+        yield from System("next to nothing", "overhead", slab(ranks, SMALL, device), settings).iterations()
+        for system in systems(ranks, settings):
+            yield from system.measured()
 
 
-def systems(ranks, space, settings):
+def systems(ranks, settings):
     """Iterate over the systems: weak scaling's first, then the matrices of strong scaling."""
+    device = settings["device"]
     if settings["side"]:
-        yield System(ranks, "Poisson 3D", "weak", slab(ranks, settings["side"], space), settings)
+        yield System("Poisson 3D", "weak", slab(ranks, settings["side"], device), settings)
     for name in settings["matrices"]:
-        yield System(ranks, name, "strong", _from_first(ranks, name, settings, lambda: next(
+        yield System(name, "strong", _from_first(ranks, name, settings, lambda: next(
             engine.matrices(name, settings["scale"]))[1]), settings)
     for path in map(Path, settings["files"]):
         name = path.name.split(".")[0]
@@ -93,8 +96,8 @@ def systems(ranks, space, settings):
             A = _from_first(ranks, name, settings, lambda: engine.pressure_laplacian(path))
         else:
             _say(ranks, f"{name}: reading")
-            A = distributed.read(ranks, path, partition=settings["partition"])
-        yield System(ranks, name, "strong", A, settings)
+            A = distributed.read(ranks, path, device=device, partition=settings["partition"])
+        yield System(name, "strong", A, settings)
 
 
 def _from_first(ranks, name, settings, make):
@@ -102,10 +105,10 @@ def _from_first(ranks, name, settings, make):
     _say(ranks, f"{name}: generating")
     with ranks.agreed():
         A = make() if ranks.rank == 0 else None
-    return distributed.scatter(ranks, A, partition=settings["partition"])
+    return distributed.scatter(ranks, A, device=settings["device"], partition=settings["partition"])
 
 
-def slab(ranks, side, space):
+def slab(ranks, side, device):
     """Poisson's matrix on a box of ``side``² times ranks × ``side`` points, of which each rank makes its own slab."""
     face, planes = side**2, ranks.size * side
     first, stop = ranks.rank * side, (ranks.rank + 1) * side
@@ -114,22 +117,23 @@ def slab(ranks, side, space):
     mine = (near.row >= (first - low) * face) & (near.row < (stop - low) * face)
     rows = sp.coo_array((near.data[mine], (near.row[mine] - (first - low) * face,
                                            near.col[mine].astype(np.int64) + low * face)), (side * face, planes * face))
-    return distributed.from_rows(ranks, rows, space=space)
+    return distributed.from_rows(ranks, rows, device=device)
 
 
-def links(ranks, space) -> dict:
+def links(space) -> dict:
     """The record of copies, messages between the first two ranks, and reductions."""
-    engine.Meter(space, 1 << 20)                 # compiles
+    ranks = space.communicator
+    engine.Meter(space.local, 1 << 20)           # compiles
     ranks.allgather(None)
-    speeds = ranks.allgather(engine.Meter(space).copy_speed)         # all at the same time
+    speeds = ranks.allgather(engine.Meter(space.local).copy_speed)   # all at the same time
     return {"benchmark": "scaling links", "copy_bytes_per_second": min(speeds),
-            "messages": [(size, _message(ranks, size)) for size in MESSAGES] if ranks.size > 1 else [],
-            "reductions": [(k, _reduction(ranks, k)) for k in REDUCED] if ranks.size > 1 else []}
+            "messages": [(size, _message(space, size)) for size in MESSAGES] if ranks.size > 1 else [],
+            "reductions": [(k, _reduction(space, k)) for k in REDUCED] if ranks.size > 1 else []}
 
 
-def _message(ranks, size) -> float:
+def _message(space, size) -> float:
     """Seconds of a message: half of its way there and back."""
-    there, back = np.zeros(size // 8), np.zeros(size // 8)
+    ranks, (there, back) = space.communicator, (space.xp.zeros(size // 8) for _ in range(2))
     other = 1 - ranks.rank
     if other in (0, 1):
         first, second = (([(other, array)], []) if ranks.rank == k else ([], [(other, array)])
@@ -144,31 +148,33 @@ def _message(ranks, size) -> float:
                 exchange.start()
                 exchange.finish()
 
-    return _least(ranks, there_and_back, 5) / (2 * BURST)
+    return _least(space, there_and_back, 5) / (2 * BURST)
 
 
-def _reduction(ranks, count) -> float:
-    numbers = np.zeros(count)
+def _reduction(space, count) -> float:
+    numbers = space.xp.zeros(count)
 
     def reduce():
         for _ in range(BURST):
-            ranks.allreduce(numbers)
+            space.allreduce(numbers)
 
-    return _least(ranks, reduce, 5) / BURST
+    return _least(space, reduce, 5) / BURST
 
 
-def _together(ranks, call) -> float:
+def _together(space, call) -> float:
     """Seconds of a call on this rank, begun when all are ready."""
-    ranks.allgather(None)
+    space.synchronize()
+    space.communicator.allgather(None)
     start = time.perf_counter()
     call()
+    space.synchronize()
     return time.perf_counter() - start
 
 
-def _least(ranks, call, repeat) -> float:
+def _least(space, call, repeat) -> float:
     """The least, of so many times, of the largest over the ranks."""
     call()
-    return float(np.max(ranks.allgather([_together(ranks, call) for _ in range(repeat)]), axis=0).min())
+    return float(np.max(space.communicator.allgather([_together(space, call) for _ in range(repeat)]), axis=0).min())
 
 
 def _say(ranks, text):
@@ -179,9 +185,9 @@ def _say(ranks, text):
 class System:
     """One matrix across the ranks."""
 
-    def __init__(self, ranks, name, scaling, A, settings):
-        self.ranks, self.name, self.scaling, self.settings = ranks, name, scaling, settings
-        self.given, self.space = A, A.space
+    def __init__(self, name, scaling, A, settings):
+        self.name, self.scaling, self.settings = name, scaling, settings
+        self.given, self.space, self.ranks = A, A.space, A.space.communicator
         self.A = A.stored_as(default_format(A.own))
         rows = self.space.share(A.shape[0])
         self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)
@@ -219,15 +225,15 @@ class System:
 
     def product(self) -> dict:
         """Products with and without overlap, alternately, and the stages of those without."""
-        A, times, stages = self.A, {True: [], False: []}, []
+        A, products, stages = self.A, {True: [], False: []}, []
         self._stages()                           # warms up
         for _ in range(self.settings["repeat"]):
             stages += self._stages()
-            for overlap in times:
+            for overlap in products:
                 A.overlap = overlap
-                times[overlap] += self._products()
+                products[overlap] += self._products()
         A.overlap = True
-        largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in times.items()}
+        largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in products.items()}
         everywhere = np.median(self.ranks.allgather(stages), axis=1)                   # (ranks, stages)
         mean = dict(zip(STAGES, everywhere.mean(axis=0).tolist()))
         return self.record("product", {
@@ -238,8 +244,10 @@ class System:
             "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
 
     def _products(self) -> list[float]:
-        """Seconds of each of the products of a restart on this rank."""
+        """Seconds of each of the products of a restart on this rank; on a GPU, of those in a graph, their mean."""
         self.ranks.allgather(None)
+        if self.space.name == "cuda":
+            return times(self.space, lambda: self.A.apply(self.b, self.y), PRODUCTS)
         at = [time.perf_counter()]
         for _ in range(PRODUCTS):
             self.A.apply(self.b, self.y)
@@ -249,18 +257,16 @@ class System:
     def _stages(self) -> list[list[float]]:
         """The same of products without overlap, stage by stage."""
         A, halo, clock, found = self.A, self.A.halo, time.perf_counter, []
+        stages = (lambda: halo.pack(self.b), lambda: (halo.send(), halo.finish()),
+                  lambda: A.local.apply(self.b, self.y), lambda: A.add_rest(self.y))
         self.ranks.allgather(None)
+        if self.space.name == "cuda":
+            return [[min(times(self.space, stage, PRODUCTS)) for stage in stages]]
         for _ in range(PRODUCTS):
             at = [clock()]
-            halo.pack(self.b)
-            at.append(clock())
-            halo.send()
-            halo.finish()
-            at.append(clock())
-            A.local.apply(self.b, self.y)
-            at.append(clock())
-            A.add_rest(self.y)
-            at.append(clock())
+            for stage in stages:
+                stage()
+                at.append(clock())
             found.append(np.diff(at).tolist())
         return found
 
@@ -275,7 +281,10 @@ class System:
                 yield self.iteration(method)
 
     def iteration(self, method) -> dict:
-        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations."""
+        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations; that of a
+        whole solve on a GPU, where the host sees no single one."""
+        if self.space.name == "cuda":
+            return self._solve_over_iterations(method)
         cycle = CYCLES[method]
         phases = cycle // WINDOW
         solver = swell.prepare(self.given, method=method, stopping=engine.fixed(max(AT_LEAST, 4 * cycle)),
@@ -290,12 +299,21 @@ class System:
                 spans[first // WINDOW % phases].append(clock[first + WINDOW] - clock[first])
         reductions = (self.ranks.reductions - before) / max(done, 1)
         # The same iterations on all ranks, which wait for one another in each.
-        times = [np.max(of_ranks, axis=0) / WINDOW for of_ranks in zip(*self.ranks.allgather(spans))]
-        whole = all(part.size for part in times)
+        parts = [np.max(of_ranks, axis=0) / WINDOW for of_ranks in zip(*self.ranks.allgather(spans))]
+        whole = all(part.size for part in parts)
         return self.record("iteration", {
-            "method": method, "seconds": float(np.mean([part.min() for part in times])) if whole else None,
-            "median": float(np.mean([np.median(part) for part in times])) if whole else None, "iterations": done,
+            "method": method, "seconds": float(np.mean([part.min() for part in parts])) if whole else None,
+            "median": float(np.mean([np.median(part) for part in parts])) if whole else None, "iterations": done,
             "reductions": reductions, **_of(self.share())})
+
+    def _solve_over_iterations(self, method) -> dict:
+        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(IN_A_SOLVE), b_like=self.b)
+        results = [solver.solve(self.b) for _ in range(self.settings["solve-repeat"] + 1)][1:]
+        seconds = np.max(self.ranks.allgather([r.timings["solve"] / r.iterations for r in results]), axis=0)
+        return self.record("iteration", {
+            "method": method, "seconds": float(seconds.min()), "median": float(np.median(seconds)),
+            "iterations": results[0].iterations, "reductions": results[0].reductions / results[0].iterations,
+            **_of(self.share())})
 
     # -- tables 2 to 4 -------------------------------------------------------------------------------------------
 
@@ -318,7 +336,7 @@ class System:
                 M.apply(self.b, self.y)
 
         restart()
-        steps = ranks.allgather(min(_together(ranks, restart) for _ in range(RESTARTS)))
+        steps = ranks.allgather(min(_together(self.space, restart) for _ in range(RESTARTS)))
         solver = swell.prepare(self.given, method=f"gmres(restart={RESTART})", precond=text, b_like=self.b,
                                stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=MAXITER))
         solver.solve(self.b, monitor=engine.a_few)

@@ -1,0 +1,43 @@
+"""Where a rank keeps its part: on the CPU, or on a GPU of its own, with NCCL between the GPUs."""
+from __future__ import annotations
+
+from swell.core.errors import InputError
+from swell.core.space import make_space
+
+
+def on_device(communicator, device: str):
+    """(the rank's space, the communicator for vectors in it), made once for each device of a communicator.
+
+    Parameters
+    ----------
+    communicator : Communicator
+        Of the ranks as they were started.
+    device : {"cpu", "cuda"}
+
+    Raises
+    ------
+    InputError, MissingDependency
+        On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks.
+    """
+    communicator.same(device, "the device")
+    if device not in communicator.places:
+        with communicator.agreed():
+            if device not in ("cpu", "cuda"):
+                raise InputError(f"device={device!r} across ranks: expected 'cpu', or 'cuda' for each rank's own GPU")
+            space = make_space(device if device == "cpu" else f"cuda:{_own_gpu(communicator)}")
+        if device == "cuda":
+            from swell.distributed.nccl import NCCLCommunicator
+            communicator.places[device] = space, NCCLCommunicator(communicator, space)
+        else:
+            communicator.places[device] = space, communicator
+    return communicator.places[device]
+
+
+def _own_gpu(communicator) -> int:
+    """The number of the GPU that is this rank's alone."""
+    from swell.core.cuda import require_cupy
+    _, count = require_cupy()
+    if count < communicator.local_size:
+        raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: NCCL wants a GPU "
+                         f"for each; start {count} a machine, mpiexec -n {count}")
+    return communicator.local_rank

@@ -1,0 +1,57 @@
+"""The loop driver of a GPU among others: every rank launches as many graphs as the others.
+
+A graph holds messages and reductions, which wait for the other ranks even after the judge has spoken. So a rank must
+not look at the judge's live word, which shows more to a rank that looks later: the flags are copied behind every graph,
+and what they say there is the same on all ranks.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.graph import GraphLoop
+from swell.core.kernels import judge as J
+from swell.distributed.space import Agreement
+
+
+class DistributedGraphLoop(GraphLoop):
+    """Captures and replays, on each rank alike."""
+
+    def __init__(self, space, stopping, n):
+        super().__init__(space.local, stopping, n)
+        self._agreement = Agreement(space.communicator)
+        self._behind = space.xp.cuda.alloc_pinned_memory(2 * 8 * J.FLAGS)
+        self._copies = np.frombuffer(self._behind, np.int64, 2 * J.FLAGS).reshape(2, J.FLAGS)
+        self._past = None                        # the graph that is looked at; None: all of them are done
+        space.communicator.holds_graphs(self)
+
+    def ask(self, reason):
+        self._agreement.ask(reason)
+
+    def run(self, body, capturable=True, steps=1):
+        self._agreement.forget()
+        super().run(body, capturable, steps)
+
+    def free(self):
+        """Let go of the graph; the next run captures it anew."""
+        self._graph = None
+
+    def report(self):
+        super().report()
+        self.abort = self.abort or self._agreement.reached()
+
+    def _launch(self, k):
+        stream, context = self.space.stream, self.space.context
+        self._graph.launch(stream)
+        context.data.copy_to_host_async(self._copies[k].ctypes.data, self._copies[k].nbytes, stream)
+        self._events[k].record(stream)
+
+    def _look(self, k):
+        self._past = k
+        self.report()
+        self._past = None
+
+    def _said(self):
+        if self._past is None:
+            return super()._said()
+        flags = self._copies[self._past]
+        return int(flags[J.ITERATION] << 16 | flags[J.VERDICT] << 8 | flags[J.STOP])

@@ -1,0 +1,130 @@
+"""NCCL between GPUs, one for each rank: reductions in place and messages straight from memory to memory.
+
+What ranks say to one another in setups still goes by the communicator that they were started with. NCCL's work is
+queued like a kernel, so that it can be captured in a graph: reductions on the space's own stream, messages on another
+one, so that the product of the diagonal block runs meanwhile. A sum has the same bits on every rank, since each part of
+it is added up once and then sent to all.
+
+Graphs must be gone before the communicator, and that before MPI ends: a captured message that outlives them hangs the
+process at its end.
+"""
+from __future__ import annotations
+
+import atexit
+import weakref
+
+import numpy as np
+
+from swell.distributed.communicator import Communicator, Exchange
+
+
+class NCCLCommunicator(Communicator):
+    """The GPUs of the ranks of another communicator.
+
+    Parameters
+    ----------
+    host : Communicator
+    space : CudaSpace
+        Of this rank's GPU.
+    """
+
+    def __init__(self, host, space):
+        from cupy.cuda import nccl
+        super().__init__(host.rank, host.size)
+        self.host, self.space, self._nccl, self._loops = host, space, nccl, weakref.WeakSet()
+        self.local_rank, self.local_size = host.local_rank, host.local_size
+        name = host.allgather(nccl.get_unique_id() if host.rank == 0 else None)[0]
+        with space.active():
+            self.beside = space.xp.cuda.Stream(non_blocking=True)        # where messages are under way
+            self._own = nccl.NcclCommunicator(host.size, name, host.rank)
+        host.at_failure(self.abort_work)
+        atexit.register(self.close)
+
+    def _gather_objects(self, value):
+        return self.host._gather_objects(value)
+
+    def _exchange_objects(self, parts):
+        return self.host._exchange_objects(parts)
+
+    def _gather_numbers(self, numbers, out):
+        raise NotImplementedError("numbers of GPUs are added up by NCCL")
+
+    def abort(self):
+        self.host.abort()
+
+    def allreduce(self, numbers):
+        """Add up the numbers (a contiguous array of the GPU) of all ranks, in place and in the stream's order."""
+        self.reductions += 1
+        if self.size > 1:
+            at, count, kind = self._described(numbers)
+            self._own.allReduce(at, at, count, kind, self._nccl.NCCL_SUM, self.space.current_stream())
+
+    def exchange(self, outgoing, incoming):
+        return NCCLExchange(self, outgoing, incoming)
+
+    def post(self, outgoing, incoming):
+        """Queue messages on the stream beside."""
+        self._nccl.groupStart()
+        for rank, array in outgoing:
+            self._own.send(*self._described(array), rank, self.beside.ptr)
+        for rank, array in incoming:
+            self._own.recv(*self._described(array), rank, self.beside.ptr)
+        self._nccl.groupEnd()
+
+    def _described(self, array):
+        """(address, count, type) of an array's real numbers."""
+        parts = 2 if array.dtype.kind == "c" else 1
+        single = array.dtype.itemsize // parts == np.dtype(np.float32).itemsize
+        return array.data.ptr, parts * array.size, self._nccl.NCCL_FLOAT32 if single else self._nccl.NCCL_FLOAT64
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def holds_graphs(self, loop):
+        """A loop whose graphs must be freed before this communicator."""
+        self._loops.add(loop)
+
+    def close(self):
+        """Free the graphs, then the communicator; nothing can be sent any more."""
+        if self._own is None:
+            return
+        with self.space.active():
+            self.beside.synchronize()
+            for loop in self._loops:
+                loop.free()
+            own, self._own = self._own, None
+            own.destroy()
+        atexit.unregister(self.close)
+
+    def abort_work(self):
+        """End what waits for a rank that has failed, from another thread."""
+        if self._own is not None:
+            own, self._own = self._own, None
+            own.abort()
+
+
+class NCCLExchange(Exchange):
+    """Messages between GPU memories, on the stream beside."""
+
+    def __init__(self, communicator, outgoing, incoming):
+        event = communicator.space.xp.cuda.Event
+        self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
+        self._packed, self._arrived = event(disable_timing=True), event(disable_timing=True)
+
+    def start(self):
+        communicator = self.communicator
+        if not (self.outgoing or self.incoming):
+            return
+        stream = communicator.space.xp.cuda.get_current_stream()
+        communicator.beside.wait_event(self._after(self._packed, stream))
+        communicator.post(self.outgoing, self.incoming)
+        self._after(self._arrived, communicator.beside)
+
+    def finish(self):
+        if self.outgoing or self.incoming:
+            self.communicator.space.xp.cuda.get_current_stream().wait_event(self._arrived)
+
+    @staticmethod
+    def _after(event, stream):
+        """The event, recorded where the stream is now."""
+        event.record(stream)
+        return event
