@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from across import METHODS, system
 from cases import rng
 
 import swell
@@ -12,20 +13,6 @@ from swell.core.registry import resolve
 from swell.core.stopping import Reason
 from swell.distributed.launcher import launched
 from swell.distributed.partition import consecutive, load_balance
-
-METHODS = ("cg", "single_reduction_cg", "gmres", "fgmres", "bicgstab", "cocg")
-
-
-def system(dtype="float64", symmetric=True):
-    A = gallery.poisson2d(21) + sp.diags_array(rng().random(441))
-    if not symmetric:
-        A = A + sp.diags_array(rng().random(440), offsets=1)
-    if np.dtype(dtype).kind == "c":
-        A = A + 0.3j * sp.diags_array(rng().random(441))
-    A = sp.csr_array(A).astype(dtype)
-    b = rng().standard_normal(441)
-    return A, (b + 1j * b[::-1] if np.dtype(dtype).kind == "c" else b).astype(dtype)
-
 
 def own_rows(communicator, A):
     starts = consecutive(A.shape[0], communicator.size)

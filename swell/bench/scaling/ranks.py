@@ -281,8 +281,8 @@ class System:
                 yield self.iteration(method)
 
     def iteration(self, method) -> dict:
-        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations; that of a
-        whole solve on a GPU, where the host sees no single one."""
+        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations; that of
+        a whole solve on a GPU, where the host sees no single one."""
         if self.space.name == "cuda":
             return self._solve_over_iterations(method)
         cycle = CYCLES[method]

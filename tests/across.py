@@ -1,0 +1,31 @@
+"""What tests across ranks share: a system, the methods, and how many GPUs there are."""
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from cases import rng
+
+from swell import gallery
+from swell.core.cuda import require_cupy
+from swell.core.errors import MissingDependency
+
+METHODS = ("cg", "single_reduction_cg", "gmres", "fgmres", "bicgstab", "cocg")
+
+
+def system(dtype="float64", symmetric=True):
+    A = gallery.poisson2d(21) + sp.diags_array(rng().random(441))
+    if not symmetric:
+        A = A + sp.diags_array(rng().random(440), offsets=1)
+    if np.dtype(dtype).kind == "c":
+        A = A + 0.3j * sp.diags_array(rng().random(441))
+    A = sp.csr_array(A).astype(dtype)
+    b = rng().standard_normal(441)
+    return A, (b + 1j * b[::-1] if np.dtype(dtype).kind == "c" else b).astype(dtype)
+
+
+def gpus() -> int:
+    """GPUs of this machine."""
+    try:
+        return require_cupy()[1]
+    except MissingDependency:
+        return 0

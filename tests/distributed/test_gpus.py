@@ -1,0 +1,173 @@
+"""Ranks with a GPU each: what test_solves.py shows on CPUs, here by threads of one process and NCCL."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from across import METHODS, gpus, system
+
+import swell
+from swell import distributed, gallery
+from swell.core.registry import resolve
+from swell.core.stopping import Reason
+from swell.distributed.devices import on_device
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(params=[1, 2, 4])
+def count(request):
+    if gpus() < request.param:
+        pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
+    return request.param
+
+
+def on_gpus(count, function, *arguments):
+    """What ``function(communicator, *arguments)`` returns on each rank; NCCL's communicators are freed."""
+    def rank(communicator):
+        try:
+            with_gpu = on_device(communicator, "cuda")[0]
+            with with_gpu.active():
+                return function(communicator, *arguments)
+        finally:
+            for _, own in communicator.places.values():
+                own.close()
+    return distributed.run(count, rank)
+
+
+def parts(communicator, A, **settings):
+    return distributed.scatter(communicator, A if communicator.rank == 0 else None, device="cuda", **settings)
+
+
+def solved(communicator, A, b, partition, settings):
+    M = parts(communicator, A, partition=partition)
+    solver = swell.prepare(M, **settings)
+    first, result = solver.solve(b[M.rows]), solver.solve(b[M.rows])
+    assert first.iterations == result.iterations                 # the captured graph, used again
+    return M.gather(result.x), result
+
+
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+@pytest.mark.parametrize("format", ["csr", "sell", "bsr(block=3)"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_product(count, partition, format, dtype, overlap):
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+        if "bsr" in format:
+            pytest.skip("parts of a graph keep no blocks together")
+    A, x = system(dtype, symmetric=False)
+    wide = np.result_type(dtype, np.float64)
+
+    def products(communicator):
+        M = parts(communicator, A, partition=partition, block=3 if "bsr" in format else 1, overlap=overlap)
+        M = M.stored_as(resolve("format", format))
+        space = M.space
+        mine, y, z = space.from_host(x[M.rows]), space.empty(x[M.rows].size, dtype), space.from_host(x[M.rows])
+        M.apply(mine, y)
+        M.apply_adjoint(mine, z, 3, 2)
+        scaled = M.scaled(abs(mine) + 1, abs(mine) + 2)
+        return M.gather(y), M.gather(z), M.norm_inf(), M.norm_frobenius(), scaled.norm_inf()
+
+    exact = A.astype(wide).toarray()
+    rounding = 1e-5 if dtype == "float32" else 1e-13
+    for y, z, inf, frobenius, scaled in on_gpus(count, products):
+        assert np.allclose(y, exact @ x, rtol=rounding, atol=rounding)
+        assert np.allclose(z, 3 * exact.conj().T @ x + 2 * x, rtol=rounding, atol=10 * rounding)
+        assert inf == pytest.approx(abs(exact).sum(axis=1).max(), rel=rounding)
+        assert frobenius == pytest.approx(np.linalg.norm(exact), rel=rounding)
+        both = (abs(x) + 1)[:, None] * abs(exact) * (abs(x) + 2)
+        assert scaled == pytest.approx(both.sum(axis=1).max(), rel=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scaling", [None, "jacobi", "ruiz(p=inf)"])
+def test_the_iterations_of_one_device(count, method, dtype, scaling):
+    A, b = system(dtype)
+    if "cg" in method and method != "cocg":
+        A = sp.csr_array((A + A.conj().T) / 2)
+    settings = {"method": method, "scaling": scaling, "rtol": 1e-10}
+    alone = swell.solve(A, b, **settings)
+    for x, result in on_gpus(count, solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+
+
+@pytest.mark.parametrize("method, precond", [("cg", "ic0"), ("cg", "ic0(solve='sweeps(count=3)')"), ("gmres", "ilu0"),
+                                             ("bicgstab", swell.ILU0(solve=swell.Sweeps(3))), ("gmres", "block_jacobi"),
+                                             ("cg", "jacobi"), (None, None), ("gmres", "schwarz(overlap=2)"),
+                                             ("cg", "schwarz(kind='additive', inner='ic0')")])
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_preconditioners_of_each_rank(count, method, precond, partition):
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, b = system(symmetric=method in ("cg", None))
+    for x, result in on_gpus(count, solved, A, b, partition, {"method": method, "precond": precond}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_your_own_preconditioner_is_called_step_by_step(count):
+    """Nothing is captured then; the ranks still stop together."""
+    A, b = system()
+
+    def own(communicator):
+        M = parts(communicator, A)
+        d = M.space.from_host(A.diagonal()[M.rows])
+        result = swell.solve(M, b[M.rows], method="cg", M=lambda r: r / d)
+        return M.gather(result.x), result
+
+    for x, result in on_gpus(count, own):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_the_monitor_of_one_rank_stops_all(count):
+    A, b = gallery.poisson2d(300), np.ones(90_000)
+
+    def stopped(communicator):
+        M = parts(communicator, A)
+        monitor = (lambda k, r: k >= 3) if communicator.rank == communicator.size - 1 else None
+        return swell.prepare(M, method="cg", rtol=1e-13).solve(b[M.rows], monitor=monitor)
+
+    results = on_gpus(count, stopped)
+    assert {r.reason for r in results} == {Reason.STOPPED} and len({r.iterations for r in results}) == 1
+
+
+def test_an_error_of_one_rank_ends_the_others(count):
+    """Also those that wait for it on their GPU."""
+    if count == 1:
+        pytest.skip("one rank has no others")
+
+    def fails(communicator):
+        space, own = on_device(communicator, "cuda")
+        if communicator.rank:
+            raise ZeroDivisionError("here")
+        own.allreduce(space.xp.ones(1))
+        space.synchronize()
+        communicator.allgather(None)
+
+    with pytest.raises(ZeroDivisionError, match="here"):
+        distributed.run(count, fails)
+
+
+def test_more_ranks_than_gpus():
+    if not gpus():
+        pytest.skip("there is no GPU")
+    with pytest.raises(swell.InputError, match="of its GPUs: NCCL wants a GPU for each"):
+        distributed.run(gpus() + 1, lambda c: parts(c, gallery.poisson2d(10)))
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "cg", "scaling": "jacobi"}, {"method": "gmres", "precond": "ilu0"}])
+def test_all_gpus_from_one_process(settings):
+    if not gpus():
+        pytest.skip("there is no GPU")
+    A = gallery.poisson2d(60)
+    b = np.sin(np.arange(3600.0))
+    for right in (b, np.stack([b, b**2], axis=1)):
+        r = swell.solve(A, right, device="cuda:all", **settings)
+        assert r.converged and r.x.shape == right.shape
+        assert np.linalg.norm(right - A @ r.x) <= 1e-8 * np.linalg.norm(right)
+    with pytest.raises(swell.InputError, match="takes no M"):
+        swell.solve(A, b, device="cuda:all", M=lambda r: r)
+    with pytest.raises(swell.InputError, match="idrs"):
+        swell.solve(A, b, device="cuda:all", method="idrs")
