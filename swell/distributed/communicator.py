@@ -15,6 +15,10 @@ from contextlib import contextmanager
 import numpy as np
 
 
+class Broken(RuntimeError):
+    """Another rank failed; its own error is what the caller sees."""
+
+
 class Communicator(ABC):
     """A group of ranks, seen from one of them.
 

@@ -15,7 +15,7 @@ import weakref
 
 import numpy as np
 
-from swell.distributed.communicator import Communicator, Exchange
+from swell.distributed.communicator import Broken, Communicator, Exchange
 
 
 class NCCLCommunicator(Communicator):
@@ -37,6 +37,7 @@ class NCCLCommunicator(Communicator):
         with space.active():
             self.beside = space.xp.cuda.Stream(non_blocking=True)        # where messages are under way
             self._own = nccl.NcclCommunicator(host.size, name, host.rank)
+            self.allreduce(space.xp.zeros(1))    # NCCL connects at the first of each kind, which must not be captured
         host.at_failure(self.abort_work)
         atexit.register(self.close)
 
@@ -57,19 +58,26 @@ class NCCLCommunicator(Communicator):
         self.reductions += 1
         if self.size > 1:
             at, count, kind = self._described(numbers)
-            self._own.allReduce(at, at, count, kind, self._nccl.NCCL_SUM, self.space.current_stream())
+            self._open().allReduce(at, at, count, kind, self._nccl.NCCL_SUM, self.space.current_stream())
 
     def exchange(self, outgoing, incoming):
         return NCCLExchange(self, outgoing, incoming)
 
     def post(self, outgoing, incoming):
         """Queue messages on the stream beside."""
+        own = self._open()
         self._nccl.groupStart()
         for rank, array in outgoing:
-            self._own.send(*self._described(array), rank, self.beside.ptr)
+            own.send(*self._described(array), rank, self.beside.ptr)
         for rank, array in incoming:
-            self._own.recv(*self._described(array), rank, self.beside.ptr)
+            own.recv(*self._described(array), rank, self.beside.ptr)
         self._nccl.groupEnd()
+
+    def _open(self):
+        own = self._own
+        if own is None:
+            raise Broken("another rank failed, or the communicator is closed")
+        return own
 
     def _described(self, array):
         """(address, count, type) of an array's real numbers."""
@@ -109,6 +117,8 @@ class NCCLExchange(Exchange):
         event = communicator.space.xp.cuda.Event
         self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
         self._packed, self._arrived = event(disable_timing=True), event(disable_timing=True)
+        self.start()                             # connects
+        self.finish()
 
     def start(self):
         communicator = self.communicator

@@ -6,13 +6,9 @@ import threading
 
 import numpy as np
 
-from swell.distributed.communicator import Communicator, Exchange
+from swell.distributed.communicator import Broken, Communicator, Exchange
 
 PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
-
-
-class Broken(RuntimeError):
-    """Another rank failed; its own error is what the caller sees."""
 
 
 class Group:
