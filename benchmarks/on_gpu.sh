@@ -2,9 +2,9 @@
 # What needs a GPU: the GPU half of the tests, then the benchmarks behind NOTES.md, all or some.
 #   benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...]
 # Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
-# CABIN, if set, is a folder of K.npz, M.npz and B.npz. Parts are named below; all by default.
+# CABIN, if set, is a folder of K.npz, M.npz and B.npz; sweep needs it. Parts are named below; all by default.
 set -uo pipefail
-all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc helmholtz"
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc helmholtz sweep"
 out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
 parts=() files=()
@@ -36,6 +36,8 @@ for part in ${parts[@]:-$all}; do
             measure dense-lu-bordered dense-lu --generated bordered --sizes 178,514,1228,3202 --types float64 --batch 12 --repeat 5 ;;
         bddc) measure bddc bddc ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
+        sweep) [[ ${CABIN:-} ]] && script sweep frequency_sweep.py "$CABIN" --device cuda --remember 8 --preconds none jacobi \
+            "ilu0(solve='sweeps(count=2)')" ;;
         *) echo "no part $part; there are: $all" >&2; exit 2 ;;
     esac
 done
