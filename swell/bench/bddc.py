@@ -23,7 +23,7 @@ from swell.pde.poisson_cube import PoissonCube
 
 RUNS = 3
 STAGES = ("loading", "setup", "krylov")
-PARTS = ("schur", "adaptive", "decomposers", "interior", "coarse")
+PARTS = ("checks", "interface", "interior", "schur", "adaptive", "decomposers", "coarse", "method")
 ELEMENTS = {"cpu": "4,6,8", "cuda": "5,10,15,20,25"}
 DECOMPOSERS = {"cpu": ("getrf", "pcm(x=8)", "icm(x=8)"),
                "cuda": ("getrf", "pcm(x=32)", "icm(x=32)", "icm(x=32, tolerance=1e-6)", "icm(x=32, tolerance=1)")}

@@ -23,6 +23,7 @@ from swell.core.errors import InputError
 from swell.core.settings import positive, real
 from swell.core.space import make_space
 from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Subdomains
 
 KINDS = ("constant", "checkerboard", "channels")
@@ -121,11 +122,15 @@ class PoissonCube:
             A = CSRMatrix(space, *entries, (self.n, self.n))
             b = space.empty(self.n, np.float64)
             b.fill(h ** 3)                                       # a node has an eighth of each of eight elements
-            parts = []
+            parts, made = [], {}
             for corner in product(range(self.subdomains), repeat=3):
                 cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
                 nodes = tuple(slice(c * m, (c + 1) * m + 1) for c in corner)
-                parts.append((_scipy(stencil_matrix(np, k[cells], free[nodes], h)), number[nodes][free[nodes]]))
+                what = k[cells].tobytes(), free[nodes].tobytes()
+                if what not in made:             # one object for all that are equal
+                    box = (space.from_host(of) for of in (k[cells], free[nodes]))
+                    made[what] = _scipy(space, stencil_matrix(space.xp, *box, h))
+                parts.append((made[what], number[nodes][free[nodes]]))
             subdomains = Subdomains(parts, self._groups())
             space.synchronize()
         return CubeSystem(self, A, b, subdomains, watch.seconds)
@@ -190,21 +195,26 @@ class CubeSystem:
         with space.active(self.cube.n):
             bddc = settings.build(self.A)
             space.synchronize()
+        before = watch.seconds
         solver = prepare(self.A, method=method, M=bddc, stopping=Stopping(rtol=rtol, maxiter=maxiter))
         setup = watch.seconds
-        return CubeSolution(self, solver.solve(self.b if b is None else b, monitor=monitor), bddc, setup)
-
+        return CubeSolution(self, solver.solve(self.b if b is None else b, monitor=monitor), bddc, setup,
+                            setup - before)
 
     def bordered(self, k, constraints="cef"):
         """[S Cᵀ; C 0] of subdomain k, scaled, as decomposers get it: an array of the space, for benchmarks of these."""
         from swell.preconditioners.bddc.constraints import Constraints
         from swell.preconditioners.bddc.interface import Interface
         from swell.preconditioners.bddc.local import bordered
+        from swell.preconditioners.bddc.problems import eliminations
         from swell.preconditioners.bddc.schur import schur
-        space, interface = self.A.space, Interface(self.A.to_scipy(), self.subdomains)
+        space, interface = self.A.space, Interface(self.A, self.subdomains)
         with space.active(self.cube.n):
-            S = schur(space, self.subdomains.matrices[k], interface.local[k])
-            return bordered(space, S, *Constraints(interface, constraints).matrix(k))[0]
+            for interior in eliminations(space, self.subdomains, interface):
+                for one in interior.subdomains:
+                    if k in one.members:
+                        S = schur(one.A, one.order, one.own, interior.factors())
+                        return bordered(space, S, *Constraints(interface, constraints).matrix(k))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,14 +227,15 @@ class CubeSolution:
     result : Result
         Of the Krylov method.
     bddc : BDDCOperator
-    setup : float
-        Seconds that the preconditioner and the method's buffers took.
+    setup, method : float
+        Seconds that the preconditioner and the method with its buffers took, and those of the method alone.
     """
 
     system: CubeSystem
     result: Any
     bddc: Any
     setup: float = field(repr=False)
+    method: float = field(repr=False)
 
     @property
     def u(self) -> np.ndarray:
@@ -236,9 +247,10 @@ class CubeSolution:
 
     @property
     def timings(self) -> dict:
-        """Seconds of the three stages, what was compiled left out: loading, setup, krylov; and of the setup's parts."""
+        """Seconds of the three stages, what was compiled left out: loading, setup, krylov; and of the setup's parts,
+        BDDC's and the method's."""
         return {"loading": self.system.seconds, "setup": self.setup, "krylov": self.result.timings["solve"],
-                **self.bddc.timings}
+                **self.bddc.timings, "method": self.method}
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -248,7 +260,7 @@ class CubeSolution:
 
     def __str__(self):
         cube, (least, largest), t = self.system.cube, self.extremes, self.timings
-        parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.bddc.timings.items())
+        parts = ", ".join(f"{name} {t[name]:.2f} s" for name in (*self.bddc.timings, "method"))
         return "\n".join([
             f"Poisson on a cube: {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, "
             f"{cube.levels} levels",
@@ -301,8 +313,10 @@ def stencil_matrix(xp, k, free, h):
     return indptr, columns[there], data[there]
 
 
-def _scipy(parts):
+def _scipy(space, parts):
     """A SciPy CSR matrix of (indptr, indices, data)."""
     import scipy.sparse as sp
     indptr, indices, data = parts
+    narrow = index_type(data.size, data.size, data.size)
+    indptr, indices, data = (space.to_host(a) for a in (indptr.astype(narrow), indices.astype(narrow), data))
     return sp.csr_array((data, indices, indptr), shape=(indptr.size - 1,) * 2)

@@ -19,7 +19,7 @@ def test_cubes(tmp_path, capsys):
         assert abs(r["least"] - 1) < 1e-3 and r["largest"] == pytest.approx(other["largest"], rel=1e-9)
         assert r["setup"] > r["schur"] > 0 and r["loading"] > 0 and r["krylov"] > 0 and r["bytes"] > 0
         assert r["speedup"] == 1 and other["speedup"] == pytest.approx(r["setup"] / other["setup"])
-    assert found[-1]["coarse_unknowns"] == 98 and found[-1]["coarse"] == found[-1]["threshold"] == 0
+    assert found[-1]["coarse_unknowns"] == 98 and found[-1]["coarse"] > found[-1]["threshold"] == 0
     assert found[-1]["local_problems"] == 27 and found[-1]["local_rows"] == [44, 124]
     shown = capsys.readouterr().out
     assert "Growth with H/h" in shown and "(1 + log H/h)" in shown

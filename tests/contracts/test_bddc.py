@@ -180,7 +180,7 @@ def test_neighbours_are_put_together():
     assert r.converged and r.iterations < 15
 
 
-@pytest.mark.parametrize("settings", [{"interior": "ic0"}, {"weights": "cardinality"}, {"constraints": "ce"}])
+@pytest.mark.parametrize("settings", [{"interior": "ic0"}, {"interior": "blocks"}, {"weights": "cardinality"}, {"constraints": "ce"}])
 def test_other_settings(settings):
     r = solved(4, 3, **settings)
     reference = sla.spsolve(r.system.A.to_scipy().tocsc(), np.random.default_rng(1).standard_normal(1331))
@@ -213,7 +213,7 @@ def test_adaptive_constraints_bound_the_condition():
     assert all(value < 4 * t for value, t in zip(largest[1:], (10, 3, 1.5), strict=True))
 
 
-@pytest.mark.parametrize("interior", ["direct", "ic0"])
+@pytest.mark.parametrize("interior", ["direct", "blocks", "ic0"])
 @pytest.mark.parametrize("settings", [{}, {"dense_lu": "pcm(x=8)"}, {"dense_lu": "icm(x=8)"}, {"adaptive": 5}])
 def test_on_every_device(device, interior, settings):
     """The same iterations and spectrum as on the host, to rounding."""
@@ -224,7 +224,7 @@ def test_on_every_device(device, interior, settings):
     assert abs(found[1].u - found[0].u).max() < 1e-10 * found[0].u.max()
 
 
-@pytest.mark.parametrize("interior", ["direct", "ic0"])
+@pytest.mark.parametrize("interior", ["direct", "blocks", "ic0"])
 def test_levels_on_every_device(device, interior):
     cube = PoissonCube(2, 4, 3)
     counts = [cube.solve(interior=interior, device=where).result.iterations for where in ("cpu", device)]
@@ -239,7 +239,7 @@ def test_corners_alone_lose_the_logarithm():
     assert corners[1] > 1.2 * corners[0] and edges[1] < edges[0]
 
 
-@pytest.mark.parametrize("interior", ["direct", "ic0"])
+@pytest.mark.parametrize("interior", ["direct", "blocks", "ic0"])
 def test_single_precision(device, interior):
     space = space_or_skip(device)
     system = PoissonCube(4, 3).assemble()
@@ -365,6 +365,8 @@ def test_memory(monkeypatch):
     monkeypatch.setattr(type(system.A.space), "memory", lambda self: (1000, 10**9))
     with pytest.raises(swell.OutOfMemory, match="8 different local problems with up to 19 dofs"):
         swell.BDDC(subdomains=system.subdomains).build(system.A)
+    with pytest.raises(swell.OutOfMemory, match="and 1 different interiors in blocks, needs .* interior='direct'"):
+        swell.BDDC(subdomains=system.subdomains, interior="blocks").build(system.A)
 
 
 @pytest.mark.parametrize("parts, words", [

@@ -125,11 +125,10 @@ class SparseCoarse(LinearOperator):
 
     spd = True
 
-    def __init__(self, space, matrix, dtype):
-        from swell.formats.csr import CSRMatrix
+    def __init__(self, matrix):
         from swell.preconditioners.direct import Direct
-        super().__init__(matrix.shape, dtype, space)
-        self.solver = Direct().build(CSRMatrix.from_scipy(matrix.astype(dtype), space))
+        super().__init__(matrix.shape, matrix.dtype, matrix.space)
+        self.solver = Direct().build(matrix)
 
     def apply(self, x, out, alpha=1, beta=0):
         self.solver.apply(x, out, alpha, beta)

@@ -12,11 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.preconditioners.bddc.renumbering import numbers, renumbered
+
 KINDS = ("corner", "edge", "face")
 
 
 class Interface:
     """The interface of subdomains.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    subdomains : Subdomains
 
     Attributes
     ----------
@@ -63,7 +70,8 @@ class Interface:
         from scipy.sparse.csgraph import connected_components
         if not sets.size:
             return sets
-        links = A[self.dofs][:, self.dofs].tocoo()
+        place = numbers(A.space, self.dofs, A.shape[0])
+        links = renumbered(A, place, place, (self.dofs.size,) * 2).to_scipy().tocoo()
         within = sets[links.row] == sets[links.col]
         graph = sp.coo_array((np.ones(within.sum(), bool), (links.row[within], links.col[within])), shape=links.shape)
         return connected_components(graph, directed=False)[1]

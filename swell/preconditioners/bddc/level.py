@@ -20,12 +20,15 @@ from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import face_constraints
+from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.problems import eliminations
+from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
 
-WORK = 5                 # arrays in double precision, as large as the local problems that are inverted together
+WORK = 8                 # arrays in double precision, as large as the local problems that are inverted together
 TOGETHER = {"cpu": 16 << 20, "cuda": 256 << 20}    # bytes of local problems of one size that are inverted together:
                          # no more than a cache holds, and than a GPU needs to be busy (a guess until it is measured)
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
@@ -42,22 +45,28 @@ class Level(LinearOperator):
     coarse : LinearOperator or None
         S_c⁻¹; of the next level where there is one; None without constraints.
     timings : dict
-        Seconds of the setup: schur, decomposers (local and dense coarse problems), interior, coarse.
+        Seconds of the setup: interface (its classes, weights, copies; constraints), schur (layers and their factors
+        included), interior, adaptive, decomposers (local and dense coarse problems), coarse. That is all of it.
     """
 
     capturable = False       # interiors are solved by the library's direct solver
 
-    def __init__(self, space, A, subdomains, settings, levels, dtype):
-        super().__init__(A.shape, np.dtype(dtype), space)
+    def __init__(self, A, subdomains, settings, levels, dtype):
+        super().__init__(A.shape, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
-        self.interface = Interface(A, subdomains)
-        self._weights = self.interface.weights(subdomains, settings.weights)
-        self._interiors(A)
+        with self._timed("interface"):
+            self.interface = Interface(A, subdomains)
+            self._weights = self.interface.weights(subdomains, settings.weights)
+        with self._timed("interior"):
+            self._parts(A)
         self._schur()
-        self.constraints = Constraints(self.interface, settings.constraints, self._adaptive())
+        adaptive = self._adaptive()
+        with self._timed("interface"):
+            self.constraints = Constraints(self.interface, settings.constraints, adaptive)
         self.notes = (*subdomains.notes, *self.constraints.notes)
         self._locals()
-        self._gathers()
+        with self._timed("interface"):
+            self._gathers()
         self._coarse(levels)
         solvers = [s for s in (self.interior, self.coarse) if s is not None]
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
@@ -75,42 +84,60 @@ class Level(LinearOperator):
         self.space.synchronize()
         self.timings[part] = self.timings.get(part, 0.0) + watch.seconds
 
-    def _interiors(self, A):
-        """A_II and what solves with it: one block-diagonal matrix for all subdomains; A_IΓ and A_ΓI."""
-        space, outer = self.space, self.interface.dofs
-        inside = np.ones(A.shape[0], bool)
+    def _parts(self, A):
+        """A_IΓ and A_ΓI, for all subdomains at a time; A_II, and what solves with it, unless that is made of blocks."""
+        space, n, outer = self.space, A.shape[0], self.interface.dofs
+        inside = np.ones(n, bool)
         inside[outer] = False
         inner = np.flatnonzero(inside)
         self._inner, self._outer = space.from_host(inner), space.from_host(outer)
-        rows = A[inner].astype(self.dtype)
+        to_inner, to_outer = (numbers(space, some, n) for some in (inner, outer))
         self._out_of = self._into = self.interior = None
-        if inner.size:
-            with self._timed("interior"):
-                A_II = CSRMatrix.from_scipy(sorted_csr(rows[:, inner]), space)
-                self.interior = resolve("precond", self.settings.interior).build(A_II)
+        entries = A.rows() if inner.size else None
+        if inner.size and self.settings.interior != "blocks":
+            A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, entries)
+            self.interior = resolve("precond", self.settings.interior).build(A_II.astype(self.dtype))
         if inner.size and outer.size:
-            coupling = sorted_csr(rows[:, outer])
-            self._into = CSRMatrix.from_scipy(coupling, space)                                  # A_IΓ
-            self._out_of = CSRMatrix.from_scipy(sorted_csr(coupling.T), space)               # A_ΓI
+            coupling = renumbered(A, to_inner, to_outer, (inner.size, outer.size), entries).astype(self.dtype)
+            self._into, self._out_of = coupling, coupling.transpose()                           # A_IΓ, A_ΓI
         self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
         self._g, self._z = (space.empty(outer.size, self.dtype) for _ in range(2))
 
     def _schur(self):
-        """S of every subdomain, computed once for all that are equal."""
-        space, subdomains, own = self.space, self.subdomains, self.interface.local
-        groups = local.equal((m.indptr, m.indices, m.data, at) for m, at in zip(subdomains.matrices, own, strict=True))
-        rows = np.array([own[members[0]].size for members in groups])
-        most = int(rows.max(initial=0))
-        together = max(8 * most ** 2, min(TOGETHER[space.name], 8 * int((rows ** 2).sum())))
-        space.check_fits(WORK * together + (8 + self.dtype.itemsize) * int((rows ** 2).sum()),
-                         f"BDDC, {len(groups)} different local problems with up to {most} dofs on the interface,",
-                         "take smaller subdomains")
-        self._complements, self._like = [None] * len(subdomains), np.zeros(len(subdomains), np.int64)
+        """S of every subdomain, computed once for all that are equal; with the factors of interiors that are equal.
+        Of these factors the solver in the interiors, where that is made of blocks."""
+        space, blocks = self.space, self.settings.interior == "blocks"
         with self._timed("schur"):
-            for members in groups:
-                S = schur(space, subdomains.matrices[members[0]], own[members[0]])
-                for k in members:
-                    self._complements[k], self._like[k] = S, members[0]
+            problems = eliminations(space, self.subdomains, self.interface)
+        self._check_memory(problems, blocks)
+        self._complements, self._like = [None] * len(self.subdomains), np.zeros(len(self.subdomains), np.int64)
+        inverses, places = [], []
+        for interior in problems:
+            with self._timed("schur"):
+                factors = interior.factors()
+                for one in interior.subdomains:
+                    S = schur(one.A, one.order, one.own, factors)
+                    for k in one.members:
+                        self._complements[k], self._like[k] = S, one.members[0]
+            if blocks and factors is not None:
+                with self._timed("interior"):
+                    inverses.append(Inverses(factors, self.dtype))
+                    places.append(interior.places(self.subdomains, self.interface))
+        if inverses:
+            with self._timed("interior"):
+                self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype)
+
+    def _check_memory(self, problems, blocks):
+        """Raise OutOfMemory where dense matrices will not fit."""
+        rows = np.array([one.own.size for interior in problems for one in interior.subdomains])
+        most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
+        together = max(8 * most ** 2, min(TOGETHER[self.space.name], 8 * squares))
+        layers = [interior.entries for interior in problems]
+        kept = self.dtype.itemsize * sum(layers) if blocks else 0
+        self.space.check_fits(WORK * together + (8 + self.dtype.itemsize) * squares + 16 * max(layers) + kept,
+                              f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
+                              + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
+                              "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
         """Constraints of faces beside the chosen ones."""
@@ -127,8 +154,9 @@ class Level(LinearOperator):
         decomposer = resolve("decomposer", self.settings.dense_lu)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
+        del self._complements                    # as large as what is made of them: each goes with its problem
         with self._timed("decomposers"):
-            for members in local.equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
+            for members in equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
             for (count, size, _), problems in of_size.items():
@@ -137,7 +165,8 @@ class Level(LinearOperator):
                     self.locals.append(local.local_problems(
                         self.space, decomposer, some, [complements[members[0]] for members in some],
                         [constraints[members[0]] for members in some], self.dtype, self._hint))
-        self._complements = None
+                    for k in (k for members in some for k in members):
+                        complements[k] = None
 
     def _hint(self, k):
         """What would hold subdomain k."""
@@ -185,22 +214,24 @@ class Level(LinearOperator):
         if not self.constraints.count:
             return
         space, settings = self.space, self.settings
-        matrices = [None] * len(self.subdomains)
-        for p in self.locals:
-            for members, coarse in zip(p.members, p.coarse, strict=True):
-                for m in members:
-                    matrices[m] = coarse
-        if levels > 2:
-            larger = next_level(self.constraints, matrices, self.subdomains.groups)
-            self.coarse = self.next = Level(space, larger.assemble(), larger, settings, levels - 1, self.dtype)
-            return
-        every = next_level(self.constraints, matrices, (np.arange(len(matrices)),)).assemble()
-        if self.constraints.count <= DENSE:
-            with self._timed("decomposers"):
-                self.coarse = DenseCoarse(space, every.toarray(), resolve("decomposer", settings.dense_lu), self.dtype)
-            return
         with self._timed("coarse"):
-            self.coarse = SparseCoarse(space, sorted_csr(every), self.dtype)
+            matrices = [None] * len(self.subdomains)
+            for p in self.locals:
+                for members, coarse in zip(p.members, p.coarse, strict=True):
+                    for m in members:
+                        matrices[m] = coarse
+            groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
+            larger = next_level(self.constraints, matrices, groups)
+            every = CSRMatrix.from_scipy(larger.assemble(), space)
+        if levels > 2:
+            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
+        elif self.constraints.count <= DENSE:
+            with self._timed("decomposers"):
+                dense = every.to_scipy().toarray()
+                self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
+        else:
+            with self._timed("coarse"):
+                self.coarse = SparseCoarse(every.astype(self.dtype))
 
     # -- application -----------------------------------------------------------------------------------------------
 
@@ -276,10 +307,3 @@ class Level(LinearOperator):
                 f"({self.interface.describe()}), {len(sizes)} different local problems of {min(sizes)} to "
                 f"{max(sizes)} rows{more}; {coarse}")
 
-
-def sorted_csr(matrix):
-    """As scipy.sparse.csr_matrix with sorted columns."""
-    import scipy.sparse as sp
-    matrix = sp.csr_matrix(matrix)
-    matrix.sort_indices()
-    return matrix

@@ -11,12 +11,11 @@ swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because
 pivoting bounds of decomposers are absolute; the inverse is stored, as large as the factors, so that an application is
-one product where trsm would be two sequential solves; subdomains that are equal to the bit are treated once, and local
+one product where trsm would be two sequential solves; subdomains that are equal are treated once, and local
 problems of one size together, in their setup (``factor_batch``) and in an application: one product for all of them.
 """
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,18 +55,6 @@ class Locals:
     @property
     def nbytes(self):
         return self.K.nbytes + self.basis.nbytes + self.adjoint.nbytes
-
-
-def equal(arrays):
-    """Lists of those that are equal to the bit, of tuples of arrays."""
-    found = {}
-    for k, of in enumerate(arrays):
-        digest = hashlib.blake2b(digest_size=16)
-        for array in of:
-            digest.update(np.ascontiguousarray(array).tobytes())
-            digest.update(b"|")
-        found.setdefault(digest.digest(), []).append(k)
-    return list(found.values())
 
 
 def bordered(space, S, C, sizes):

@@ -5,10 +5,10 @@ from.
 Condition of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), however
 many subdomains there are; every level multiplies by such a factor. Its smallest eigenvalue is 1.
 
-Setup, for every different subdomain: a sparse factorisation of its interior, its Schur complement (as many solves as
-it has dofs on the interface), and a dense decomposition of that, bordered by constraints (local.py). Storage: the
-interior factors, and a dense inverse for every different subdomain. An application: two interior solves, a dense
-product for every subdomain, one coarse solve.
+Setup, for every different subdomain: a factorisation of its interior, which those of equal interior share
+(elimination.py), its Schur complement (schur.py), and a dense decomposition of that, bordered by constraints
+(local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An application: two
+interior solves, a dense product for every subdomain, one coarse solve.
 
 Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors
 need not be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 from swell.core.settings import describe, positive, real
@@ -45,7 +46,9 @@ class BDDC(Preconditioner):
     dense_lu : str or Decomposer
         What decomposes the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)".
     interior : str or settings object
-        What solves in the interiors: "direct", or an incomplete factorisation such as "ic0".
+        What solves in the interiors: "direct"; "blocks", the dense block tridiagonal factors that Schur complements
+        take anyway, for subdomains many of which have the same interior, or where there is memory (blocks.py); or an
+        incomplete factorisation such as "ic0".
     subdomains : Subdomains or None
         The subdomain matrices; `swell.pde.poisson_cube` gives them. None: A is split, which takes a symmetric matrix
         with no positive entry off the diagonal and no negative row sum (finite volumes, most differences).
@@ -91,7 +94,7 @@ class BDDC(Preconditioner):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         for name, kind in (("dense_lu", "decomposer"), ("interior", "precond")):
-            if resolve(kind, getattr(self, name)) is None:
+            if (name, getattr(self, name)) != ("interior", "blocks") and resolve(kind, getattr(self, name)) is None:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected a {kind}")
         if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
@@ -133,14 +136,17 @@ class BDDCOperator(LinearOperator):
         from swell.preconditioners.bddc.level import Level
         if A.dtype.kind == "c":
             raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
+        watch = Stopwatch()
         require_hermitian(A, "BDDC")
-        host = A.to_scipy().astype(np.float64)
+        wide = A if A.dtype == np.float64 else A.astype(np.float64)
         subdomains = self.settings.subdomains
         if subdomains is None:
-            subdomains = self._split(A, host)
+            subdomains = self._split(A, wide.to_scipy())
         else:
-            self._compare(host, subdomains, MISMATCH[A.dtype.itemsize])
-        self.level = Level(A.space, host, subdomains, self.settings, self.settings.levels, A.dtype)
+            self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+        A.space.synchronize()
+        self._checks = watch.seconds
+        self.level = Level(wide, subdomains, self.settings, self.settings.levels, A.dtype)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A, host):
@@ -153,18 +159,18 @@ class BDDCOperator(LinearOperator):
         return split(host, self._owner)
 
     @staticmethod
-    def _compare(host, subdomains, tolerance):
+    def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A."""
-        if subdomains.n != host.shape[0]:
-            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {host.shape[0]} rows: their "
+        if subdomains.n != A.shape[0]:
+            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {A.shape[0]} rows: their "
                              "matrices must add up to A, after boundary conditions were put into both")
         x = np.random.default_rng(0).uniform(1, 2, subdomains.n)
-        y = host @ x
-        difference = abs(subdomains.times(x) - y)
-        size = abs(host).max() * np.diff(host.indptr).max(initial=0)
+        difference = abs(A.space.to_host(A.times(A.space.from_host(x))) - subdomains.times(x))
+        largest = float(A.space.to_host(A.row_maxima(A.space.xp.ones(A.shape[0]))).max(initial=0))
+        size = largest * int(A.space.to_host(A.row_lengths()).max(initial=0))
         if difference.max(initial=0) > tolerance * size:
             raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {int(difference.argmax())} "
-                             f"differs by {difference.max():.2e}, where A has entries up to {abs(host).max():.2e}; "
+                             f"differs by {difference.max():.2e}, where A has entries up to {largest:.2e}; "
                              "their values must be those of A, and with new values of A come new subdomains")
 
     def update(self, A):
@@ -188,8 +194,9 @@ class BDDCOperator(LinearOperator):
 
     @property
     def timings(self):
-        """Seconds of the setup's parts, all levels together."""
-        total, level = {}, self.level
+        """Seconds of the setup's parts, all levels together: checks of what was given (or A split), and those of a
+        ``Level``."""
+        total, level = {"checks": self._checks}, self.level
         while level is not None:
             for part, seconds in level.timings.items():
                 total[part] = total.get(part, 0.0) + seconds

@@ -19,7 +19,8 @@ class Subdomains:
     ----------
     parts : list of (matrix, dofs)
         For each subdomain its matrix (k, k), sparse or dense, real, symmetric positive semidefinite, and the k rows of
-        A that its rows belong to, each once. Dofs that two or more subdomains have are the interface.
+        A that its rows belong to, each once. Dofs that two or more subdomains have are the interface. A matrix that
+        several subdomains share is best one object: it is looked at once.
     groups : sequence of int arrays, optional
         For more than two levels: the subdomain of the next level that each subdomain belongs to, then the same for
         those, and so on. Where there are none, neighbours are put together, about eight at a time.
@@ -43,13 +44,19 @@ class Subdomains:
         if not len(parts):
             raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
         self.matrices, self.dofs, self.notes = [], [], ()
-        origin = []
-        for k, (matrix, dofs) in enumerate(parts):
-            matrix, dofs = sp.csr_array(matrix), np.asarray(dofs)
-            _check(k, matrix, dofs)
-            for piece in _pieces(matrix):
-                self.matrices.append(matrix if piece.size == dofs.size else matrix[piece][:, piece])
-                self.dofs.append(dofs[piece].astype(np.int64))
+        origin, known = [], {}
+        for k, (given, dofs) in enumerate(parts):
+            dofs = np.asarray(dofs)
+            new = id(given) not in known
+            matrix = sp.csr_array(given) if new else known[id(given)][0]
+            _check_dofs(k, matrix, dofs)
+            if new:
+                _check_values(k, matrix)
+                known[id(given)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
+                                            for piece in _pieces(matrix)]
+            for part, piece in known[id(given)][1]:
+                self.matrices.append(part)
+                self.dofs.append((dofs if piece is None else dofs[piece]).astype(np.int64))
                 origin.append(k)
         if len(origin) > len(parts):
             broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
@@ -84,8 +91,8 @@ class Subdomains:
         return A
 
 
-def _check(k, matrix, dofs):
-    """Raise InputError unless subdomain k is one."""
+def _check_dofs(k, matrix, dofs):
+    """Raise InputError unless the dofs of subdomain k are those of its matrix."""
     if dofs.ndim != 1 or dofs.dtype.kind not in "iu" and dofs.size:
         raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list "
                          "of rows")
@@ -96,6 +103,10 @@ def _check(k, matrix, dofs):
                          f"({dofs.size}, {dofs.size})")
     if dofs.min() < 0 or np.unique(dofs).size < dofs.size:
         raise InputError(f"subdomain {k} names a dof twice, or a negative one: expected every row of A once")
+
+
+def _check_values(k, matrix):
+    """Raise InputError unless the matrix of subdomain k can be one."""
     if matrix.dtype.kind != "f" and matrix.dtype.kind not in "iu":
         raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: BDDC is for real matrices")
     if not np.isfinite(matrix.data).all():
@@ -109,11 +120,11 @@ def _check(k, matrix, dofs):
 
 
 def _pieces(matrix):
-    """The rows of each connected piece."""
+    """The rows of each connected piece; None for all of them."""
     from scipy.sparse.csgraph import connected_components
     count, label = connected_components(matrix, directed=False)
     if count == 1:
-        return [np.arange(matrix.shape[0])]
+        return [None]
     return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 

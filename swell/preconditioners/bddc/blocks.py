@@ -1,0 +1,150 @@
+"""interior="blocks": A_II⁻¹ for all subdomains by the block tridiagonal factors that Schur complements take anyway.
+
+    t₀ = r₀,  tₖ = rₖ − C Dₖ₋₁⁻¹ tₖ₋₁;   zₖ = Dₖ⁻¹ (tₖ − C'ᵀ zₖ₊₁)
+
+from the first layer to the last and back, C that couples layer k to the one before, C' the next to k. The inverses of
+the D are stored, as large as the factors, so that a layer is one dense product, for all subdomains whose layers are of
+one size together; the couplings remain sparse. Interiors that are equal are stored once, and the subdomains that have
+them are columns of one product: of a cube with one coefficient, one interior for all of them.
+
+Storage: Σ s² for the layers of every different interior, in the precision of A. Cost: two dense products and two
+sparse ones a layer.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.operator import LinearOperator
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.bddc.elimination import solve_lower
+from swell.preconditioners.bddc.renumbering import numbers, renumbered
+
+
+class Inverses:
+    """Dₖ⁻¹ of every layer, and what is needed of an ``Elimination`` when that is gone."""
+
+    def __init__(self, factors, dtype):
+        self.ends, self.D, space = factors.ends, [], factors.space
+        for L in factors.L:
+            X = solve_lower(space, L, space.xp.eye(len(L), order="F"))
+            self.D.append((X.T @ X).astype(dtype, copy=False))
+        self.couplings = [_block(factors.A, self.ends, k, dtype) for k in range(1, len(self.ends) - 1)]
+
+
+def _block(A, ends, k, dtype):
+    """The rows of layer k in the columns of the one before."""
+    some = slice(*A.space.to_host(A.indptr[ends[k]:ends[k + 1] + 1])[[0, -1]].tolist())  # sync
+    rows = CSRMatrix(A.space, A.indptr[ends[k]:ends[k + 1] + 1] - some.start, A.indices[some],
+                     A.data[some].astype(dtype, copy=False), (int(ends[k + 1] - ends[k]), A.shape[1]))
+    here, before = np.arange(rows.shape[0]), np.arange(ends[k - 1], ends[k])
+    return renumbered(rows, A.space.from_host(here), numbers(A.space, before, A.shape[1]), (here.size, before.size))
+
+
+class InteriorBlocks(LinearOperator):
+    """A_II⁻¹, of all subdomains.
+
+    Parameters
+    ----------
+    space : Space
+    inverses : list of Inverses
+        Of every different interior.
+    places : list of lists of int arrays
+        For each of them, for each subdomain that has it, where its dofs are among all interior ones, in the order of
+        the layers.
+    n : int
+        Interior dofs of all.
+    dtype : numpy.dtype
+    """
+
+    spd = True
+    capturable = False
+
+    def __init__(self, space, inverses, places, n, dtype):
+        super().__init__((n, n), np.dtype(dtype), space)
+        alike = {}
+        for k, (one, of) in enumerate(zip(inverses, places, strict=True)):
+            alike.setdefault((tuple(np.diff(one.ends)), len(of)), []).append(k)
+        order, self._stacks, at = [], [], 0
+        self._t, self._z = (space.empty(n, self.dtype) for _ in range(2))
+        for some in alike.values():
+            stack = _Stack(space, [inverses[k] for k in some], len(places[some[0]]), self._t[at:], self._z[at:])
+            self._stacks.append(stack)
+            ends = inverses[some[0]].ends
+            order += [place[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)
+                      for k in some for place in places[k]]
+            at += stack.n
+        self._order = space.from_host(np.concatenate(order))
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self._t[...] = x[self._order]
+        for stack in self._stacks:
+            stack.solve()
+        if beta == 0:
+            out[self._order] = self._z if alpha == 1 else self.dtype.type(alpha) * self._z
+        else:
+            out *= self.dtype.type(beta)
+            out[self._order] += self.dtype.type(alpha) * self._z
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.apply(x, out, alpha, beta)
+
+    @property
+    def nbytes(self):
+        return sum(stack.nbytes for stack in self._stacks)
+
+    def describe(self):
+        different = sum(len(stack.D[0]) for stack in self._stacks)
+        return f"blocks, {different} different interiors of {min(len(s.D) for s in self._stacks)} layers and more"
+
+
+class _Stack:
+    """Interiors with layers of one size and as many subdomains each; t and z are theirs, layer by layer, in it
+    interior by interior, subdomain by subdomain."""
+
+    def __init__(self, space, inverses, many, t, z):
+        xp, ends, count = space.xp, inverses[0].ends, len(inverses)
+        self._matmul, self.n = xp.matmul, int(ends[-1]) * count * many
+        self.D = [xp.stack(of) if count > 1 else of[0][None] for of in zip(*(one.D for one in inverses), strict=True)]
+        for one in inverses:
+            one.D = None                         # stacked: not kept twice
+        self._down = [_diagonal(of, many) for of in zip(*(one.couplings for one in inverses), strict=True)]
+        self._up = [C.transpose() for C in self._down]
+        parts = [slice(a * count * many, b * count * many) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self._t, self._z = ([v[part] for part in parts] for v in (t, z))
+        shapes = [(count, many, int(b - a)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self._blocks = [tuple(v[k].reshape(shape) for v in (self._t, self._z)) for k, shape in enumerate(shapes)]
+
+    def solve(self):
+        """z = A_II⁻¹ t; t is overwritten."""
+        last = len(self.D) - 1
+        for k in range(last + 1):
+            if k:
+                self._down[k - 1].apply(self._z[k - 1], self._t[k], -1, 1)
+            self._multiply(k)
+        for k in range(last - 1, -1, -1):
+            self._up[k].apply(self._z[k + 1], self._t[k], -1, 1)
+            self._multiply(k)
+
+    def _multiply(self, k):
+        """zₖ = Dₖ⁻¹ tₖ, of which each is a row."""
+        t, z = self._blocks[k]
+        self._matmul(t, self.D[k], out=z)        # the inverse is symmetric
+
+    @property
+    def nbytes(self):
+        return sum(D.nbytes for D in self.D) + sum(C.nbytes for C in (*self._down, *self._up))
+
+
+def _diagonal(matrices, many):
+    """A block diagonal matrix, each block as many times as said."""
+    space, xp, (rows, columns) = matrices[0].space, matrices[0].space.xp, matrices[0].shape
+    indptr, indices, data, entries = [xp.zeros(1, np.int64)], [], [], 0
+    for k, C in enumerate(matrices):
+        copy = xp.arange(many, dtype=np.int64)[:, None]
+        indptr.append((entries + copy * C.nnz + C.indptr[1:]).ravel())
+        indices.append(((k * many + copy) * columns + C.indices).ravel())
+        data.append(xp.broadcast_to(C.data, (many, C.nnz)).ravel())
+        entries += many * C.nnz
+    count = len(matrices) * many
+    return CSRMatrix(space, *(xp.concatenate(part) for part in (indptr, indices, data)),
+                     (count * rows, count * columns))

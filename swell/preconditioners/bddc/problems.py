@@ -1,0 +1,127 @@
+"""Which subdomains are equal, and which have equal interiors at least: what is eliminated once for all of them.
+
+Of a cube of 4³ subdomains with one coefficient 27 are different, by their place at the boundary, and all interiors are
+equal. Layers depend on the pattern alone, and are looked for once for every different one.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.bddc.elimination import Elimination, layers
+from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
+
+
+@dataclass(eq=False)
+class Different:
+    """A subdomain that differs from others.
+
+    Attributes
+    ----------
+    A : CSRMatrix
+        In double precision.
+    inner, own : int arrays of the host
+        Its dofs inside and on the interface, ascending.
+    members : list of int
+        The subdomains that are equal to it.
+    order : int array
+        ``inner`` in the order of the layers.
+    """
+
+    A: CSRMatrix
+    inner: np.ndarray
+    own: np.ndarray
+    members: list
+    order: np.ndarray = None
+
+
+@dataclass(eq=False)
+class Interior:
+    """An interior, and the different subdomains that have it.
+
+    Attributes
+    ----------
+    subdomains : list of Different
+    A : CSRMatrix or None
+        A_II, its rows in the order of the layers; None without dofs.
+    order, ends : int arrays of the host
+        As ``layers`` gives them.
+    """
+
+    subdomains: list
+    A: CSRMatrix
+    order: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def entries(self):
+        """Of the layers' dense matrices."""
+        return int((np.diff(self.ends) ** 2).sum())
+
+    def factors(self):
+        """The ``Elimination``, None without dofs."""
+        return Elimination(self.A, self.ends) if self.A is not None else None
+
+    def places(self, subdomains, interface):
+        """For each subdomain that has it, where its dofs are among all that are not on the interface."""
+        inside = np.ones(subdomains.n, bool)
+        inside[interface.dofs] = False
+        number = np.cumsum(inside) - 1
+        return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
+
+
+def eliminations(space, subdomains, interface):
+    """The list of different ``Interior``."""
+    every = []
+    for members in equal((m.indptr, m.indices, m.data, own)
+                         for m, own in zip(subdomains.matrices, interface.local, strict=True)):
+        matrix, own = subdomains.matrices[members[0]], interface.local[members[0]]
+        mask = np.ones(matrix.shape[0], bool)
+        mask[own] = False
+        A = CSRMatrix.from_scipy(matrix.astype(np.float64, copy=False), space)
+        every.append(Different(A, np.flatnonzero(mask), own, members))
+    interiors = [_inside(one) for one in every]
+    found, patterns = [], []                     # in the order of the layers they need not be compared again
+    for group in equal(((A.indptr, A.indices, A.data) for A in interiors), space):
+        A, some = interiors[group[0]], [every[k] for k in group]
+        patterns.append((A.indptr, A.indices))
+        found.append((A, some))
+    like = {k: same[0] for same in equal(patterns, space) for k in same}
+    made, result = {}, []
+    for k, (A, some) in enumerate(found):
+        if not A.shape[0]:
+            none = np.zeros(0, np.int64)
+            result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
+            continue
+        if like[k] not in made:
+            made[like[k]] = layers(A.to_scipy(), _sides(some[0], interface))
+        order, ends = made[like[k]]
+        place = numbers(space, order, A.shape[0])
+        result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))
+    return result
+
+
+def _inside(one):
+    """A_II of a subdomain."""
+    place = numbers(one.A.space, one.inner, one.A.shape[0])
+    return renumbered(one.A, place, place, (one.inner.size,) * 2)
+
+
+def _ordered(some, order):
+    """Subdomains that have one interior, with the order of its layers."""
+    for one in some:
+        one.order = one.inner[order]
+    return some
+
+
+def _sides(one, interface):
+    """For each face of a subdomain the dofs of the interior that are next to it."""
+    space, n, k = one.A.space, one.A.shape[0], one.members[0]
+    coupling = renumbered(one.A, numbers(space, one.own, n), numbers(space, one.inner, n),
+                          (one.own.size, one.inner.size)).to_scipy()
+    classes = interface.classes[interface.copies[k]]
+    for number in np.unique(classes):
+        if interface.kinds[number] == 2:
+            yield np.unique(coupling[classes == number].indices)

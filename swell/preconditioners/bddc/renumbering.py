@@ -1,0 +1,68 @@
+"""Parts of a matrix in another order of rows and columns, where it lives; and which of many arrays are equal."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.formats.csr import CSRMatrix
+
+SAMPLE = 512            # entries of an array that are looked at before all of them are
+
+
+def renumbered(A, rows, columns, shape, kept=None):
+    """Entry (i, j) of A at (rows[i], columns[j]).
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    rows, columns : int arrays of the space
+        New numbers, each once; -1: left out.
+    shape : (int, int)
+        Of the result.
+    kept : int array of the space, optional
+        ``A.rows()``, for who asks for several parts.
+    """
+    space, xp = A.space, A.space.xp
+    i, j = rows[A.rows() if kept is None else kept], columns[A.indices]
+    there = (i >= 0) & (j >= 0)
+    i, j, data = i[there], j[there], A.data[there]
+    place = i.astype(np.int64) * shape[1] + j
+    if not bool((place[1:] > place[:-1]).all()):  # sync: in order already where both numberings ascend
+        order = xp.argsort(place)
+        i, j, data = i[order], j[order], data[order]
+    indptr = xp.zeros(shape[0] + 1, np.int64)
+    xp.cumsum(xp.bincount(i, minlength=shape[0]), out=indptr[1:])
+    return CSRMatrix(space, indptr, j, data, shape)
+
+
+def numbers(space, rows, n):
+    """For each of n rows its place in ``rows``, an array of the host; -1 where it has none."""
+    place = np.full(n, -1, np.int32 if n < 2**31 - 1 else np.int64)
+    place[rows] = np.arange(rows.size)
+    return space.from_host(place)
+
+
+def equal(every, space=None):
+    """Lists of those that are equal, of tuples of arrays: of the host, or of a space.
+
+    What has not the same sizes and the same entries at some places is not compared.
+    """
+    xp = np if space is None else space.xp
+    found, seen = {}, {}
+    for k, arrays in enumerate(every):
+        itself = tuple(map(id, arrays))
+        if itself in seen:                       # the very same objects
+            seen[itself][1].append(k)
+            continue
+        samples = [array.ravel()[::max(1, array.size // SAMPLE)] for array in arrays]
+        key = tuple((array.shape, (sample if space is None else space.to_host(sample)).tobytes())
+                    for array, sample in zip(arrays, samples, strict=True))
+        alike = found.setdefault(key, [])
+        for others, members in alike:
+            if all(a is b or bool(xp.array_equal(a, b)) for a, b in zip(arrays, others, strict=True)):
+                members.append(k)
+                break
+        else:
+            members = [k]
+            alike.append((arrays, members))
+        seen[itself] = arrays, members           # keeps the arrays, and so their identities
+    return sorted((members for alike in found.values() for _, members in alike), key=lambda members: members[0])
