@@ -31,7 +31,11 @@ class Communicator(ABC):
         Calls of ``allreduce`` so far.
     places : dict
         What ``on_device`` has made for each device.
+    threads : bool
+        Ranks are threads of one process.
     """
+
+    threads = False
 
     def __init__(self, rank, size, local_rank=None, local_size=None):
         self.rank, self.size = rank, size

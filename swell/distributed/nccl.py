@@ -59,6 +59,7 @@ class NCCLCommunicator(Communicator):
         if self.size > 1:
             at, count, kind = self._described(numbers)
             self._open().allReduce(at, at, count, kind, self._nccl.NCCL_SUM, self.space.current_stream())
+            self._wait_among_threads()
 
     def exchange(self, outgoing, incoming):
         return NCCLExchange(self, outgoing, incoming)
@@ -72,6 +73,16 @@ class NCCLCommunicator(Communicator):
         for rank, array in incoming:
             own.recv(*self._described(array), rank, self.beside.ptr)
         self._nccl.groupEnd()
+        self._wait_among_threads()
+
+    def _wait_among_threads(self):
+        """Where ranks are threads of one process, whoever loads a kernel holds a lock until its own GPU has nothing to
+        do; with a message under way there, which waits for a rank that waits for the lock, that is never. So outside of
+        graphs, where kernels are loaded, everything sent is waited for."""
+        stream = self.space.xp.cuda.get_current_stream()
+        if self.host.threads and not stream.is_capturing():
+            self.beside.synchronize()
+            stream.synchronize()
 
     def _open(self):
         own = self._own

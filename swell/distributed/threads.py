@@ -35,6 +35,8 @@ class Group:
 class ThreadCommunicator(Communicator):
     """One thread of a group."""
 
+    threads = True
+
     def __init__(self, group, rank):
         super().__init__(rank, group.size)
         self.group = group

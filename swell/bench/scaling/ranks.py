@@ -108,15 +108,16 @@ def _from_first(ranks, name, settings, make):
     return distributed.scatter(ranks, A, device=settings["device"], partition=settings["partition"])
 
 
-def slab(ranks, side, device):
-    """Poisson's matrix on a box of ``side``² times ranks × ``side`` points, of which each rank makes its own slab."""
-    face, planes = side**2, ranks.size * side
-    first, stop = ranks.rank * side, (ranks.rank + 1) * side
+def slab(ranks, side, device, planes=None):
+    """Poisson's matrix on a box of ``side``² times ``planes`` points (by default ``side`` a rank), of which each rank
+    makes its own slab."""
+    planes = planes or ranks.size * side
+    face, starts = side**2, consecutive(planes, ranks.size)
+    first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
     low, high = max(first - 1, 0), min(stop + 1, planes)
-    near = sp.coo_array(gallery.poisson((high - low, side, side)))
-    mine = (near.row >= (first - low) * face) & (near.row < (stop - low) * face)
-    rows = sp.coo_array((near.data[mine], (near.row[mine] - (first - low) * face,
-                                           near.col[mine].astype(np.int64) + low * face)), (side * face, planes * face))
+    near = gallery.poisson((high - low, side, side)).tocsr()[(first - low) * face:(stop - low) * face]
+    rows = sp.csr_array((near.data, near.indices.astype(np.int64) + low * face, near.indptr),
+                        shape=((stop - first) * face, planes * face))
     return distributed.from_rows(ranks, rows, device=device)
 
 

@@ -1,0 +1,90 @@
+"""Ranks with a GPU each: products with and without overlap, iterations, solves. Rank 0 prints.
+
+    mpiexec -n 2 python benchmarks/many_gpus.py [--edge 256] [--matrices thermal2~,atmosmodd~] [--device cuda]
+
+Strong scaling: Poisson's matrix on a cube of ``--edge``³ points; weak: as many planes of it for each rank as a cube has.
+Products are replayed from CUDA graphs (the least of three means, of the slowest rank), iterations are those of a whole
+solve of ``ITERATIONS`` of them (the least of three), solves go to 1e-8 (the second of two).
+"""
+from __future__ import annotations
+
+import argparse
+
+import swell
+from swell import distributed, gallery
+from swell.bench import engine
+from swell.bench.scaling.ranks import slab
+from swell.core.timing import seconds
+
+ITERATIONS = 1000
+SOLVES = {"thermal2~": [("cg", None, "jacobi"), ("single_reduction_cg", None, "jacobi")],
+          "atmosmodd~": [("gmres", "ilu0", None), ("gmres", "ilu0(solve='sweeps(count=3)')", None),
+                         ("gmres", "ilu0(solve='isai(power=1)')", None), ("bicgstab", None, None)]}
+
+
+def slowest(A, value):
+    """The largest of all ranks' values."""
+    return max(A.space.communicator.allgather(value))
+
+
+def measured(A, name, say):
+    """Products and iterations of one matrix."""
+    space, n = A.space, A.shape[0]
+    A = A.stored_as(swell.SELL())
+    b, y = space.empty(A.own.shape[0], A.dtype), space.empty(A.own.shape[0], A.dtype)
+    space.random(5, b)
+    took = {}
+    for overlap in (True, False):
+        A.overlap = overlap
+        took[overlap] = 1e6 * slowest(A, seconds(space, lambda: A.apply(b, y), 20))
+    A.overlap = True
+    local = 1e6 * slowest(A, seconds(space, lambda: A.local.apply(b, y), 20))
+    say(f"{name}, {n} rows: product {took[True]:.1f} µs, without overlap {took[False]:.1f}, diagonal block {local:.1f}, "
+        f"halo {A.halo.ghosts.size} entries")
+    for method in ("cg", "single_reduction_cg"):
+        solver = swell.prepare(A, method=method, stopping=engine.fixed(ITERATIONS))
+        solver.solve(b)
+        times = [slowest(A, solver.solve(b).timings["solve"]) / ITERATIONS for _ in range(3)]
+        say(f"  {method}: {1e6 * min(times):.1f} µs an iteration")
+
+
+def solved(A, name, say):
+    """Whole solves."""
+    b = A.space.empty(A.own.shape[0], A.dtype)
+    A.space.random(5, b)
+    for method, precond, scaling in SOLVES[name]:
+        solver = swell.prepare(A, method=method, precond=precond, scaling=scaling)
+        solver.solve(b)
+        result = solver.solve(b)
+        took = slowest(A, result.timings["solve"])
+        say(f"{name}, {method}, {precond or scaling or 'no preconditioner'}: {result.reason.name}, {result.iterations} "
+            f"iterations, {1e3 * took:.1f} ms, {1e6 * took / result.iterations:.1f} µs each, true residual "
+            f"{result.residual:.1e}")
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--edge", type=int, default=256)
+    parser.add_argument("--matrices", default=",".join(SOLVES))
+    parser.add_argument("--device", default="cuda")
+    arguments = parser.parse_args()
+    ranks = distributed.init()
+
+    def say(text):
+        if ranks.rank == 0:
+            print(f"{ranks.size} ranks, {text}", flush=True)
+
+    warm = slab(ranks, 8, arguments.device)
+    with warm.space.active():
+        measured(warm, "next to nothing", say)
+        measured(slab(ranks, arguments.edge, arguments.device, arguments.edge), "strong", say)
+        if ranks.size > 1:
+            measured(slab(ranks, arguments.edge, arguments.device), "weak", say)
+        for name in filter(None, arguments.matrices.split(",")):
+            A = gallery.get(name) if ranks.rank == 0 else None
+            solved(distributed.scatter(ranks, A, device=arguments.device), name, say)
+
+
+if __name__ == "__main__":
+    main()
