@@ -28,8 +28,9 @@ from swell.formats.blocks import detect, sampled_fills
 from swell.formats.parts import most_rows
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
 from swell.preconditioners.direct import unavailable
+from swell.preconditioners.triangular import resolve_solve
 
-SYMMETRIC = ("none", "jacobi", "block_jacobi", "ilu0", "iluk", "chebyshev", "direct")      # symmetric where A = Aᵀ
+SYMMETRIC = ("none", "jacobi", "block_jacobi", "chebyshev", "direct")      # symmetric where A = Aᵀ
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
@@ -168,6 +169,8 @@ def keeps_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name == "shifted_laplacian" or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
+    if name in ("ilu0", "iluk"):
+        return resolve_solve(precond.solve).alike
     return name in SYMMETRIC
 
 
@@ -188,15 +191,17 @@ def _iterative(A, facts, named, singular):
         elif not singular:
             why += ", so it may be positive definite; cg will tell"
         return replace(named, method=setting("method", "cg"), scaling=scaling, precond=precond, why=(why + singular,))
-    precond, blocks = named.precond, ""
+    precond, more = named.precond, ""
     if precond is None and not named.scaling:
         precond = setting("precond", "jacobi")
         if space.name == "cpu" and not singular:
-            precond, blocks = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
+            precond, more = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
+        elif space.name != "cpu":
+            more = "; Jacobi is a pass over a vector, an exact solve with triangles a step for each of their levels"
     if facts.hermitian:
         why += " but its diagonal is not positive, so it is not positive definite"
     elif facts.symmetric and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi"):
-        return replace(named, method=setting("method", "cocg"), precond=precond,
-                       why=(why + ", where cocg needs one product an iteration and the fewest in all" + singular,))
+        why += ", where cocg needs one product an iteration and the fewest in all" + singular + more
+        return replace(named, method=setting("method", "cocg"), precond=precond, why=(why,))
     return replace(named, method=setting("method", "bicgstab"), precond=precond,
-                   why=(why + ", where bicgstab is quick if it converges" + singular + blocks,))
+                   why=(why + ", where bicgstab is quick if it converges" + singular + more,))

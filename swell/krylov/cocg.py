@@ -7,9 +7,9 @@ An iteration: 1 product, 1 application of M, 2 reductions, no host read. Vector 
 beside the two that the product moves, 10 in a complex system. Storage: r, p, q, z where there is an M; in a complex
 system the conjugate of p, and of r where there is an M. Reports ‖b − A x‖₂ of the recursive residual.
 
-M is symmetric for a symmetric A in Jacobi, block Jacobi, ILU(0) and ILU(k) with equal solves for L and U, SSOR,
-Chebyshev, and additive Schwarz of such; not in ILUT and restricted Schwarz, nor in incomplete Cholesky, which
-conjugates.
+M is symmetric for a symmetric A in Jacobi, block Jacobi, ILU(0) and ILU(k) with exact solves or equal sweeps for L and
+U, SSOR, Chebyshev, and additive Schwarz of such; not with approximate inverses of L and U, in ILUT and restricted
+Schwarz, nor in incomplete Cholesky, which conjugates.
 
 Differs from the textbook: the conjugate of p is kept, so that a product fused with its (conjugating) inner products
 gives pᵀ A p; x lags until the direction is updated. The form vanishes for vectors that do not: where it does, to

@@ -131,6 +131,8 @@ class LUOperator(LinearOperator):
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings, self._name = settings, type(settings).__name__
+        if not resolve_solve(settings.solve).alike:
+            self.self_adjoint = False
         self.order = self._find_order(A)
         self._combined = self.L = self.U = None
         self._analyse(A)

@@ -56,6 +56,7 @@ class ISAI(GuardedSolve):
     power: int = 1
     longest: int = 512
 
+    alike = False           # rows of T and those of Tᵀ have other inverses on their patterns
     remedy = "a higher power"
     cost = "one product with the approximate inverse, with power 1 as large as the triangle"
 

@@ -101,6 +101,8 @@ class Sweeps(GuardedSolve):
         """Both triangles have the same count, of sweeps that are linear."""
         return self.upper in (0, self.count) and not self.in_place
 
+    alike = symmetric
+
 
 class SweptTriangular(Gathering):
     """About T⁻¹, by sweeps, in natural order."""

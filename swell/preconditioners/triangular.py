@@ -49,6 +49,7 @@ class TriangularSolve(ABC):
     problem = "a triangular matrix, its diagonal without zeros"
     cost: str
     symmetric = True        # the solve with Tᴴ is the adjoint of that with T
+    alike = True            # the solves with T and with D Tᵀ are transposes but for D, so that L and D Lᵀ keep symmetry
 
     def alone(self, lower):
         """The settings for one triangle that is solved with on its own, so that its adjoint is exactly that."""

@@ -9,7 +9,9 @@ from conftest import space_or_skip
 
 from swell import gallery
 from swell.advisor.analyse import analyse
-from swell.advisor.choose import default_format
+from swell.advisor.choose import choose, default_format, setting
+from swell.core.configuration import Configuration
+from swell.core.space import CpuSpace
 from swell.formats.csr import CSRMatrix
 
 
@@ -91,3 +93,16 @@ def test_the_default_format():
     arrow = sp.lil_array(sp.eye_array(1000))
     arrow[0, :] = np.arange(1.0, 1001)
     assert chosen(arrow) == "CSR"
+
+
+@pytest.mark.parametrize("A, method", [(gallery.helmholtz((8, 8)), "cocg"),
+                                       (gallery.convection_diffusion((8, 8)), "bicgstab")])
+@pytest.mark.parametrize("device, precond", [("cpu", "ilu0"), ("cuda", "jacobi")])
+def test_a_gpu_is_not_given_triangular_solves_first(A, method, device, precond):
+    """They take a step for every level. The choice rests on the name of the space, so that it is made here as there."""
+    space = CpuSpace()
+    A = CSRMatrix.from_scipy(sp.csr_array(A), space)
+    space.name = device
+    first = choose(A, Configuration(None, format=setting("format", "csr")))[0]
+    assert (first.name("method"), first.name("precond"), first.scaling) == (method, precond, None)
+    assert ("a step for each of their levels" in first.why[0]) == (device == "cuda")

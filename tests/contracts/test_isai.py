@@ -278,6 +278,28 @@ def test_it_makes_a_hermitian_preconditioner(dtype, device):
     assert counts == sorted(counts) and counts[2] < counts[3]
 
 
+def test_what_is_not_symmetric_is_refused_where_symmetry_counts(device):
+    """Exact solves and sweeps keep A = Aᵀ; on the patterns of rows L and U = D Lᵀ have inverses that are no transposes,
+    and one sweep more for one triangle is no transpose either."""
+    A = gallery.helmholtz((12, 12))
+    space = make_space(device)
+    kept = {"exact": True, "sweeps(count=2)": True, "isai": False, "'sweeps(count=2, upper=3)'": False}
+    for solve, symmetric in kept.items():
+        with space.active():
+            M = built(f"ilu0(solve={solve})", A, space)
+            P = dense(M)
+            assert (abs(P - P.T).max() <= 1e-13 * abs(P).max()) == symmetric == (M.self_adjoint is not False)
+        for method in ("cocg", "cocr"):
+            named = {"method": method, "precond": f"ilu0(solve={solve})", "device": device}
+            if symmetric:
+                assert swell.solve(A, np.ones(144), **named).converged
+            else:
+                with pytest.raises(swell.InputError, match="its own adjoint"):
+                    swell.solve(A, np.ones(144), **named)
+        chosen = swell.solve(A, np.ones(144), precond=f"ilu0(solve={solve})", device=device)
+        assert chosen.converged and chosen.method == ("cocg" if symmetric else "bicgstab")
+
+
 def test_the_result_says_what_the_guard_did(device):
     L = np.eye(60) + 3 * np.eye(60, k=-1)
     A = sp.csr_array(L @ L.T)
