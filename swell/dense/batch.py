@@ -1,6 +1,7 @@
 """Solution with the factors of many matrices of one size, as ``factor_batch`` gives them: trsm for all at a time.
 
-On a GPU two calls of cuBLAS, each for all matrices; on a CPU one matrix after the other.
+On a GPU two calls of cuBLAS, each for all matrices, for one alone the call that is made for large ones; on a CPU one
+matrix after the other.
 """
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def solve_batch(factors, B):
         X = xp.empty((len(factors), B.shape[2], one.n), B.dtype).transpose(0, 2, 1)         # column-major
         X[...] = xp.take_along_axis(B, order[:, :, None], axis=1)
         _substitute(factors, X)
-        finite = space.to_host(xp.isfinite(X).all(axis=(1, 2)))  # sync
+        # In two steps: to one number a matrix CuPy would reduce by one block of threads each.
+        finite = space.to_host(xp.isfinite(X).all(axis=1).all(axis=1))  # sync
     if not finite.all():
         k = int(finite.argmin())
         why = "; ".join(factors[k].notes) or f"its entries overflow {X.dtype.name}"
@@ -66,11 +68,15 @@ def _substitute(factors, X):
     from cupy.cuda import cublas, device
     one, (count, n, columns) = np.array(1, X.dtype), X.shape
     (op, distance), unit = layout(factors[0].lu), factors[0].unit
-    lu = cupy.array([each.lu.data.ptr for each in factors], np.uint64)
-    call = getattr(cublas, f"{CUBLAS[X.dtype.char]}trsmBatched")
+    letter = CUBLAS[X.dtype.char]
     for lower in (True, False):
         as_lower = lower == (op == cublas.CUBLAS_OP_N)           # read column-major, rows are the transpose
-        call(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
-             cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
-             cublas.CUBLAS_DIAG_UNIT if unit == ("L" if lower else "U") else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,
-             one.ctypes.data, lu.data.ptr, distance, addresses(X).data.ptr, n, count)
+        head = (device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
+                cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
+                cublas.CUBLAS_DIAG_UNIT if unit == ("L" if lower else "U") else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,
+                one.ctypes.data)
+        if count == 1:
+            getattr(cublas, f"{letter}trsm")(*head, factors[0].lu.data.ptr, distance, X.data.ptr, n)
+            continue
+        lu = cupy.array([each.lu.data.ptr for each in factors], np.uint64)
+        getattr(cublas, f"{letter}trsmBatched")(*head, lu.data.ptr, distance, addresses(X).data.ptr, n, count)

@@ -40,10 +40,12 @@ def test_interiors_by_blocks(device, coefficient, different):
             assert abs(space.to_host(z) - (alpha * x + beta)).max() < 1e-9
 
 
+@pytest.mark.parametrize("panel", [50, 2048])
 @pytest.mark.parametrize("coefficient", ["constant", RANDOM])
-def test_schur_complements(device, coefficient):
+def test_schur_complements(device, coefficient, panel, monkeypatch):
     """Of every different subdomain; symmetric; of a floating one, zero for constants."""
     space_or_skip(device)
+    monkeypatch.setattr("swell.preconditioners.bddc.schur.PANEL", panel)
     system = PoissonCube(9, 3, coefficient=coefficient).assemble(device)
     space, found = system.A.space, 0
     with space.active(system.cube.n):

@@ -12,6 +12,8 @@ sparse ones a layer.
 """
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from swell.core.operator import LinearOperator
@@ -70,8 +72,7 @@ class InteriorBlocks(LinearOperator):
             stack = _Stack(space, [inverses[k] for k in some], len(places[some[0]]), self._t[at:], self._z[at:])
             self._stacks.append(stack)
             ends = inverses[some[0]].ends
-            order += [place[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)
-                      for k in some for place in places[k]]
+            order += [place[a:b] for a, b in pairwise(ends) for k in some for place in places[k]]
             at += stack.n
         self._order = space.from_host(np.concatenate(order))
 
@@ -104,14 +105,17 @@ class _Stack:
     def __init__(self, space, inverses, many, t, z):
         xp, ends, count = space.xp, inverses[0].ends, len(inverses)
         self._matmul, self.n = xp.matmul, int(ends[-1]) * count * many
-        self.D = [xp.stack(of) if count > 1 else of[0][None] for of in zip(*(one.D for one in inverses), strict=True)]
-        for one in inverses:
-            one.D = None                         # stacked: not kept twice
+        self.D = []
+        for k in range(len(ends) - 1):
+            of = [one.D[k] for one in inverses]
+            self.D.append(xp.stack(of) if count > 1 else of[0][None])
+            for one in inverses:
+                one.D[k] = None                  # stacked: not kept twice
         self._down = [_diagonal(of, many) for of in zip(*(one.couplings for one in inverses), strict=True)]
         self._up = [C.transpose() for C in self._down]
-        parts = [slice(a * count * many, b * count * many) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [slice(a * count * many, b * count * many) for a, b in pairwise(ends)]
         self._t, self._z = ([v[part] for part in parts] for v in (t, z))
-        shapes = [(count, many, int(b - a)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        shapes = [(count, many, int(b - a)) for a, b in pairwise(ends)]
         self._blocks = [tuple(v[k].reshape(shape) for v in (self._t, self._z)) for k, shape in enumerate(shapes)]
 
     def solve(self):

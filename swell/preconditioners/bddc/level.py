@@ -134,7 +134,8 @@ class Level(LinearOperator):
         together = max(8 * most ** 2, min(TOGETHER[self.space.name], 8 * squares))
         layers = [interior.entries for interior in problems]
         kept = self.dtype.itemsize * sum(layers) if blocks else 0
-        self.space.check_fits(WORK * together + (8 + self.dtype.itemsize) * squares + 16 * max(layers) + kept,
+        # An inverse takes the place of its complement. Of the factors L and E only one interior's are there at a time.
+        self.space.check_fits(WORK * together + 8 * squares + 16 * max(layers) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
                               + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))

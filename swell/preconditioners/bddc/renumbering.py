@@ -29,8 +29,8 @@ def renumbered(A, rows, columns, shape, kept=None):
     if not bool((place[1:] > place[:-1]).all()):  # sync: in order already where both numberings ascend
         order = xp.argsort(place)
         i, j, data = i[order], j[order], data[order]
-    indptr = xp.zeros(shape[0] + 1, np.int64)
-    xp.cumsum(xp.bincount(i, minlength=shape[0]), out=indptr[1:])
+    ends = xp.arange(shape[0] + 1, dtype=i.dtype)
+    indptr = xp.searchsorted(i, ends) if i.size else xp.zeros_like(ends)
     return CSRMatrix(space, indptr, j, data, shape)
 
 

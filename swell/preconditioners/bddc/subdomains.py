@@ -123,9 +123,7 @@ def _pieces(matrix):
     """The rows of each connected piece; None for all of them."""
     from scipy.sparse.csgraph import connected_components
     count, label = connected_components(matrix, directed=False)
-    if count == 1:
-        return [None]
-    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+    return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
 def _checked_groups(groups, count, origin):
