@@ -4,7 +4,8 @@
     swell bench helmholtz --meshes "" --files OUT --frequencies 600 --methods cocg --preconds none jacobi ilu0
 
 FOLDER has carinterior.mat (car_cabin/ of the real systems); its K.npz, M.npz and B.npz are those of --times 0. OUT
-gets them for the finer mesh: 34 306 unknowns become 261 035 by the first time.
+gets them for the finer mesh: 34 306 unknowns become 261 035 by the first time. These are put in the order of Cuthill and
+McKee, since scikit-fem puts new points behind all old ones.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pathlib
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from swell.bench import engine
 from swell.pde import helmholtz
@@ -46,9 +48,13 @@ def main():
     for _ in range(arguments.times):
         mesh = refined(mesh)
     problem = helmholtz.Helmholtz(mesh, helmholtz.Medium(1.0, 1.0), {"boundary": helmholtz.Impedance(1.0)})
+    matrices = problem.matrices
+    if arguments.times:
+        order = reverse_cuthill_mckee(matrices[0], symmetric_mode=True)
+        matrices = [matrix[order][:, order] for matrix in matrices]
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for name, matrix in zip("KMB", problem.matrices):
-        sp.save_npz(arguments.out / f"{name}.npz", matrix)
+    for name, matrix in zip("KMB", matrices):
+        sp.save_npz(arguments.out / f"{name}.npz", matrix, compressed=False)
     engine.tell(f"{len(mesh.cells)} cells, {len(mesh.points)} unknowns in {arguments.out}")
 
 
