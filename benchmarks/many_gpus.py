@@ -1,6 +1,6 @@
 """Ranks with a GPU each: products with and without overlap, iterations, solves. Rank 0 prints.
 
-    mpiexec -n 2 python benchmarks/many_gpus.py [--edge 256] [--matrices thermal2~,atmosmodd~] [--device cuda]
+    mpiexec -n 2 python benchmarks/many_gpus.py [--edge 256] [--matrices thermal2~,atmosmodd~] [--partition graph]
 
 Strong scaling: Poisson's matrix on a cube of ``--edge``³ points; weak: as many planes of it for each rank as a cube has.
 Products are replayed from CUDA graphs (the least of three means, of the slowest rank), iterations are those of a whole
@@ -44,12 +44,14 @@ def measured(A, name, say):
     for method in ("cg", "single_reduction_cg"):
         solver = swell.prepare(A, method=method, stopping=engine.fixed(ITERATIONS))
         solver.solve(b)
-        times = [slowest(A, solver.solve(b).timings["solve"]) / ITERATIONS for _ in range(3)]
-        say(f"  {method}: {1e6 * min(times):.1f} µs an iteration")
+        results = [solver.solve(b) for _ in range(3)]
+        took = min(slowest(A, r.timings["solve"]) / r.iterations for r in results)
+        say(f"  {method}: {1e6 * took:.1f} µs an iteration, {results[0].iterations} of them, {results[0].reason.name}")
 
 
 def solved(A, name, say):
     """Whole solves."""
+    say(A.origin)
     b = A.space.empty(A.own.shape[0], A.dtype)
     A.space.random(5, b)
     for method, precond, scaling in SOLVES[name]:
@@ -67,6 +69,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edge", type=int, default=256)
     parser.add_argument("--matrices", default=",".join(SOLVES))
+    parser.add_argument("--partition", default="rows", help="of the matrices: rows, or graph")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     ranks = distributed.init()
@@ -83,7 +86,7 @@ def main():
             measured(slab(ranks, arguments.edge, arguments.device), "weak", say)
         for name in filter(None, arguments.matrices.split(",")):
             A = gallery.get(name) if ranks.rank == 0 else None
-            solved(distributed.scatter(ranks, A, device=arguments.device), name, say)
+            solved(distributed.scatter(ranks, A, device=arguments.device, partition=arguments.partition), name, say)
 
 
 if __name__ == "__main__":

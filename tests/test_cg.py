@@ -131,3 +131,17 @@ def test_replacing_the_residual_of_one_reduction_keeps_it_true():
         iteration = solver._prepared[0].iteration
     assert 0 < iteration.drift < 1e-9 * np.linalg.norm(b)
     assert drifts[1] < 0.5 * drifts[0]
+
+
+def test_one_reduction_begins_anew_where_rounding_has_turned_a_curvature_negative():
+    """The difference that stands for (p, A p) may lose its sign; what is indefinite is still called so."""
+    from swell.krylov.kernels import single_reduction_cg as step
+    s = np.zeros(9)
+    s[[0, 2, 4, 5, 6]] = 2.0, 3.0, 2.0, 1.0, 0.5                 # β = 2, and δ − β γ/α = 3 − 8
+    flags, limits = np.zeros(8, np.int64), np.zeros(8)
+    flags[3], limits[1] = 100, np.inf
+    step.settle((flags, limits, np.zeros(10)), s, np.zeros(4))
+    assert not flags[0] and s[7] == 0 and s[6] == 2 / 3
+    A = gallery.poisson2d(20) - 1.0 * np.eye(400)
+    result = swell.solve(A, np.ones(400), method="single_reduction_cg", maxiter=2000)
+    assert result.reason.name == "INDEFINITE"

@@ -79,7 +79,8 @@ def _run(arguments, ranks) -> int:
     chosen["method"] = chosen["method"] or "cg"
     if arguments.scaling is None and chosen["precond"] is None:
         chosen["scaling"] = "jacobi"
-    make_space(arguments.device)
+    if ranks is None:
+        make_space(arguments.device)
 
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:

@@ -13,7 +13,9 @@ p = u + β p follows from (u, w) and the old one, and A p = s from the recurrenc
 r away from b − A x more than in CG; so every ``replace`` iterations both are computed anew, for two products and an
 application of M. The largest drift found is kept (``drift``).
 
-Differs from the textbook: a curvature that is not positive ends the iteration as INDEFINITE.
+Differs from the textbook: the curvature of the new direction is a difference, which rounding may turn negative; then
+the direction begins anew, p = u, and only where (u, A u), which is measured, is not positive, the iteration ends as
+INDEFINITE.
 """
 from __future__ import annotations
 

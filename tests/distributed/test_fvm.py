@@ -38,7 +38,7 @@ def test_rows_are_those_of_the_serial_system(ranks, gradient):
     explicit = serial.rhs(serial.whole(x))
 
     def parts(communicator):
-        part = Part(communicator, given, "float64")
+        part = Part(communicator, given, "cpu", "float64")
         y = np.empty(part.A.own.shape[0])
         part.A.apply(x[part.A.rows], y)
         flux = part.system.whole(part.extended(x[part.A.rows]))

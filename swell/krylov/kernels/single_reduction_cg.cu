@@ -60,11 +60,13 @@ template <typename T> __global__ void __launch_bounds__(512) advance(Context* ct
 // launch: one block of 32 threads
 template <typename T> __global__ void settle(Context* ctx, acc_t<T>* s, double* coefficients, long long coefficients_size) {
   if (stopped(ctx) || threadIdx.x) return;
-  const double gamma = real(s[0]), alpha = real(s[6]), beta = gamma / real(s[5]);
+  const double gamma = real(s[0]), alpha = real(s[6]);
+  double beta = gamma / real(s[5]), curvature = real(s[2]) - beta * gamma / alpha;
+  if (!(curvature > 0)) beta = 0, curvature = real(s[2]);
   const long long k = 2 * ctx->flags[ITERATION];
   if (k + 1 < coefficients_size) coefficients[k] = alpha, coefficients[k + 1] = beta;
   judge(ctx, real(s[4]));
-  choose(ctx, s, beta, real(s[2]) - beta * gamma / alpha);
+  choose(ctx, s, beta, curvature);
 }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor

@@ -73,15 +73,19 @@ def advance(state, u, w, p, q, x, r, weights, s):
 
 @njit(cache=True)
 def settle(state, s, coefficients):
-    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β."""
+    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β. Where that curvature
+    is not positive, the direction begins anew, p = u, with a curvature δ that is measured and not the difference of two."""
     gamma, before, alpha = s[0].real, s[5].real, s[6].real
     beta = gamma / before
+    curvature = s[2].real - beta * gamma / alpha
+    if not curvature > 0:
+        beta, curvature = 0.0, s[2].real
     k = 2 * state[0][ITERATION]
     if k + 1 < coefficients.size:
         coefficients[k] = alpha
         coefficients[k + 1] = beta
     judge(state, s[4].real)
-    choose(state, s, beta, s[2].real - beta * gamma / alpha)
+    choose(state, s, beta, curvature)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)

@@ -10,8 +10,10 @@ import math
 
 import numpy as np
 
+from swell.core.space import make_space
 from swell.distributed import from_rows
 from swell.distributed.halo import Halo
+from swell.distributed.space import DistributedSpace
 from swell.pde.fvm.check import every_part_is_fixed
 from swell.pde.fvm.problem import DIVERGED
 from swell.pde.fvm.solution import Solution
@@ -32,7 +34,7 @@ class Part:
         Of the rank's cells and the layers around them.
     """
 
-    def __init__(self, ranks, problem, dtype):
+    def __init__(self, ranks, problem, device, dtype):
         self.ranks, self.mesh = ranks, problem.mesh
         mesh = problem.mesh
         part = cells_of_ranks(ranks, mesh)
@@ -46,11 +48,12 @@ class Part:
             self.system = problem.of_part(sub).assemble("cpu", dtype)
         rows = self.system.A.to_scipy()[sub.own]
         rows = _renumbered(rows, number[sub.cells], mesh.n_cells)
-        self.A = from_rows(ranks, rows, starts=starts, order=own)
+        self.A = from_rows(ranks, rows, device=device, starts=starts, order=own)
+        self.space = DistributedSpace(make_space("cpu"), ranks, starts)              # of the corrections
         there = number[sub.cells]
         outside = np.setdiff1d(np.arange(sub.cells.size), sub.own)
         self._ghosts = outside[np.argsort(there[outside])]
-        self.halo = Halo(self.A.space, there[self._ghosts], self.A.dtype)
+        self.halo = Halo(self.space, there[self._ghosts], self.A.dtype)
         self._all = np.zeros(sub.cells.size, self.A.dtype)
 
     def extended(self, p):
@@ -71,7 +74,7 @@ class Part:
 
     def norm(self, vector) -> float:
         """‖·‖₂ of a vector in parts."""
-        return self.A.space.norms(vector)[0]
+        return self.space.norms(vector)[0]
 
     def of_mesh(self, values, faces=False):
         """Values of the cells, or of the faces whose owner is one of the rank's cells, for the whole mesh."""
@@ -84,10 +87,10 @@ class Part:
         return whole
 
 
-def steady(ranks, problem, solvers, dtype, balance, mean, monitor=None) -> Solution:
+def steady(ranks, problem, solvers, device, dtype, balance, mean, monitor=None) -> Solution:
     """Solve the steady equation by outer corrections, as ``Problem._steady`` does on one rank; every rank returns the
-    whole solution."""
-    part = Part(ranks, problem, dtype)
+    whole solution. On "cuda" the systems are solved on each rank's GPU, and assembled and corrected on CPUs."""
+    part = Part(ranks, problem, device, dtype)
     system, own, A = part.system, part.sub.own, part.A
     deferred, floating = part.any(system.deferred), not part.any(not system.floating)
     if problem.velocity is None:
@@ -132,7 +135,6 @@ def cells_of_ranks(ranks, mesh) -> np.ndarray:
     """The rank of every cell, by a partition of the graph of cells; rank 0 makes it."""
     import scipy.sparse as sp
 
-    from swell.core.space import make_space
     from swell.distributed.partition import consecutive
     from swell.formats.csr import CSRMatrix
     from swell.orderings.partition import of_matrix

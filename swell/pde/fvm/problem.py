@@ -93,9 +93,7 @@ class Problem:
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         if ranks is not None and ranks.size > 1:
             from swell.pde.fvm.across_ranks import steady
-            if device != "cpu":
-                raise InputError(f"device={device!r} across ranks is not built yet: use device='cpu'")
-            return steady(ranks, self, solvers, dtype, balance, mean, monitor)
+            return steady(ranks, self, solvers, device, dtype, balance, mean, monitor)
         system = self.assemble(device, dtype)
         if self.velocity is None:
             every_part_is_fixed(self.mesh, system.space.to_host(system.boundary.slope) != 0)
