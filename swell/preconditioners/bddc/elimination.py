@@ -81,7 +81,7 @@ class Blocks:
 
 
 def cholesky(space, D):
-    """L with D = L Lᵀ.
+    """L with D = L Lᵀ, column-major, as BLAS takes it.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def cholesky(space, D):
         watched = errstate(linalg="raise")       # else CuPy says nothing, and L is not what it should be
     try:
         with watched:
-            return space.xp.linalg.cholesky(D)
+            return space.xp.asfortranarray(space.xp.linalg.cholesky(D))
     except np.linalg.LinAlgError:
         raise FactorisationError(INDEFINITE) from None
 
