@@ -328,8 +328,15 @@ INEXACT = {
 @pytest.mark.parametrize("name", INEXACT)
 def test_iterations_approach_those_of_the_exact_solve(name, kind, data, device):
     """The paper's tables: fewer with more sweeps, and with higher powers, down to (nearly) those of the exact solve."""
-    precond, rtol, sweeps, powers = INEXACT[name]
-    A = sp.csr_array(real_matrix(data, name)).astype(float)
+    approach(sp.csr_array(real_matrix(data, name)).astype(float), *INEXACT[name], kind, device)
+
+
+@pytest.mark.parametrize("kind", ["sweeps(count={}, guard=off)", "isai(power={}, guard=off)"])
+def test_iterations_approach_those_of_the_exact_solve_on_a_generated_system(kind, device):
+    approach(gallery.get("atmosmodd~", 27_000), "ilu0(solve={})", 1e-8, (1, 2, 4, 60), (1, 2, 3), kind, device)
+
+
+def approach(A, precond, rtol, sweeps, powers, kind, device):
     b, counts = A @ np.ones(A.shape[0]), []
     for solve in ("exact", *(kind.format(k) for k in reversed(sweeps if "sweeps" in kind else powers))):
         result = swell.solve(A, b, method="gmres(restart=100)", precond=precond.format(solve), rtol=rtol, device=device,
