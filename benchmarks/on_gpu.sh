@@ -4,7 +4,7 @@
 # Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
 # CABIN, if set, is a folder of K.npz, M.npz and B.npz; sweep needs it. Parts are named below; all by default.
 set -uo pipefail
-all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc helmholtz sweep"
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc bddc50 helmholtz sweep"
 out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
 parts=() files=()
@@ -34,7 +34,10 @@ for part in ${parts[@]:-$all}; do
         dense-lu)
             measure dense-lu dense-lu --generated random border --sizes 4156,10135 --types float64 --repeat 3
             measure dense-lu-bordered dense-lu --generated bordered --sizes 178,514,1228,3202 --types float64 --batch 12 --repeat 5 ;;
-        bddc) measure bddc bddc ;;
+        bddc)
+            measure bddc bddc --interior blocks
+            measure bddc-direct bddc --elements 25 --decomposers getrf --repeat 1 ;;
+        bddc50) measure bddc50 bddc --interior blocks --elements 50 --decomposers getrf --repeat 1 ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         sweep) [[ ${CABIN:-} ]] && script sweep frequency_sweep.py "$CABIN" --device cuda --remember 8 --preconds none jacobi \
             "ilu0(solve='sweeps(count=2)')" ;;
