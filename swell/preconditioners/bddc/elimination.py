@@ -49,12 +49,12 @@ class Elimination:
 
     def __init__(self, A, ends):
         self.space, self.A, self.ends, self.L, self.E = A.space, A, ends, [], []
-        xp, blocks = A.space.xp, Blocks(A, ends)
+        blocks = Blocks(A, ends)
         D = blocks.dense(0, ends[0], ends[1]) if len(self) else None
         for k in range(len(self)):
             self.L.append(cholesky(self.space, D))
             if k + 1 < len(self):
-                E = solve_lower(self.space, self.L[k], xp.ascontiguousarray(blocks.dense(k + 1, *ends[k:k + 2]).T))
+                E = solve_lower(self.space, self.L[k], blocks.dense(k + 1, *ends[k:k + 2]).T)
                 D = blocks.dense(k + 1, *ends[k + 1:k + 3])
                 subtract_product(self.space, D[None], E.T[None], E[None])
                 self.E.append(E)
