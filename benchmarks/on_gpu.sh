@@ -35,9 +35,9 @@ for part in ${parts[@]:-$all}; do
             measure dense-lu dense-lu --generated random border --sizes 4156,10135 --types float64 --repeat 3
             measure dense-lu-bordered dense-lu --generated bordered --sizes 178,514,1228,3202 --types float64 --batch 12 --repeat 5 ;;
         bddc)
-            measure bddc bddc --interior blocks
-            measure bddc-direct bddc --elements 25 --decomposers getrf --repeat 1 ;;
-        bddc50) measure bddc50 bddc --interior blocks --elements 50 --decomposers getrf --repeat 1 ;;
+            measure bddc bddc
+            measure bddc-direct bddc --interior direct --elements 25 --decomposers getrf --repeat 1 ;;
+        bddc50) measure bddc50 bddc --elements 50 --decomposers getrf --repeat 1 ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         sweep) [[ ${CABIN:-} ]] && script sweep frequency_sweep.py "$CABIN" --device cuda --remember 8 --preconds none jacobi \
             "ilu0(solve='sweeps(count=2)')" ;;

@@ -104,8 +104,8 @@ OPTIONS = {
                  "on a GPU)"},
     "levels": {"metavar": "LIST", "default": "2", "help": "levels; default 2"},
     "constraints": {"metavar": "LETTERS", "default": "cef", "help": "corners, edges, faces; default cef"},
-    "interior": {"metavar": "NAME", "default": "direct", "help": "what solves in the interiors; default direct, which "
-                 "on a GPU needs cuDSS; blocks and ic0 do not"},
+    "interior": {"metavar": "NAME", "default": "blocks", "help": "what solves in the interiors: blocks, ic0, or "
+                 "direct, which on a GPU needs cuDSS; default %(default)s"},
     "adaptive": {"type": float, "default": 0.0, "metavar": "T", "help": "more constraints on faces, for eigenvalues "
                  "above T; default 0, none"},
     "coefficient": {"default": "constant", "choices": ("constant", "checkerboard", "channels"),

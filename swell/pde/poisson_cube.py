@@ -145,14 +145,14 @@ class PoissonCube:
             edge = larger
         return groups
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", adaptive=0.0,
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
         """Assemble, set up BDDC, solve.
 
         Parameters
         ----------
         dense_lu, constraints, weights, interior, adaptive
-            As of ``swell.BDDC``.
+            As of ``swell.BDDC``. Interiors are solved by "blocks", since those of cubes are equal, as far as k is.
         method, rtol, maxiter, device, monitor
             As of ``swell.solve``.
         """
@@ -181,7 +181,7 @@ class CubeSystem:
     subdomains: Subdomains
     seconds: float
 
-    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="direct", adaptive=0.0,
+    def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
         """Set up BDDC and solve, for another b if one is given; the parameters are those of ``PoissonCube.solve``.
 
