@@ -73,8 +73,8 @@ def advance(state, u, w, p, q, x, r, weights, s):
 
 @njit(cache=True)
 def settle(state, s, coefficients):
-    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β. Where that curvature
-    is not positive, the direction begins anew, p = u, with a curvature δ that is measured and not the difference of two."""
+    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β. Where that
+    curvature is not positive, the direction begins anew, p = u, whose curvature δ is measured and no difference."""
     gamma, before, alpha = s[0].real, s[5].real, s[6].real
     beta = gamma / before
     curvature = s[2].real - beta * gamma / alpha
