@@ -25,6 +25,7 @@ from swell.pde.poisson_cube import PoissonCube
 RUNS = 3
 STAGES = ("loading", "setup", "krylov")
 PARTS = ("checks", "interface", "interior", "schur", "adaptive", "decomposers", "coarse", "method")
+SHOWN = ("loading", "setup", "interior", "schur", "decomposers", "krylov")
 ELEMENTS = {"cpu": "4,6,8", "cuda": "5,10,15,20,25"}
 DECOMPOSERS = {"cpu": ("getrf", "pcm(x=8)", "icm(x=8)"),
                "cuda": ("getrf", "pcm(x=32)", "icm(x=32)", "icm(x=32, tolerance=1e-6)", "icm(x=32, tolerance=1)")}
@@ -135,8 +136,7 @@ def _row(r):
     low, high = r["local_rows"]
     converged = "" if r["reason"] == "converged" else f" ({r['reason']})"
     return (_name(r), r["decomposer"], r["levels"], r["n"], f"{low} to {high}", f"{r['iterations']}{converged}",
-            f"{r['least']:.4f}", f"{r['largest']:.4f}", *(f"{r[key]:.3g}" for key in ("loading", "setup", "interior",
-                                                                                      "schur", "decomposers", "krylov")),
+            f"{r['least']:.4f}", f"{r['largest']:.4f}", *(f"{r[key]:.3g}" for key in SHOWN),
             f"{r['speedup']:.2f}" if r["speedup"] else "", f"{r['bytes'] / 1e9:.3g}")
 
 
