@@ -246,10 +246,14 @@ class Solver:
         """
         given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
         new, old = given.A, self.A
-        if not (hasattr(old, "indptr") and hasattr(new, "indptr")):
-            raise InputError("update needs matrices with entries, not matrix-free ones: prepare again")
+        if not (old.has_entries and type(new) is type(old)):
+            raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
+                             "DistributedMatrix: prepare again")
         with self.space.active(self.A.shape[0]):
-            self._take_values(new, old, keep_preconditioner)
+            with self.space.agreed():
+                old.take(new)
+            self._prepared[0].update(old, keep_preconditioner)
+            self._stale = set(self._prepared) - {0}              # what is tried after it, when it is tried
         return self
 
     def stop_by(self, stopping: Stopping) -> "Solver":
@@ -271,18 +275,6 @@ class Solver:
         self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
         self._stale = {new for new, old in enumerate(order) if old in self._stale}
         return self
-
-    def _take_values(self, new, old, keep_preconditioner):
-        xp = self.space.xp
-        shared = new.indptr is old.indptr and new.indices is old.indices           # as of one mesh: nothing to compare
-        if new.shape != old.shape or new.nnz != old.nnz or not (shared or (
-                bool(xp.array_equal(new.indptr, old.indptr)) and bool(xp.array_equal(new.indices, old.indices)))):
-            raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
-                             f"one ({old.shape}, {old.nnz} entries): prepare again")
-        old.data[...] = new.data
-        old.discard_adjoint()
-        self._prepared[0].update(old, keep_preconditioner)
-        self._stale = set(self._prepared) - {0}                  # what is tried after it, when it is tried
 
 
 def _rank(residual):

@@ -137,13 +137,17 @@ class Prepared:
         if settings.as_given and self.transforms:
             name = "M" if type(settings).__name__ == "User" else c.name("precond")
             raise InputError(f"{name} acts on the system as it was given: give it without ordering and scaling")
-        M = settings.build(system if settings.across_ranks else system.diagonal_block)
+        M = settings.build(self._seen(system))
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
             raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} "
                              "is not: choose its symmetric form, or method='gmres'")
         return M
+
+    def _seen(self, system):
+        """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it."""
+        return system if self._setup.across_ranks else system.diagonal_block
 
     def _become_flexible(self):
         """The method's flexible form takes its place, and the result says so; an error where it has none."""
@@ -229,7 +233,7 @@ class Prepared:
             return self.M
         if self.M is None:                       # there is nothing to keep: the last factorisation failed
             return self._preconditioner(A)
-        self.M.update(A)
+        self.M.update(self._seen(A))
         return self.M
 
     # -- solve ---------------------------------------------------------------------------------------------------

@@ -91,6 +91,41 @@ class DistributedMatrix(LinearOperator):
             whole[rows] = part
         return whole
 
+    # -- other values on the same pattern ----------------------------------------------------------------------------
+
+    @property
+    def revision(self):
+        """Changes with that of a part."""
+        return self.own.revision + self.local.revision + self.rest.revision
+
+    def take(self, new):
+        """Take the values of another matrix in the same parts.
+
+        Raises
+        ------
+        InputError
+            If the pattern of this rank's rows is another one.
+        """
+        if new.halo.ghosts.shape != self.halo.ghosts.shape or (new.halo.ghosts != self.halo.ghosts).any():
+            raise InputError("the new matrix needs other entries of other ranks than the prepared one: prepare again")
+        self.own.take(new.own)
+        self.rest.take(new.rest)
+        if self.local is not self.own:
+            self.local.update(self.own)
+
+    def update(self, new):
+        """Take the values of a matrix of the same pattern and parts, in place."""
+        for mine, theirs in ((self.own, new.own), (self.rest, new.rest)):
+            if mine is not theirs:
+                mine.update(theirs)
+        if self.local is not self.own:
+            self.local.update(self.own)
+
+    def discard_adjoint(self):
+        """The values of the parts have changed."""
+        self.own.discard_adjoint()
+        self.rest.discard_adjoint()
+
     def check(self, configuration):
         """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
         self.space.communicator.same(_to_compare(configuration), "what to solve with")

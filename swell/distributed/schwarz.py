@@ -52,6 +52,17 @@ class RankSchwarz(LinearOperator):
         self.variable, self.notes = self.inner.variable, self.inner.notes
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
+    def update(self, A):
+        """Take a matrix of the same pattern and parts: the layers' rows are asked for again."""
+        self._matrix.take(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
+        self.inner.update(self._matrix)
+        self.notes = self.inner.notes
+
+    @property
+    def revision(self):
+        """Changes with that of the inner preconditioner."""
+        return self.inner.revision
+
     def apply(self, x, out, alpha=1, beta=0):
         halo, given, solved, below = self._halo, self._given, self._solved, self._below
         halo.start(x)

@@ -90,6 +90,22 @@ class CSRMatrix(Matrix):
         self.data[...] = csr.data
         self.discard_adjoint()
 
+    def take(self, new):
+        """Take the values of another CSR matrix.
+
+        Raises
+        ------
+        InputError
+            If its pattern is another one.
+        """
+        xp = self.space.xp
+        shared = new.indptr is self.indptr and new.indices is self.indices         # as of one mesh: nothing to compare
+        if new.shape != self.shape or new.nnz != self.nnz or not (shared or (
+                bool(xp.array_equal(new.indptr, self.indptr)) and bool(xp.array_equal(new.indices, self.indices)))):
+            raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
+                             f"one ({self.shape}, {self.nnz} entries): prepare again")
+        self.update(new)
+
     def rows(self):
         """The row of every entry."""
         return rows_of(self.indptr, self.nnz, self.space.xp)

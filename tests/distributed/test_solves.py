@@ -286,3 +286,41 @@ def test_consecutive_rows():
     with pytest.raises(swell.InputError, match="do not divide"):
         consecutive(10, 2, block=3)
     assert load_balance([1, 1, 2]) == 1.5
+
+
+@pytest.mark.parametrize("settings", [
+    {"method": "cg", "scaling": "jacobi"}, {"method": "cg", "precond": "ic0", "format": "sell"},
+    {"method": "gmres", "precond": "ilu0", "format": "csr"}, {"method": "cg", "scaling": "ruiz"},
+    {"method": "gmres", "precond": "schwarz(overlap=2)"}, {"method": "bicgstab", "precond": "jacobi"}])
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_new_values_give_what_a_fresh_preparation_gives(ranks, settings, partition):
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, b = system()
+    changed = sp.csr_array(2 * A + sp.diags_array(rng().random(441)))
+
+    def updated(communicator):
+        first, second = (distributed.scatter(communicator, B if communicator.rank == 0 else None, partition=partition)
+                         for B in (A, changed))
+        solver = swell.prepare(first, **settings)
+        solver.solve(b[first.rows])
+        again, fresh = solver.update(second).solve(b[first.rows]), swell.solve(second, b[first.rows], **settings)
+        assert again.converged and np.array_equal(again.x, fresh.x)
+        return first.gather(again.x)
+
+    for x in ranks.run(updated):
+        assert np.linalg.norm(b - changed @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_new_values_on_another_pattern_are_refused_by_all(ranks):
+    A, b = system()
+    other = sp.lil_array(A)
+    other[440, 0] = other[0, 440] = 1
+
+    def updated(communicator):
+        first, second = (distributed.scatter(communicator, sp.csr_array(B) if communicator.rank == 0 else None)
+                         for B in (A, other))
+        swell.prepare(first, method="cg").update(second)
+
+    with pytest.raises(swell.InputError, match="prepare again"):
+        ranks.run(updated)
