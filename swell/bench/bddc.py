@@ -49,17 +49,21 @@ def run(arguments) -> int:
         engine.tell(f"{cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.levels} levels, {cube.n} "
                     "unknowns")
         found.take(_records(space, cube, decomposers, arguments))
-    found.table("BDDC on Poisson's cube", HEADER, [_row(r) for r in found.records])
+    good, failed = ([r for r in found.records if ("failure" in r) == bad] for bad in (False, True))
+    if failed:
+        found.table("Left out", ("cube", "decomposer", "why"),
+                    [(_name(r), r["decomposer"], r["failure"]) for r in failed])
+    if good:
+        found.table("BDDC on Poisson's cube", HEADER, [_row(r) for r in good])
     fits = list(_fits(found.records))
     if fits:
         found.table("Growth with H/h, fitted: a + b (1 + log H/h)", FIT_HEADER, fits)
     if arguments.csv:
         engine.write_csv(arguments.csv, found.records)
-    good = [r for r in found.records if "failure" not in r]
     if good:
         found.report(("Iterations as subdomains grow in size; a line is a + b (1 + log H/h)", _growth(good)),
                      ("Set-up of the preconditioner", _setups(good)))
-    return 0
+    return 0 if good else 1
 
 
 def _warm_up(decomposers, arguments):
@@ -131,8 +135,6 @@ def _name(r):
 
 def _row(r):
     """A row of the table."""
-    if "failure" in r:
-        return (_name(r), r["decomposer"], r["levels"], r["n"], r["failure"][:60], *[""] * (len(HEADER) - 5))
     low, high = r["local_rows"]
     converged = "" if r["reason"] == "converged" else f" ({r['reason']})"
     return (_name(r), r["decomposer"], r["levels"], r["n"], f"{low} to {high}", f"{r['iterations']}{converged}",

@@ -159,8 +159,14 @@ def _dense(path, space):
     return A.toarray()
 
 
+def _check_fits(n):
+    """Raise OutOfMemory unless a matrix of so many rows, and what makes it, fit."""
+    make_space("cpu").check_fits(16 * n * n, f"a generated matrix of {n} rows", "take smaller --sizes")
+
+
 def random_dense(n, seed=0):
     """Entries within ±1000, every second of the diagonal zero by chance, but for its last (Appendix F)."""
+    _check_fits(n)
     random = np.random.default_rng(seed)
     A = random.uniform(-1000, 1000, (n, n))
     zero = random.random(n) < 0.5
@@ -171,6 +177,7 @@ def random_dense(n, seed=0):
 
 def diagonal_and_border(n, seed=0):
     """A diagonal, and a tenth of the rows and columns beyond it sparse: the shape of c-22."""
+    _check_fits(n)
     random, wide = np.random.default_rng(seed), max(1, n // 10)
     A = np.diag(random.uniform(1, 2, n))
     border = np.where(random.random((n, wide)) < 0.05, random.uniform(-0.5, 0.5, (n, wide)), 0)

@@ -99,8 +99,8 @@ class Decomposer(ABC):
         ----------
         A : array, shape (n, n)
             NumPy or CuPy; float32, float64, complex64 or complex128 (integers become double). It is not changed.
-        space : Space, optional
-            Where to work; by default where A is.
+        space : Space or str, optional
+            Where to work, "cpu" or "cuda" for instance; by default where A is.
 
         Returns
         -------
@@ -187,7 +187,8 @@ class Decomposer(ABC):
 
     def _space(self, A, space):
         """The space, which must be one that the decomposer runs in."""
-        space = space or make_space(f"cuda:{A.device.id}" if type(A).__module__.startswith("cupy") else "cpu")
+        space = space or (f"cuda:{A.device.id}" if type(A).__module__.startswith("cupy") else "cpu")
+        space = make_space(space) if isinstance(space, str) else space
         if space.name not in self.devices:
             raise InputError(f"{type(self).__name__} runs on {' and '.join(self.devices)}, and {space.name} was asked "
                              "for: PCM runs on both")
@@ -258,7 +259,10 @@ def checked(A, space, copies, axes=2):
     if hasattr(A, "tocsr"):
         raise InputError(f"A is {type(A).__name__}, a sparse matrix: expected a dense one; A.toarray() makes it so")
     if not hasattr(A, "dtype"):
-        A = np.asarray(A)
+        try:
+            A = np.asarray(A)
+        except ValueError:
+            raise InputError("A is a list with rows of different lengths: expected a square matrix") from None
     if A.ndim != axes or A.shape[-2] != A.shape[-1] or not A.shape[-1]:
         expected = "a square matrix" if axes == 2 else "(m, n, n), square matrices"
         raise InputError(f"A has shape {tuple(A.shape)}: expected {expected} of at least one row")

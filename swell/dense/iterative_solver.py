@@ -41,7 +41,7 @@ class IS(DenseSolver):
     x : {8, 16, 32, 64, 128}
         Rows of a block.
     tolerance : float
-        The processing tolerance, absolute; 0: exact.
+        The processing tolerance, absolute; 0: exact. Where it leaves nothing of a right-hand side, that is an error.
     form : {"blocked", "plain"}
         As above.
     """
@@ -78,9 +78,24 @@ class IterativeSubstitution(BoundSolver):
         self.kernels = self.space.kernels("swell.dense", "substitution", factors.dtype)
 
     def substitute(self, X):
-        substitute = self._blocks if self.settings.form == "blocked" else self._whole
+        substitute, B = self._blocks if self.settings.form == "blocked" else self._whole, None
+        if self.settings.tolerance:
+            B = X.copy()
         self.iterations = substitute(X, False), substitute(X, True)
+        if B is not None:
+            self._check(B, X)
         return X
+
+    def _check(self, B, X):
+        """Raise FactorisationError where zero would be as near to a solution: ‖P B − L U X‖ is not below ‖P B‖."""
+        xp, factors = self.space.xp, self.factors
+        left = abs(B - factors.lower() @ (factors.upper() @ X)).max(axis=0)
+        lost = (left >= abs(B).max(axis=0)) & (left > 0)
+        if bool(lost.any()):  # sync
+            k = int(xp.argmax(lost))
+            raise FactorisationError(f"IS(tolerance={self.settings.tolerance:g}): nothing of right-hand side {k} is "
+                                     f"left in its solution, which misses it by {float(left[k]):.2g}, where its "
+                                     f"largest entry is {float(abs(B[:, k]).max()):.2g}: take less")
 
     def _blocks(self, X, backward):
         """Blocks of x rows, the contributions of finished ones subtracted by products."""

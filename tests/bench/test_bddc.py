@@ -43,6 +43,13 @@ def test_a_decomposer_that_fails_is_a_record(tmp_path, capsys):
                  "--decomposers", "getrf", "icm(x=8, tolerance=100)"]) == 0
     found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert "failure" not in found[0] and "ICM(tolerance=100)" in found[1]["failure"]
+    shown = capsys.readouterr().out
+    assert "Left out" in shown and "take less" in shown                  # all of the reason
+
+
+def test_where_nothing_was_measured(capsys):
+    assert main(["bench", "bddc", "--subdomains", "2", "--elements", "2", "--repeat", "1", "--decomposers",
+                 "icm(x=8, tolerance=100)"]) == 1
 
 
 @pytest.mark.parametrize("option, value, words", [

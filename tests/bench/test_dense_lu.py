@@ -107,6 +107,26 @@ def test_folders_and_batches_that_are_not(tmp_path, capsys):
     assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1"]) == 1          # nothing was measured
 
 
+def test_sizes_beyond_memory_are_left_out(tmp_path, capsys):
+    """And what they need is said; the others are measured."""
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "dense-lu", "--generated", "random", "border", "bordered", "--sizes", "9000000,8", "--repeat", "1",
+                 "--types", "float64", "--out", str(out), "--decomposers", "getrf", "--solvers", "trsm"]) == 0
+    failed = {r["matrix"]: r["failure"] for r in records(out) if "failure" in r}
+    assert len(failed) == 3 and all("needs about" in why and "GiB" in why for why in failed.values())
+    assert "needs about" in capsys.readouterr().out
+    assert {r["n"] for r in records(out) if "failure" not in r} == {8, 52}
+
+
+def test_a_tolerance_that_leaves_nothing_is_a_record(tmp_path):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "dense-lu", "--generated", "random", "--sizes", "24", "--repeat", "1", "--types", "float64",
+                 "--out", str(out), "--decomposers", "getrf", "icm(x=8, tolerance=1e9)", "--solvers",
+                 "is(tolerance=1e9)"]) == 0
+    failed = [r["failure"] for r in records(out) if "failure" in r]
+    assert len(failed) == 2 and all("take less" in why for why in failed)
+
+
 def test_sections_of_the_heat_map_are_counted():
     figure = dense_lu._heat_map(dense.ICM(x=8, section=8).factor(dense_lu.random_dense(24)).metrics)
     axes = figure.axes[0]

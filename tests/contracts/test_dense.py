@@ -146,7 +146,7 @@ def test_bad_matrices(text, space):
             decomposer.factor(bad, space)
     for wrong, words in ((A[:3], r"shape \(3, 5\)"), (A[0], r"shape \(5,\)"), (np.zeros((0, 0)), r"shape \(0, 0\)"),
                          (A.astype(np.float16), "float16"), (A.astype(object), "object"),
-                         (scipy.sparse.csr_array(A), "sparse")):
+                         (scipy.sparse.csr_array(A), "sparse"), ([[1, 2], [3]], "rows of different lengths")):
         with pytest.raises(swell.InputError, match=words):
             decomposer.factor(wrong, space)
 
@@ -170,6 +170,12 @@ def test_the_device_is_checked():
         dense.CM().factor(np.eye(3), space_or_skip("cuda"))
     with pytest.raises(swell.InputError, match="LAPACK always pivots"):
         dense.Getrf(pivoting="none").factor(np.eye(3))
+
+
+def test_a_device_by_its_name():
+    assert dense.PCM().factor(np.eye(3), "cpu").space.name == "cpu"
+    with pytest.raises(swell.InputError, match="tpu"):
+        dense.PCM().factor(np.eye(3), "tpu")
 
 
 def test_too_large_is_said_before_it_is_tried(space):
