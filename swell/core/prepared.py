@@ -136,7 +136,10 @@ class Prepared:
                              "function or LinearOperator")
         if settings.as_given and self.transforms:
             name = "M" if type(settings).__name__ == "User" else c.name("precond")
-            raise InputError(f"{name} acts on the system as it was given: give it without ordering and scaling")
+            given = [f"{kind}={c.name(kind)!r}" for kind in ("ordering", "scaling") if getattr(c, kind) is not None]
+            given += ["nullspace"] if c.nullspace is not None else []
+            raise InputError(f"{name} acts on the system as it was given, without ordering and scaling: leave out "
+                             f"{' and '.join(given)}")
         M = settings.build(self._seen(system))
         if M.variable and not c.method.flexible:
             self._become_flexible()

@@ -11,6 +11,7 @@ import swell
 from swell import gallery
 from swell.core.registry import names, resolve
 from swell.formats.csr import CSRMatrix
+from swell.pde import fvm
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.coarse import together
 from swell.preconditioners.bddc.interface import KINDS
@@ -279,6 +280,25 @@ def test_finite_volumes_by_boxes(make, parts):
         assert r.converged and abs(r.spectrum.extremes[0] - 1) < 2e-3
         counts.append(r.iterations)
     assert counts[1] <= counts[0] + 3 and counts[1] < 15
+
+
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_a_mesh_of_finite_volumes(partition):
+    """Cells at the interface are duplicated, whatever cuts the mesh; what is in the way is named."""
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="needs pymetis: pip install 'swell[partition]'")
+    walls = {name: fvm.Neumann() for name in ("xmax", "ymin", "ymax", "zmin", "zmax")} | {"xmin": fvm.Dirichlet(0.0)}
+    problem = fvm.Poisson(fvm.box((10, 10, 10)), walls, source=1.0)
+    bddc = f"bddc(domains=8, partition={partition})"
+    found, reference = problem.solve(precond=bddc, scaling=None), problem.solve()
+    assert found.converged and found.result.iterations < reference.result.iterations
+    assert abs(found.p - reference.p).max() < 1e-6 * abs(reference.p).max()
+    assert abs(found.result.spectrum.extremes[0] - 1) < 2e-3
+    with pytest.raises(swell.InputError, match="bddc acts on the system .* leave out scaling='jacobi'"):
+        problem.solve(precond=bddc)
+    floating = fvm.Poisson(fvm.box((6, 6, 6)), walls | {"xmin": fvm.Neumann()})
+    with pytest.raises(swell.InputError, match="leave out nullspace"):
+        floating.solve(precond=bddc, scaling=None)
 
 
 @pytest.mark.parametrize("partition", ["rows", "graph"])
