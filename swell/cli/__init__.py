@@ -13,7 +13,7 @@ from swell.core.errors import InputError, SwellError
 
 COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
 
-ACROSS_RANKS = ("solve", "fvm")          # what mpiexec may start
+ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 
 CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

@@ -48,7 +48,8 @@ def add_arguments(parser):
         none = "" if kind in ("method", "format") else ", none"
         parser.add_argument(f"--{kind}", metavar="NAME",
                             help=f"{', '.join(names(kind))}{none}; chosen where none is named")
-    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
+    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; started by "
+                        "mpiexec, cuda is a GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
     parser.add_argument("--rtol", type=float, default=1e-6, metavar="R",
                         help="relative tolerance of each solve; default 1e-6")
@@ -67,6 +68,12 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
+    """Sweep on one rank, or on those that mpiexec started."""
+    from swell.cli import ranks
+    return ranks.together(arguments, _run)
+
+
+def _run(arguments, ranks) -> int:
     """Check everything that can be checked without the mesh; then read, sweep, write and print."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
                  "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
@@ -85,13 +92,14 @@ def run(arguments) -> int:
     others = dict(_medium(text) for text in arguments.medium)
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
-    make_space(arguments.device)
+    if ranks is None:
+        make_space(arguments.device)
 
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.MESH}"
         mesh = named_mesh(arguments.MESH)
-    if arguments.save_mesh:
+    if arguments.save_mesh and (ranks is None or ranks.rank == 0):
         mesh.write(arguments.save_mesh)
     if not arguments.json and not arguments.quiet:
         print(f"{arguments.MESH}: {mesh}")
@@ -109,7 +117,10 @@ def run(arguments) -> int:
         progress.phase = f"assembling {len(mesh.cells)} cells"
         response = problem.response(sources or None, ears, band, **chosen, rtol=arguments.rtol,
                                     maxiter=arguments.maxiter, device=arguments.device, dtype=arguments.dtype,
-                                    reuse=not arguments.no_reuse, fields=fields, watch=_Watch(progress, len(band)))
+                                    reuse=not arguments.no_reuse, fields=fields, watch=_Watch(progress, len(band)),
+                                    ranks=ranks)
+    if ranks is not None and ranks.rank:
+        return 0 if response.converged else 1
     written = _write(arguments, response)
     _print(arguments, mesh, response, written)
     return 0 if response.converged else 1

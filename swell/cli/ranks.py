@@ -8,6 +8,7 @@ import numpy as np
 from swell.core.errors import InputError, SwellError
 
 BAD_INPUT = 2
+WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # what rank 0 alone writes
 
 
 def together(arguments, run) -> int:
@@ -21,7 +22,8 @@ def together(arguments, run) -> int:
     from swell import distributed
     ranks = distributed.init()
     if ranks.rank:
-        arguments.quiet, arguments.out, arguments.report = True, None, None
+        arguments.quiet = True
+        vars(arguments).update(dict.fromkeys(WRITTEN & set(vars(arguments))))
     try:
         with ranks.agreed():
             return run(arguments, ranks)

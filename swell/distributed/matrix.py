@@ -7,6 +7,8 @@ halo, and adds the rest. Local indices have 32 bits, global ones 64.
 """
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -242,10 +244,12 @@ class DistributedMatrix(LinearOperator):
 
 
 def _to_compare(configuration):
-    """A configuration in words that are the same on all ranks: what the user brought itself is not looked into."""
+    """A configuration in words that are the same on all ranks: what the user brought itself is not looked into, nor are
+    the matrices that settings hold, of which each rank has its own."""
     kinds = ("method", "precond", "scaling", "ordering", "format", "smoother")
-    return ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
-                     for kind in kinds)
+    words = ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
+                      for kind in kinds)
+    return re.sub(r" at 0x[0-9a-f]+", "", words)
 
 
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:

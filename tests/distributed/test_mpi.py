@@ -47,7 +47,7 @@ def mpi():
 
 def test_the_solves_of_this_folder_across_processes():
     done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "test_solves.py"),
-                   str(HERE / "test_fvm.py"))
+                   str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"))
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -75,6 +75,24 @@ def test_the_command_line_says_what_is_wrong_once(tmp_path, arguments, message):
     done = started("-m", "swell", "solve", *(word.format(**names) for word in arguments))
     assert done.returncode == 2
     assert done.stderr.count(message) == 1 and done.stderr.count("swell: ") == 1
+
+
+def test_a_frequency_response_on_the_command_line(tmp_path):
+    """Of ranks and of one: the same pressures, printed and written once."""
+    for missing in ("skfem", "pymetis", "meshio"):
+        pytest.importorskip(missing, reason="a mesh across ranks needs swell[mesh,partition]")
+    from swell.pde import helmholtz
+    helmholtz.box((8, 4, 3), upper=(1.0, 0.4, 0.3)).write(tmp_path / "box.msh")
+    command = ("-m", "swell", "helmholtz", str(tmp_path / "box.msh"), "--source", "xmin", "--ear", "0.9,0.2,0.1", "--band",
+               "90:110:10", "--damping", "0.02", "--rtol", "1e-10", "--json", "--csv", str(tmp_path / "r.csv"))
+    found = []
+    for ranks in (1, 2):
+        done = started(*command, ranks=ranks)
+        assert done.returncode == 0, done.stderr
+        rows = [line for line in (tmp_path / "r.csv").read_text().splitlines() if line[0].isdigit()]
+        found.append([float(line.split(",")[3]) for line in rows])
+        assert json.loads(done.stdout)
+    assert len(found[0]) == 3 and found[1] == pytest.approx(found[0], rel=1e-6)
 
 
 def test_a_command_that_does_not_share_its_work():

@@ -54,16 +54,19 @@ class Discretisation:
             found[self.cell_dofs[cells]] = np.moveaxis(self.mapping.F(local, tind=cells), 0, -1)
         return found
 
-    def volume(self, stiffness, mass):
+    def volume(self, stiffness, mass, cells=None):
         """K and M as SciPy CSR matrices of one pattern, symmetric to the bit.
 
         Parameters
         ----------
         stiffness, mass : arrays, shape (cells,)
             Coefficients of ∫ ∇u·∇v (real) and ∫ u v (real or complex).
+        cells : int array, optional
+            Those that count; all by default.
         """
-        K, M = self.elements(np.arange(len(self.cell_dofs)), stiffness, mass)
-        return self._summed(K, self.cell_dofs), self._summed(M, self.cell_dofs)
+        cells = np.arange(len(self.cell_dofs)) if cells is None else cells
+        K, M = self.elements(cells, stiffness, mass)
+        return self._summed(K, self.cell_dofs[cells]), self._summed(M, self.cell_dofs[cells])
 
     def elements(self, wanted, stiffness, mass):
         """The matrices of some cells, shape (cells, functions, functions), whose sums are K and M."""

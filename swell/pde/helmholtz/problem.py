@@ -18,6 +18,7 @@ import numpy as np
 from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import conditions as walls
+from swell.pde.helmholtz.across_ranks import Part
 from swell.pde.helmholtz.discretisation import Discretisation
 from swell.pde.helmholtz.field import Field
 from swell.pde.helmholtz.frequencies import NODES, checked, finest
@@ -90,8 +91,12 @@ class Helmholtz:
     @cached_property
     def matrices(self):
         """(K, M, B) of all dofs as SciPy CSR matrices, real or complex as their coefficients are."""
+        return self._matrices()
+
+    def _matrices(self, cells=None):
+        """The same of some cells, and of all walls."""
         import scipy.sparse as sp
-        K, M = self.space.volume(*self.coefficients)
+        K, M = self.space.volume(*self.coefficients, cells)
         B = sp.csr_matrix((self.space.n, self.space.n))
         for facets, admittance in self.admittances():
             B = B + self.space.facets(facets, admittance)
@@ -137,8 +142,9 @@ class Helmholtz:
                       for c in self.conditions.values())
         return resists or any(m.damping for m in self.media)
 
-    def _system(self, source):
-        """(K, M, B of the free dofs, free dofs, f, what the given pressures bring to the right-hand side)."""
+    def _system(self, source, part=None):
+        """(K, M, B of the free dofs, free dofs, f, what the given pressures bring to the right-hand side); of the rows
+        of a rank's part alone, where one is given."""
         panels, monopoles = vibrating(self.mesh, self.conditions, source)
         if not drives(panels, monopoles, self.conditions):
             raise InputError("nothing makes sound: name a source (a boundary such as source="
@@ -147,12 +153,13 @@ class Helmholtz:
         f = load(self.space, self.mesh, panels, monopoles)
         given, value = self._given
         free = np.flatnonzero(~given)
-        if not given.any():
-            return self.matrices, free, f, None
-        if not free.size:
+        if given.any() and not free.size:
             raise InputError("every dof lies on a wall of given pressure: refine the mesh, or free a wall")
-        lifted = [A[free] @ value for A in self.matrices]
-        return [A[free][:, free] for A in self.matrices], free, f[free], lifted
+        matrices = self.matrices if part is None else [part.own(A) for A in self._matrices(part.cells)]
+        if not given.any():
+            return matrices, free, f, None
+        lifted = [A[free] @ value for A in matrices]
+        return [A[free][:, free] for A in matrices], free, f[free], lifted
 
     def system(self, frequency, source=None) -> tuple:
         """A(ω) and b at one frequency, for a solver of one's own or to be written to a file.
@@ -198,7 +205,7 @@ class Helmholtz:
 
     def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
                  ordering=None, format=None, rtol=1e-6, maxiter=None, device="cpu", dtype="complex128", reuse=True,
-                 remember=REMEMBERED, fields=(), watch=None) -> Response:
+                 remember=REMEMBERED, fields=(), watch=None, ranks=None) -> Response:
         """The frequency response at one ear or several.
 
         Parameters
@@ -216,6 +223,9 @@ class Helmholtz:
             Frequencies at which the whole field is kept.
         watch : callable, optional
             ``watch(point)`` after each frequency, with the `Point`; a true return value ends the sweep.
+        ranks : Communicator, optional
+            Share the work with the ranks that MPI started (``swell.distributed.init()``): each assembles the rows of
+            its own dofs. All of them call this with the same arguments, and all get the whole response.
 
         Returns
         -------
@@ -233,25 +243,26 @@ class Helmholtz:
             raise InputError(f"fields: {fields[np.argmax(strange)]:g} Hz is not among the frequencies of the sweep")
         ears = self._ears(ear)
         listeners = [self.space.at(*locate(self.mesh, x, "ear")) for x in ears]
-        (K, M, B), free, f, lifted = self._system(source)
+        part = None if ranks is None or ranks.size == 1 else Part(ranks, self)
+        (K, M, B), free, f, lifted = self._system(source, part)
         if not frequencies.all() and lifted is None:
             raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
                              "it): begin above 0 Hz, or give a boundary a Pressure")
         sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
                       rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember,
-                      interface=partial(Faces, self, free))
+                      interface=None if part else partial(Faces, self, free), part=part, free=free)
         answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies))
         answer.notes += self._remarks(frequencies)
         with sweep.space.active(sweep.n):
-            parts = [None if part is None else sweep.space.xp.asarray(part, dtype=dtype)
-                     for part in (f, *(lifted or (None,) * 3))]
+            parts = [None if whole is None else sweep.space.xp.asarray(whole[sweep.rows], dtype=dtype)
+                     for whole in (f, *(lifted or (None,) * 3))]
         try:
             for frequency in frequencies:
                 point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
                 if point.reason is Reason.INTERRUPTED:
                     raise KeyboardInterrupt
                 answer.points.append(point)
-                if watch is not None and watch(point):
+                if sweep.any(watch is not None and watch(point)):
                     answer.notes.append(f"stopped after {frequency:g} Hz as asked")
                     break
         except KeyboardInterrupt:                                # what is done is not lost
@@ -274,7 +285,7 @@ class Helmholtz:
         result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
             p = self._given[1].copy()
-            p[free] = sweep.space.to_host(result.x)
+            p[free] = sweep.whole(result.x)
         result.x = None                                          # it would keep the memory of every frequency
         point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
                       time.perf_counter() - start, self._advice(result))

@@ -42,18 +42,24 @@ class StartingGuess:
         """x₀ for A x = b, or None where there is nothing to go by."""
         if not self._solutions:
             return None
-        xp, to_host, m = self.space.xp, self.space.to_host, len(self._solutions)
+        xp, m = self.space.xp, len(self._solutions)
         W = xp.empty((m, b.size), b.dtype)                       # a solution a row
         for k, x in enumerate(self._solutions):
             A.apply(x, W[k])
         adjoint = W.conj()
         # einsum and no matrix product: on a busy CPU the threads of a BLAS waited for one another for seconds
-        values, vectors = np.linalg.eigh(to_host(xp.einsum("ik,jk->ij", adjoint, W)).astype(complex))
+        values, vectors = np.linalg.eigh(self._summed(xp.einsum("ik,jk->ij", adjoint, W)).astype(complex))
         kept = values > NOISE * np.finfo(b.dtype).eps * values[-1]
         vectors, inverse = vectors[:, kept], 1 / values[kept]
         c, r = np.zeros(m, complex), b
         for _ in range(STEPS):
-            more = vectors @ (inverse * (vectors.conj().T @ to_host(xp.einsum("ik,k->i", adjoint, r))))
+            more = vectors @ (inverse * (vectors.conj().T @ self._summed(xp.einsum("ik,k->i", adjoint, r))))
             r = r - xp.einsum("i,ik->k", xp.asarray(more.astype(b.dtype)), W)
             c += more
         return xp.einsum("i,ik->k", xp.asarray(c.astype(b.dtype)), xp.stack(self._solutions))
+
+    def _summed(self, products):
+        """Inner products, on the host; those of ranks are added up."""
+        products = self.space.xp.ascontiguousarray(products)
+        self.space.allreduce(products)
+        return self.space.to_host(products)

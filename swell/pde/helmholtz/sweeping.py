@@ -38,6 +38,8 @@ class Sweep:
         Earlier solutions that make the starting vector; 0: none.
     interface : callable, optional
         ``interface(system)``: what Schwarz may know of the faces between subdomains, as `Helmholtz` gives it.
+    part, free : Part, array, optional
+        Across ranks: this rank's share of the dofs, and the free ones; b and x are then those of the rank's rows.
 
     Attributes
     ----------
@@ -56,7 +58,8 @@ class Sweep:
     """
 
     def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
-                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, interface=None):
+                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, interface=None,
+                 part=None, free=None):
         if str(dtype) not in DTYPES:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or remember < 0:
@@ -64,12 +67,13 @@ class Sweep:
         self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "rtol": rtol,
                        "maxiter": maxiter}
         self._format, self.reuse = format, reuse
-        self.space = make_space(device)
         self.n = K.shape[0]
-        self.space.check_fits(2 * remember * self.n * np.dtype(dtype).itemsize,
-                              f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
+        self.system = _system(K, M, B, device, dtype, part, free)
+        self.space = self.system.space
+        with self.space.agreed():
+            self.space.check_fits(2 * remember * self.space.share(self.n) * np.dtype(dtype).itemsize,
+                                  f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
         with self.space.active(self.n):
-            self.system = System(K, M, B, self.space, dtype)
             self._named["precond"] = informed(precond, self.system, interface)
         self.solver, self.setups = None, 0
         self._guess = StartingGuess(self.space, remember if reuse else 0)
@@ -111,6 +115,20 @@ class Sweep:
                 self._guess.add(self.space.xp.asarray(result.x))
         return result
 
+    @property
+    def rows(self):
+        """Which of the free dofs are here: all of them, or a rank's own."""
+        return slice(None) if self.system.A.diagonal_block is self.system.A else self.system.A.rows
+
+    def whole(self, x):
+        """The pressures of all free dofs, on the host."""
+        A = self.system.A
+        return self.space.to_host(x) if A.diagonal_block is A else A.gather(x)
+
+    def any(self, flag) -> bool:
+        """True if it is, on any rank."""
+        return self.space.greatest(np.array([float(bool(flag))])) > 0
+
     def _take_values(self, kept):
         """The solver takes A(ω); the preconditioner is made anew unless it is kept."""
         if self.solver is None:
@@ -134,10 +152,22 @@ class Sweep:
         else:
             timings = result.timings
             setup = timings.get("preconditioner", timings["setup"])
-            self._fresh, self._worth = result.iterations, setup / (timings["solve"] / result.iterations)
-            self._serves = True
+            # the slowest rank's, since all must come to one decision
+            worth = self.space.greatest(np.array([setup / (timings["solve"] / result.iterations)]))
+            self._fresh, self._worth, self._serves = result.iterations, worth, True
 
     @staticmethod
     def _hopeless(result):
         """True where the failed solve's x is no better than zero."""
         return not np.isfinite(result.residual) or result.residual >= 1
+
+
+def _system(K, M, B, device, dtype, part, free):
+    """The matrices where they are solved: of one device, or of this rank's part."""
+    if part is not None:
+        from swell.pde.helmholtz.across_ranks import PartOfSystem
+        part.take_free(free)
+        return PartOfSystem(part, K, M, B, device, dtype)
+    space = make_space(device)
+    with space.active(K.shape[0]):
+        return System(K, M, B, space, dtype)

@@ -7,6 +7,34 @@ from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 
 
+class Values:
+    """K, M and B on the pattern of a CSR matrix, whose values become those of A(ω).
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    K, M, B : arrays, shape (nnz,)
+        In the order of A's entries; K real.
+    """
+
+    def __init__(self, A, K, M, B):
+        space, real = A.space, np.zeros(0, A.dtype).real.dtype
+        self.A, kinds = A, (real, A.dtype, A.dtype)
+        self.K, self.M, self.B = (space.from_host(v.astype(kind)) for v, kind in zip((K, M, B), kinds))
+        self._kernels = space.kernels("swell.pde.helmholtz", "system", A.dtype)
+
+    def form(self, omega):
+        """Give A the values of an angular frequency (1/s)."""
+        scalar = self.A.dtype.type
+        self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
+        self.A.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        """Bytes of the four."""
+        return self.K.nbytes + self.M.nbytes + self.B.nbytes + self.A.nbytes
+
+
 class System:
     """The matrices of a problem where it is solved.
 
@@ -26,40 +54,44 @@ class System:
     """
 
     def __init__(self, K, M, B, space, dtype):
-        self.space, self.dtype = space, np.dtype(dtype)
+        if K.shape[0] != K.shape[1]:
+            raise InputError(f"K has shape {K.shape}: expected a square matrix")
         indptr, indices, values = on_one_pattern(K, M, B)
-        real = np.zeros(0, self.dtype).real.dtype
-        self.K, self.M, self.B = (space.from_host(v.astype(kind)) for v, kind in
-                                  zip(values, (real, self.dtype, self.dtype)))
-        self.A = CSRMatrix(space, space.from_host(indptr), space.from_host(indices),
-                           space.empty(len(indices), self.dtype), K.shape)
-        self._kernels = space.kernels("swell.pde.helmholtz", "system", self.dtype)
+        A = CSRMatrix(space, space.from_host(indptr), space.from_host(indices),
+                      space.empty(len(indices), np.dtype(dtype)), K.shape)
+        self._begin(A, [Values(A, *values)])
+
+    def _begin(self, A, parts):
+        """A, and the values of its CSR parts, that of the diagonal block first."""
+        self.A, self.space, self.dtype, self._parts = A, A.space, A.dtype, parts
         self.omega, self._mass = 0.0, None
 
     def form(self, omega):
         """Give A the values of an angular frequency (1/s)."""
-        scalar = self.dtype.type
-        self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
-        self.A.discard_adjoint()
+        for part in self._parts:
+            part.form(omega)
         self.omega = float(omega)
         if self._mass is not None:
             self._form_mass()
 
     @property
     def mass(self):
-        """ω²M on the pattern of A as a CSRMatrix, whose values follow those of `form` from its first use on."""
+        """ω²M on the pattern of A (of its diagonal block, in parts) as a CSRMatrix, whose values follow those of `form`
+        from its first use on."""
         if self._mass is None:
-            self._mass = CSRMatrix(self.space, self.A.indptr, self.A.indices, self.space.empty(self.M.size, self.dtype),
-                                   self.A.shape)
+            block = self._parts[0].A
+            self._mass = CSRMatrix(block.space, block.indptr, block.indices, block.space.empty(block.nnz, self.dtype),
+                                   block.shape)
             self._form_mass()
         return self._mass
 
     def _form_mass(self):
-        self.space.xp.multiply(self.M, self.dtype.type(self.omega ** 2), out=self._mass.data)
+        self.space.xp.multiply(self._parts[0].M, self.dtype.type(self.omega ** 2), out=self._mass.data)
 
     @property
     def nbytes(self):
-        return self.K.nbytes + self.M.nbytes + self.B.nbytes + self.A.nbytes
+        """Bytes of the matrices."""
+        return sum(part.nbytes for part in self._parts)
 
 
 def on_one_pattern(*matrices):
@@ -68,14 +100,13 @@ def on_one_pattern(*matrices):
     Raises
     ------
     InputError
-        For shapes that differ or are not square, values that are not finite.
+        For shapes that differ, values that are not finite.
     """
     import scipy.sparse as sp
-    n = matrices[0].shape[0]
     sorted_ones = []
     for name, A in zip("KMB", matrices):
-        if A.shape != (n, n):
-            raise InputError(f"{name} has shape {A.shape}: expected {(n, n)}, that of K, square")
+        if A.shape != matrices[0].shape:
+            raise InputError(f"{name} has shape {A.shape}: expected {matrices[0].shape}, that of K")
         A = sp.csr_matrix(A)
         if not A.has_canonical_format:
             A = A.copy()

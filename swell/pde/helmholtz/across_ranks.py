@@ -1,0 +1,113 @@
+"""Helmholtz across ranks: each assembles K, M and B of its own dofs, and all solve together.
+
+Every rank has the whole mesh. Its cells are shared out by a partition of their graph, a dof belongs to the least rank
+of its cells; a rank integrates over the cells that touch its dofs, so that its rows are those of one device. Right-hand
+sides and fields are small beside matrices, and every rank has them whole.
+"""
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.distributed import from_rows
+from swell.pde.helmholtz.system import System, Values, on_one_pattern
+
+
+class PartOfSystem(System):
+    """A rank's rows of K, M and B where it solves, and of A(ω), a DistributedMatrix.
+
+    Parameters
+    ----------
+    part : Part
+    K, M, B : scipy.sparse matrices, free dofs × free dofs
+        Of which the rank's own rows are looked at.
+    """
+
+    def __init__(self, part, K, M, B, device, dtype):
+        rows = [part.own_rows(matrix) for matrix in (K, M, B)]
+        indptr, indices, values = on_one_pattern(*rows)
+        # Where an entry goes is found by sending its number there.
+        numbers = sp.csr_array((np.arange(1.0, indices.size + 1), indices, indptr), shape=rows[0].shape)
+        there = from_rows(part.ranks, numbers, device=device, starts=part.starts, order=part.order)
+        with there.space.active():
+            A, host = there.astype(np.dtype(dtype)), there.space.to_host
+            places = [host(block.data).astype(np.int64) - 1 for block in (there.own, there.rest)]
+            self._begin(A, [Values(block, *(v[at] for v in values))
+                            for block, at in zip((A.own, A.rest), places)])
+
+
+class Part:
+    """A rank's share of the dofs.
+
+    Parameters
+    ----------
+    ranks : Communicator
+    problem : Helmholtz
+
+    Attributes
+    ----------
+    owner : int array, shape (n,)
+        The rank of every dof.
+    cells : int array
+        Those that touch one of the rank's dofs.
+    starts, order : int arrays
+        First rows of all ranks, and the rank's own rows, in the numbers of the free dofs; after `free`.
+    """
+
+    def __init__(self, ranks, problem):
+        self.ranks = ranks
+        space = problem.space
+        ranks.same((space.n, space.cell_dofs.shape, float(np.abs(problem.mesh.points).sum())), "the mesh")
+        of_cell = cells_of_ranks(ranks, problem.mesh.fem)
+        self.owner = np.full(space.n, ranks.size)
+        np.minimum.at(self.owner, space.cell_dofs, of_cell[:, None])
+        self.cells = np.flatnonzero((self.owner[space.cell_dofs] == ranks.rank).any(axis=1))
+
+    def own(self, matrix):
+        """A matrix of all dofs with the entries of the rank's own rows alone."""
+        keep = sp.diags_array((self.owner == self.ranks.rank).astype(float), format="csr")
+        return (keep @ matrix).tocsr()
+
+    def take_free(self, free):
+        """Number the free dofs (ascending) by ranks.
+
+        Raises
+        ------
+        InputError
+            If a rank has none.
+        """
+        from swell.core.errors import InputError
+        owner = self.owner[free]
+        counts = np.bincount(owner, minlength=self.ranks.size)
+        if not counts.all():
+            raise InputError(f"rank {int(counts.argmin())} of {self.ranks.size} has none of {free.size} free dofs: "
+                             "start fewer ranks")
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        order = np.argsort(owner, kind="stable")
+        self._number = np.empty(free.size, np.int64)
+        self._number[order] = np.arange(free.size)
+        self.order = order[self.starts[self.ranks.rank]:self.starts[self.ranks.rank + 1]]
+
+    def own_rows(self, matrix):
+        """The rank's rows of a matrix of the free dofs, with columns in the numbers of the ranks."""
+        rows = sp.csr_array(matrix)[self.order]
+        found = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
+        found.sort_indices()
+        return found
+
+
+def cells_of_ranks(ranks, fem) -> np.ndarray:
+    """The rank of every cell, by a partition of the graph of cells; rank 0 makes it."""
+    from swell.core.space import make_space
+    from swell.distributed.partition import consecutive
+    from swell.formats.csr import CSRMatrix
+    from swell.orderings.partition import of_matrix
+    part = None
+    with ranks.agreed():
+        if ranks.rank == 0:
+            cells = fem.t.shape[1]
+            consecutive(cells, ranks.size)                       # refuses more ranks than cells
+            left, right = fem.f2t[:, fem.f2t[1] >= 0]
+            links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(cells, cells))
+            part = of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), ranks.size)
+    return ranks.alltoall([part] * ranks.size)[0]
