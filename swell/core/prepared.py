@@ -136,10 +136,9 @@ class Prepared:
                              "function or LinearOperator")
         if settings.as_given and self.transforms:
             name = "M" if type(settings).__name__ == "User" else c.name("precond")
-            given = [f"{kind}={c.name(kind)!r}" for kind in ("ordering", "scaling") if getattr(c, kind) is not None]
-            given += ["nullspace"] if c.nullspace is not None else []
+            out = " and ".join(k for k in ("ordering", "scaling", "nullspace") if getattr(c, k) is not None)
             raise InputError(f"{name} acts on the system as it was given, without ordering and scaling: leave out "
-                             f"{' and '.join(given)}")
+                             f"{out}")
         M = settings.build(self._seen(system))
         if M.variable and not c.method.flexible:
             self._become_flexible()
@@ -232,11 +231,10 @@ class Prepared:
 
     def _updated_preconditioner(self, A):
         """The preconditioner for new values; what the user brought stays as it is."""
-        if self._setup is None or type(self._setup).__name__ == "User":
-            return self.M
-        if self.M is None:                       # there is nothing to keep: the last factorisation failed
+        if self._setup is not None and self.M is None:           # nothing to keep: the last factorisation failed
             return self._preconditioner(A)
-        self.M.update(self._seen(A))
+        if self._setup is not None and type(self._setup).__name__ != "User":
+            self.M.update(self._seen(A))
         return self.M
 
     # -- solve ---------------------------------------------------------------------------------------------------
@@ -367,29 +365,8 @@ class Prepared:
 
     def describe(self) -> list[str]:
         """The nested configuration, one line a part."""
-        c = self.configuration
-        n, device = self.A.shape[0], self.space.describe()
-        lines = [f"{describe(c.method)} on {n} unknowns, {self.A.dtype.name}, {device}"]
-        lines += [f"  because {why}" for why in c.why]
-        if c.scaling is not None and not self._left_out:
-            lines.append(f"  scaling: {describe(c.scaling)}")
-            lines += [f"    {fact}" for fact in self.facts]
-        if c.ordering is not None:
-            note = f": {self.permutation.note}" if self.permutation.note else ""
-            lines.append(f"  ordering: {describe(c.ordering)}{note}")
-        if self.nullspace is not None:
-            lines.append(f"  null space: {self.nullspace.describe()}")
-        if self.S is not None:
-            lines.append(f"  smoother: {self.S.describe()}")
-        if self.M is not None:
-            lines.append(f"  preconditioner: {self.M.describe()}")
-        entries = f", {self.matrix.nnz} entries" if hasattr(self.matrix, "nnz") else ""
-        lines.append(f"  matrix: {self.matrix.describe()}{entries}")
-        if hasattr(self.matrix, "nnz") and self.matrix.origin:
-            lines.append(f"    {self.matrix.origin}")
-        tolerance = f"rtol {self.stopping.rtol:g}" + (f", atol {self.stopping.atol:g}" if self.stopping.atol else "")
-        lines.append(f"  stopping: {tolerance}, at most {self.loop.maxiter} iterations")
-        return lines
+        from swell.core.summary import lines
+        return lines(self)
 
 
 def basis_vectors(method) -> float:

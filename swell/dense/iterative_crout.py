@@ -124,12 +124,14 @@ class ICM(Decomposer):
 
     @staticmethod
     def _lost(space, A, factors):
-        """max |(P A − L U) V| / max |A V| for a few random V: where it is 1, zero would be as near to A as L U is."""
+        """‖(P A − L U) V‖ / ‖A V‖ for a few random V: where it is 1, zero would be as near to A as L U is."""
         with space.active(factors.n):
             xp, signs = space.xp, np.random.default_rng(0).integers(0, 2, (factors.n, PROBES)) * 2 - 1
             V = space.from_host(signs.astype(factors.dtype))
             ours = space.from_host(A)[factors.order] @ V
-            return float(abs(ours - factors.lower() @ (factors.upper() @ V)).max() / abs(ours).max())  # sync
+            size = abs(ours).max()                   # squares of large numbers would overflow
+            lost = (ours - factors.lower() @ (factors.upper() @ V)) / size
+            return float(xp.linalg.norm(lost) / xp.linalg.norm(ours / size))  # sync
 
     @property
     def copies(self):

@@ -294,7 +294,7 @@ def test_a_mesh_of_finite_volumes(partition):
     assert found.converged and found.result.iterations < reference.result.iterations
     assert abs(found.p - reference.p).max() < 1e-6 * abs(reference.p).max()
     assert abs(found.result.spectrum.extremes[0] - 1) < 2e-3
-    with pytest.raises(swell.InputError, match="bddc acts on the system .* leave out scaling='jacobi'"):
+    with pytest.raises(swell.InputError, match="bddc acts on the system .* leave out scaling"):
         problem.solve(precond=bddc)
     floating = fvm.Poisson(fvm.box((6, 6, 6)), walls | {"xmin": fvm.Neumann()})
     with pytest.raises(swell.InputError, match="leave out nullspace"):
