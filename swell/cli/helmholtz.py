@@ -48,8 +48,8 @@ def add_arguments(parser):
         none = "" if kind in ("method", "format") else ", none"
         parser.add_argument(f"--{kind}", metavar="NAME",
                             help=f"{', '.join(names(kind))}{none}; chosen where none is named")
-    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; started by "
-                        "mpiexec, cuda is a GPU for each rank")
+    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; "
+                        "started by mpiexec, cuda is a GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
     parser.add_argument("--rtol", type=float, default=1e-6, metavar="R",
                         help="relative tolerance of each solve; default 1e-6")

@@ -1,0 +1,32 @@
+"""What a prepared system is made of, in words: the lines below a printed result."""
+from __future__ import annotations
+
+from swell.core.settings import describe
+
+
+def lines(prepared) -> list[str]:
+    """The nested configuration of a prepared system, one line a part."""
+    c = prepared.configuration
+    n, device = prepared.A.shape[0], prepared.space.describe()
+    found = [f"{describe(c.method)} on {n} unknowns, {prepared.A.dtype.name}, {device}"]
+    found += [f"  because {why}" for why in c.why]
+    if c.scaling is not None and not prepared._left_out:
+        found.append(f"  scaling: {describe(c.scaling)}")
+        found += [f"    {fact}" for fact in prepared.facts]
+    if c.ordering is not None:
+        note = f": {prepared.permutation.note}" if prepared.permutation.note else ""
+        found.append(f"  ordering: {describe(c.ordering)}{note}")
+    if prepared.nullspace is not None:
+        found.append(f"  null space: {prepared.nullspace.describe()}")
+    if prepared.S is not None:
+        found.append(f"  smoother: {prepared.S.describe()}")
+    if prepared.M is not None:
+        found.append(f"  preconditioner: {prepared.M.describe()}")
+    entries = f", {prepared.matrix.nnz} entries" if hasattr(prepared.matrix, "nnz") else ""
+    found.append(f"  matrix: {prepared.matrix.describe()}{entries}")
+    if hasattr(prepared.matrix, "nnz") and prepared.matrix.origin:
+        found.append(f"    {prepared.matrix.origin}")
+    stopping = prepared.stopping
+    tolerance = f"rtol {stopping.rtol:g}" + (f", atol {stopping.atol:g}" if stopping.atol else "")
+    found.append(f"  stopping: {tolerance}, at most {prepared.loop.maxiter} iterations")
+    return found
