@@ -83,6 +83,9 @@ def _show(found, heat):
         return
     solved = [r for r in found.records if r["benchmark"] == "dense-lu solution"]
     found.table("Decompositions", HEADER, [_row(r) for r in made])
+    notes = [(r["matrix"], r["decomposer"], r["dtype"], note) for r in made for note in r.get("notes", ())]
+    if notes:
+        found.table("What is to be said of the factors", ("matrix", "decomposer", "type", "note"), notes)
     found.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
     for key, caption in (("max_difference", "max |PA − LU| (2.7)"), ("backward_error", "‖PA − LU‖₁ / ‖A‖₁")):
         found.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
@@ -274,6 +277,7 @@ def _solutions(space, name, A, solvers, runs):
         record |= fields
         if X is not None:
             record |= dataclasses.asdict(solution_accuracy(on_device, B, X, factors))
+            record["notes"] = list(factors.notes)
             record["iterations"] = getattr(bound, "iterations", None)
         yield record
 

@@ -127,6 +127,21 @@ def test_a_tolerance_that_leaves_nothing_is_a_record(tmp_path):
     assert len(failed) == 2 and all("take less" in why for why in failed)
 
 
+def test_what_is_to_be_said_of_factors_is_shown(tmp_path, capsys):
+    """Nearly singular: which column, which pivot, beside good backward errors."""
+    A, out, report = dense_lu.random_dense(12), tmp_path / "r.jsonl", tmp_path / "r.html"
+    A[:, 7] = A[:, 2] + A[:, 3]
+    scipy.io.mmwrite(tmp_path / "near.mtx", sp.csr_array(A))
+    (tmp_path / "empty.mtx").write_text("%%MatrixMarket matrix coordinate real general\n0 0 0\n")
+    assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1", "--types", "float64", "--out", str(out), "--report",
+                 str(report), "--decomposers", "getrf", "pcm(x=8)", "--solvers", "trsm"]) == 0
+    said = "singular to working precision"
+    good = [r for r in records(out) if r["matrix"] == "near"]
+    assert len(good) == 3 and all(said in r["notes"][0] and "column 7" in r["notes"][0] for r in good)
+    assert said in " ".join(capsys.readouterr().out.split()) and said in report.read_text("utf-8")
+    assert any("of at least one row" in r.get("failure", "") for r in records(out))
+
+
 def test_sections_of_the_heat_map_are_counted():
     figure = dense_lu._heat_map(dense.ICM(x=8, section=8).factor(dense_lu.random_dense(24)).metrics)
     axes = figure.axes[0]
