@@ -180,6 +180,21 @@ def test_a_skew_matrix(method, device):
     assert method in ("bicgstab", "idrs") or r.converged
 
 
+@pytest.mark.parametrize("method", ["bicgstab", "bicgstabl", "tfqmr"])
+def test_a_breakdown_is_taken_up_with_another_shadow(method, monkeypatch):
+    """(r̂, r) = 0 at the start: by itself that ends the solve; with the next seed it converges."""
+    from swell.core.space import make_space
+    A = gallery.convection_diffusion((12, 12), 5.0, "upwind")
+    shadow, b = np.empty(144), np.ones(144)
+    make_space("cpu").random(1, shadow)
+    for _ in range(2):
+        b -= shadow * (shadow @ b) / (shadow @ shadow)
+    assert swell.solve(A, b, method=method).converged
+    monkeypatch.setattr("swell.core.prepared.RETRIES", 1)
+    alone = swell.solve(A, b, method=method)
+    assert alone.reason is Reason.BREAKDOWN and alone.iterations <= 1 and np.isfinite(alone.x).all()
+
+
 def test_settings_that_mean_nothing():
     for wrong in ("bicgstabl(l=0)", "bicgstabl(l=9)", "bicgstabl(convex=1)", "idrs(s=0)", "idrs(s=9)", "tfqmr(seed=-1)",
                   "qmr(seed=1.5)"):
