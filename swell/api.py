@@ -189,8 +189,9 @@ class Solver:
     def _read(self, b, x0):
         """The right-hand side and the starting vector (or None), checked."""
         rows = self.space.share(self.A.shape[0])
-        rhs = inputs.read_vector(b, rows, "b")
-        guess = None if x0 is None else inputs.read_vector(x0, rows, "x0")
+        part = "" if rows == self.A.shape[0] else "[A.rows], this rank's part"
+        rhs = inputs.read_vector(b, rows, "b", part)
+        guess = None if x0 is None else inputs.read_vector(x0, rows, "x0", part)
         if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
             raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
         if guess is not None and guess.dtype.kind == "c" and self.A.dtype.kind != "c":

@@ -7,7 +7,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.operator import CallableOperator, LinearOperator
-from swell.core.space import Space, make_space
+from swell.core.space import DEVICES, Space, make_space
 
 CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -81,7 +81,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
         If A is not square, not finite, of an unsupported type, or has no rows of its own shape.
     """
     if device is not None and not isinstance(device, str):
-        raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")
+        raise InputError(f"device={device!r}: expected {DEVICES}")
     if isinstance(A, LinearOperator):
         return _own(A, device, dtype)
     if kind_of(A) == "petsc":
@@ -94,7 +94,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
     if shape[0] != shape[1]:
         raise InputError(f"A has shape {tuple(shape)}: expected a square matrix (for least squares use lsqr or lsmr)")
     where = device_of(A) if device_of(A) != "cpu" else b_device
-    space = make_space(device or where)
+    space = make_space(where if device is None else device)
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
         return _matrix_free(A, space, dtype, b_dtype)
     with space.active(shape[0]):
@@ -259,8 +259,9 @@ def _dlpack(tensor):
     return cupy.from_dlpack(tensor)
 
 
-def read_vector(v, n: int, name: str):
-    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k).
+def read_vector(v, n: int, name: str, part: str = ""):
+    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k); ``part`` says which rows
+    of it these are, where they are not all of A's.
 
     Raises
     ------
@@ -278,7 +279,8 @@ def read_vector(v, n: int, name: str):
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
     if v.ndim not in (1, 2) or v.shape[0] != n:
-        raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for an A of {n} rows")
+        raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for "
+                         f"{name + part if part else f'an A of {n} rows'}")
     finite = np.isfinite(v)                      # CuPy's arrays answer to NumPy's function
     if not bool(finite.all()):
         raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "

@@ -298,6 +298,7 @@ BAD_SETTINGS = {
     "stopping and rtol": ({"stopping": swell.Stopping(), "rtol": 1e-3}, "stopping was given beside"),
     "stopping wrong": ({"stopping": 1e-8}, "stopping=1e-08: expected"),
     "device unknown": ({"device": "gpu"}, "device='gpu': expected 'cpu'"),
+    "device empty": ({"device": ""}, "device='': expected .* or 'cuda:all' in swell.solve"),
     "device number": ({"device": 0}, "device=0: expected"),
     "dtype unknown": ({"dtype": "float63"}, "dtype='float63'"),
     "dtype float16": ({"dtype": "float16"}, "float16"),

@@ -16,6 +16,7 @@ COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 
 CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+UNSOLVED = "interrupted before there was a solution; nothing was written"
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +62,8 @@ def main(argv=None) -> int:
         arguments = parser().parse_args(argv)
     except SystemExit as end:                        # after --help, or a wrong command line
         return end.code
+    except KeyboardInterrupt:
+        return _complain(UNSOLVED, INTERRUPTED)
     if arguments.command is None:
         return _without_command(arguments)
     try:
@@ -70,7 +73,7 @@ def main(argv=None) -> int:
     except SwellError as error:
         return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:
-        return _complain("interrupted before there was a solution; nothing was written", INTERRUPTED)
+        return _complain(UNSOLVED, INTERRUPTED)
     except MemoryError as error:
         return _complain(f"out of memory: {str(error) or 'an array did not fit'}; use a machine with more of it, a "
                          "method with short recurrences (cg, bicgstab), or --dtype float32", BAD_INPUT)

@@ -7,7 +7,7 @@ import numpy as np
 
 from swell.core.errors import InputError, SwellError
 
-BAD_INPUT = 2
+BAD_INPUT, INTERRUPTED = 2, 130
 WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # what rank 0 alone writes
 
 
@@ -20,16 +20,18 @@ def together(arguments, run) -> int:
     if launched() == 1:
         return run(arguments, None)
     from swell import distributed
+    from swell.distributed.devices import on_device
     ranks = distributed.init()
     if ranks.rank:
         arguments.quiet = True
         vars(arguments).update(dict.fromkeys(WRITTEN & set(vars(arguments))))
     try:
+        on_device(ranks, arguments.device or "cpu")         # a wrong one is said before anything is read
         with ranks.agreed():
             return run(arguments, ranks)
-    except SwellError:
+    except (SwellError, KeyboardInterrupt) as error:
         if ranks.rank:
-            return BAD_INPUT
+            return BAD_INPUT if isinstance(error, SwellError) else INTERRUPTED
         raise
     except Exception as error:
         ranks.die(type(error), error, error.__traceback__)

@@ -14,6 +14,7 @@ import numpy as np
 from swell.core.compilation import count_numba
 from swell.core.errors import InputError, OutOfMemory
 
+DEVICES = "'cpu', 'cuda' or 'cuda:1', or 'cuda:all' in swell.solve"
 SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
 
 
@@ -276,6 +277,7 @@ def make_space(device: str) -> Space:
         from swell.core.cuda import CudaSpace
         return CudaSpace(int(device[5:] or 0) if ":" in device else 0)
     if device == "cuda:all":
-        raise InputError("device='cuda:all' is for swell.solve(A, b, device='cuda:all'); for more, start a rank for "
-                         "each GPU: mpiexec -n 2 python script.py")
-    raise InputError(f"device={device!r}: expected 'cpu', 'cuda' or 'cuda:1'")
+        raise InputError("device='cuda:all' is for swell.solve(A, b, device='cuda:all') and swell solve: here name "
+                         "one GPU, such as 'cuda', or start a rank for each, with device='cuda': mpiexec -n 2 python "
+                         "script.py")
+    raise InputError(f"device={device!r}: expected {DEVICES}")

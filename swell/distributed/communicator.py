@@ -137,9 +137,12 @@ class Exchange(ABC):
 
 def _raise_first(answers):
     """Raise the error of the first rank that has one; from here on all of them know it."""
+    from swell.core.errors import SwellError
     for error, _ in answers:
         if error is not None:
             error.told = True
+            if isinstance(error, SwellError):
+                error.__suppress_context__ = True        # it says all that this rank's own does
             raise error
 
 

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 
 from swell.core.errors import InputError, MissingDependency
 from swell.distributed.communicator import Communicator, Exchange
 from swell.distributed.launcher import launched
+
+PATIENCE = 2.0          # seconds that rank 0 has to end all ranks with an error that is every rank's
 
 
 def init() -> "MPICommunicator":
@@ -77,9 +80,12 @@ class MPICommunicator(Communicator):
         self.comm.Abort(1)
 
     def die(self, kind, error, trace):
-        """What becomes of an error that nobody catches: its message, then the end of all ranks."""
-        print(f"rank {self.rank} of {self.size}:", file=sys.stderr)
-        traceback.print_exception(kind, error, trace)
+        """What becomes of an error that nobody catches: its message, then the end of all ranks. What all ranks were
+        told, rank 0 says; the others only if it does not."""
+        if self.rank and getattr(error, "told", False):
+            time.sleep(PATIENCE)
+        text = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(f"rank {self.rank} of {self.size}:\n{text}")     # at once: other ranks write, too
         sys.stderr.flush()
         self.abort()
 

@@ -33,6 +33,14 @@ def test_before_the_iteration(cli, folder, monkeypatch):
     assert not (folder / "x.npy").exists()
 
 
+def test_while_the_command_line_is_read(cli, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+    monkeypatch.setattr("swell.cli.parser", interrupted)
+    status, out, err = cli("solve", "A.mtx")
+    assert status == 130 and not out and err.startswith("swell: interrupted") and err.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_a_real_process_with_its_progress_display(tmp_path):
     terminal, shown = pty.openpty()

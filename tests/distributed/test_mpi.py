@@ -67,6 +67,7 @@ def test_the_command_line(tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     (["nothing.mtx"], "nothing.mtx does not exist"), (["{a}", "--method", "qmr"], "qmr does not run across ranks"),
     (["{a}", "--report", "r.html"], "--report does not work across ranks"), (["{a}", "--rhs", "{b}"], "--rhs has 5 rows"),
+    (["{a}", "--device", "gpu"], "device='gpu' across ranks"), (["{a}", "--device", "cuda:all"], "'cuda:all' across ranks"),
 ])
 def test_the_command_line_says_what_is_wrong_once(tmp_path, arguments, message):
     scipy.io.mmwrite(tmp_path / "a.mtx", sp.eye_array(20).tocoo())
@@ -75,6 +76,31 @@ def test_the_command_line_says_what_is_wrong_once(tmp_path, arguments, message):
     done = started("-m", "swell", "solve", *(word.format(**names) for word in arguments))
     assert done.returncode == 2
     assert done.stderr.count(message) == 1 and done.stderr.count("swell: ") == 1
+
+
+def test_the_device_is_looked_at_before_a_mesh_is_read():
+    done = started("-m", "swell", "fvm", "box:9,9,9", "--patch-bc", "*=0", "--device", "gpu")
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.count("device='gpu' across ranks") == done.stderr.count("swell: ") == 1
+
+
+@pytest.mark.parametrize("line, message", [
+    ("swell.distributed.scatter(ranks, A, device='gpu')", "device='gpu' across ranks"),
+    ("swell.solve(swell.distributed.scatter(ranks, A), [1.0] * 100)", "expected (50,) or (50, k) for b[A.rows]"),
+])
+def test_a_script_says_what_is_wrong_once(line, message):
+    """One traceback of one rank, and not that of what it passed on."""
+    done = started("-c", f"import swell; ranks = swell.distributed.init(); A = swell.gallery.poisson2d(10)\n{line}")
+    assert done.returncode != 0 and done.stderr.count("Traceback") == 1 and done.stderr.count(message) == 1, done.stderr
+    assert done.stderr.count("rank 0 of 2:\n") == 1
+
+
+def test_ctrl_c_before_there_is_a_solution_is_told_once():
+    code = ("import os, signal\nfrom swell.cli import main\nfrom swell.cli import ranks\n"
+            "def heard(*arguments):\n    os.kill(os.getpid(), signal.SIGINT)\n"
+            "ranks.matrix = heard\nraise SystemExit(main(['solve', 'gallery:poisson2d:400']))")
+    done = started("-c", code)
+    assert done.returncode == 130 and not done.stdout and done.stderr.count("swell: interrupted") == 1, done.stderr
 
 
 def test_a_frequency_response_on_the_command_line(tmp_path):
