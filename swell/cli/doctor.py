@@ -8,7 +8,8 @@ import importlib
 import platform
 import shutil
 import subprocess
-from dataclasses import asdict, dataclass
+import warnings
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 
 from swell.cli.output import as_json
@@ -49,11 +50,12 @@ PACKAGES = (
      GPU_EXTRA),
     ("nvmath-python", ("nvmath-python",), "the way to cuDSS", GPU_EXTRA),
     ("cuDSS", ("nvidia-cudss-cu13", "nvidia-cudss-cu12"), "direct solver on the GPU", GPU_EXTRA),
+    ("NCCL", ("nvidia-nccl-cu13", "nvidia-nccl-cu12"), "several GPUs together", GPU_EXTRA),
     ("mpi4py", ("mpi4py",), "solves across ranks", "pip install 'swell[mpi]'"),
     ("scikit-fem", ("scikit-fem",), "finite elements", "pip install 'swell[pde]'"),
     ("meshio", ("meshio",), "mesh files", "pip install 'swell[pde]'"),
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
-    ("pymetis", ("pymetis",), "partitions of graphs", "pip install 'swell[partition]'"),
+    ("pymetis", ("pymetis",), "partitions of graphs and meshes", "pip install 'swell[partition]'"),
     ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
     ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices",
      "apt install python3-petsc4py, or pip install petsc petsc4py"),
@@ -71,6 +73,7 @@ def run(arguments) -> int:
     parts = [Part("Python", system, "the interpreter")]
     parts += [Part(name, _version(distributions), purpose, remedy)
               for name, distributions, purpose, remedy in PACKAGES]
+    parts = [replace(part, found=part.found or _nccl()) if part.name == "NCCL" else part for part in parts]
     parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install mpich"))
     parts.append(Part("NVIDIA driver and GPU", _driver(), "computing on a GPU", "the driver of your system's packages"))
     cpu_works, cpu = _try_cpu()
@@ -103,6 +106,17 @@ def _mpi() -> str:
         first_line = importlib.import_module("mpi4py.MPI").Get_library_version().split("\n")[0]
         return " ".join(first_line.split(",")[0].strip("\0").split())
     except (ImportError, RuntimeError):          # mpi4py is there, and no MPI that it could load
+        return ""
+
+
+def _nccl() -> str:
+    """What CuPy finds of it where no package has brought it."""
+    try:
+        with warnings.catch_warnings():          # CuPy's own, where there is none
+            warnings.simplefilter("ignore")
+            nccl = importlib.import_module("cupy.cuda").nccl
+        return f"as CuPy finds it, {nccl.get_version()}" if nccl.available else ""
+    except Exception:  # noqa: BLE001            CuPy without a driver fails in many ways
         return ""
 
 

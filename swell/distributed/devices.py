@@ -36,7 +36,9 @@ def on_device(communicator, device: str):
 def _own_gpu(communicator) -> int:
     """The number of the GPU that is this rank's alone."""
     from swell.core.cuda import require_cupy
+    from swell.distributed.nccl import require_nccl
     _, count = require_cupy()
+    require_nccl()
     if count < communicator.local_size:
         raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: NCCL wants a GPU "
                          f"for each; start {count} a machine, mpiexec -n {count}")

@@ -15,7 +15,23 @@ import weakref
 
 import numpy as np
 
+from swell.core.errors import MissingDependency
 from swell.distributed.communicator import Broken, Communicator, Exchange
+
+
+def require_nccl():
+    """CuPy's module of NCCL, if the library is there: CuPy does not bring it.
+
+    Raises
+    ------
+    MissingDependency
+    """
+    from cupy.cuda import nccl
+    if not nccl.available:
+        raise MissingDependency("GPUs speak to one another by NCCL, which CuPy does not find: pip install "
+                                "'swell[cuda13]' (or 'swell[cuda12]' for an older driver), or use one GPU, "
+                                "device='cuda' without mpiexec")
+    return nccl
 
 
 class NCCLCommunicator(Communicator):
@@ -29,7 +45,7 @@ class NCCLCommunicator(Communicator):
     """
 
     def __init__(self, host, space):
-        from cupy.cuda import nccl
+        nccl = require_nccl()
         super().__init__(host.rank, host.size)
         self.host, self.space, self._nccl, self._loops = host, space, nccl, weakref.WeakSet()
         self.local_rank, self.local_size = host.local_rank, host.local_size

@@ -178,7 +178,7 @@ def _metis(indptr, neighbours, sizes):
     try:
         from pymetis import CSRAdjacency, Options, part_graph
     except ImportError as error:
-        raise MissingDependency(f"ordering='partition' needs pymetis 2025.2 or newer ({error}): pip install "
+        raise MissingDependency(f"partitions of graphs need pymetis 2025.2 or newer ({error}): pip install "
                                 "'swell[partition]'") from None
     if neighbours.size >= 2**31:
         raise InputError(f"ordering='partition': METIS takes 32-bit indices, and the graph of this matrix has "

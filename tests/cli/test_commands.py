@@ -34,7 +34,7 @@ def test_info_of_every_structure(cli, name):
 def test_doctor(cli):
     status, out, _ = cli("doctor")
     assert status == 0
-    for words in ("Python", "NumPy", "CuPy", "cuDSS", "mpi4py", "CPU: solved 2500 unknowns", "GPU: "):
+    for words in ("Python", "NumPy", "CuPy", "cuDSS", "NCCL", "mpi4py", "CPU: solved 2500 unknowns", "GPU: "):
         assert words in out
     found = json.loads(cli("doctor", "--json")[1])
     assert found["cpu_works"] and all(part["found"] or part["remedy"] for part in found["parts"])

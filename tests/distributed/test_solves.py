@@ -1,6 +1,9 @@
 """Solves across ranks give what one device gives: products, iterations, residuals; and say what cannot be done."""
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -324,3 +327,11 @@ def test_new_values_on_another_pattern_are_refused_by_all(ranks):
 
     with pytest.raises(swell.InputError, match="prepare again"):
         ranks.run(updated)
+
+
+def test_gpus_without_nccl(monkeypatch):
+    """CuPy is there, and what it needs to speak to other GPUs is not."""
+    from swell.distributed.nccl import require_nccl
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(nccl=SimpleNamespace(available=False)))
+    with pytest.raises(swell.MissingDependency, match=r"NCCL.*pip install 'swell\[cuda13\]'"):
+        require_nccl()
