@@ -260,13 +260,15 @@ class CubeSolution:
 
     def __str__(self):
         cube, (least, largest), t = self.system.cube, self.extremes, self.timings
+        spectrum = "" if np.isnan(least) else (f"; eigenvalues of the preconditioned operator {least:.4f} to "
+                                               f"{largest:.4f}")
         parts = ", ".join(f"{name} {t[name]:.2f} s" for name in (*self.bddc.timings, "method"))
         return "\n".join([
             f"Poisson on a cube: {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, "
             f"{cube.levels} levels",
             f"  {self.bddc.describe()}",
             f"  {self.result.reason.name.lower()} after {self.result.iterations} iterations, residual "
-            f"{self.result.residual:.2e}; eigenvalues of the preconditioned operator {least:.4f} to {largest:.4f}",
+            f"{self.result.residual:.2e}{spectrum}",
             f"  loading {t['loading']:.2f} s, setup {t['setup']:.2f} s ({parts}), Krylov {t['krylov']:.2f} s",
             *(f"  note: {note}" for note in self.result.notes)])
 

@@ -82,7 +82,13 @@ def test_what_decomposers_get():
 
 def test_other_methods_have_no_spectrum():
     r = PoissonCube(3, 2).solve(method="gmres")
-    assert r.result.converged and np.isnan(r.extremes).all()
+    assert r.result.converged and np.isnan(r.extremes).all() and "eigenvalues" not in str(r)
+
+
+@pytest.mark.parametrize("interior", ["nonsense", None, 3])
+def test_what_cannot_solve_in_interiors(interior):
+    with pytest.raises(swell.InputError, match=rf"interior={interior!r}\): expected 'direct', 'blocks', or .* 'ic0'"):
+        PoissonCube(2, 2).solve(interior=interior)
 
 
 @pytest.mark.parametrize("settings, words", [

@@ -93,12 +93,24 @@ class BDDC(Preconditioner):
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
-        for name, kind in (("dense_lu", "decomposer"), ("interior", "precond")):
-            if (name, getattr(self, name)) != ("interior", "blocks") and resolve(kind, getattr(self, name)) is None:
-                raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected a {kind}")
+        if resolve("decomposer", self.dense_lu) is None:
+            raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
+        if self.interior != "blocks":
+            self._check_interior(resolve)
         if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
+
+    def _check_interior(self, resolve):
+        """Raise InputError unless ``interior`` names what can solve there."""
+        why = ""
+        try:
+            if resolve("precond", self.interior) is not None:
+                return
+        except InputError as error:
+            why = f": {error}"
+        raise InputError(f"BDDC(interior={self.interior!r}): expected 'direct', 'blocks', or an incomplete "
+                         f"factorisation such as 'ic0'{why}")
 
     def build(self, A):
         """The operator for a symmetric matrix.
