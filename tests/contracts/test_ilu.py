@@ -1,7 +1,6 @@
 """Incomplete LU: the factors are what they claim on their pattern, on real systems too; pivots and fill are told."""
 from __future__ import annotations
 
-import itertools
 import warnings
 
 import cases
@@ -520,40 +519,3 @@ def test_a_solver_takes_new_values(device):
         again, fresh = (s.solve(np.ones(256)) for s in (solver, swell.prepare(B, method="bicgstab", precond=precond,
                                                                              device=device)))
         assert again.converged and again.iterations == fresh.iterations and (again.x == fresh.x).all()
-
-
-# -- rows without a diagonal entry -------------------------------------------------------------------------------------
-
-def test_a_transversal_has_the_largest_product():
-    A = abs(rng().standard_normal((6, 6))) * (rng().random((6, 6)) < 0.7) + np.roll(np.diag(np.full(6, 0.1)), 2, axis=1)
-    order = swell.transversal(sp.csr_array(A))
-    products = [np.prod(A[list(p), range(6)]) for p in itertools.permutations(range(6))]
-    assert sorted(order) == list(range(6)) and np.prod(A[order, range(6)]) == pytest.approx(max(products))
-
-
-def test_a_transversal_makes_ilu_possible(device):
-    A = sp.csr_array(gallery.convection_diffusion((12, 12), 3.0))[rng().permutation(144)]
-    b = A @ vector(A)
-    with pytest.raises(swell.InputError, match=r"swell\.transversal"):
-        swell.solve(A, b, method="gmres", precond="ilu0", device=device)
-    order = swell.transversal(A)
-    result = swell.solve(A[order], b[order], method="gmres", precond="ilu0", device=device)
-    assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
-
-
-@pytest.mark.data
-def test_a_transversal_of_a_real_system(data):
-    """west0479 has zeros on its diagonal; with its rows in this order ILUT runs."""
-    A = sp.csr_array(real_matrix(data, "west0479"))
-    order = swell.transversal(A)
-    assert (A[order].diagonal() != 0).all() and (A.diagonal() == 0).any()
-    result = swell.solve(A[order], (A @ np.ones(479))[order], method="gmres", precond="ilut(drop=1e-6, fill=50.0)")
-    assert result.converged
-
-
-def test_what_has_no_transversal_is_told():
-    A = sp.csr_array([[1.0, 1, 0], [1, 1, 0], [1, 1, 0]])
-    with pytest.raises(swell.InputError, match="structurally singular, 1 of 3 rows"):
-        swell.transversal(A)
-    with pytest.raises(swell.InputError, match="square"):
-        swell.transversal(sp.csr_array((2, 3)))

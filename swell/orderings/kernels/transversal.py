@@ -1,0 +1,67 @@
+"""A maximum transversal by shortest augmenting paths, on the host. Duff and Koster 2001."""
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def assign(indptr, rows, costs):
+    """For each column the row of the cheapest matching, −1 where the column is left out; entries come by columns.
+
+    A column gets the row that is cheapest for it where that is free. For each of the others the shortest alternating
+    path to a free row is sought (Dijkstra) in costs reduced by the potentials u of rows and v of columns, which make
+    them zero on the matching and no less elsewhere.
+    """
+    n = indptr.size - 1
+    row_of, column_of = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    u, v = np.zeros(n), np.full(n, np.inf)
+    for j in range(n):
+        for k in range(indptr[j], indptr[j + 1]):
+            v[j] = min(v[j], costs[k])
+        for k in range(indptr[j], indptr[j + 1]):
+            if costs[k] == v[j] and column_of[rows[k]] < 0:
+                row_of[j], column_of[rows[k]] = rows[k], j
+                break
+    distance, before, done = np.full(n, np.inf), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    met = np.empty(n, np.int64)                                     # rows with a distance, made infinite at the end
+    for start in range(n):
+        if row_of[start] >= 0:
+            continue
+        shortest, free, base, column, count = np.inf, -1, 0.0, start, 0
+        heap = [(0.0, 0) for _ in range(0)]
+        while column >= 0:
+            for k in range(indptr[column], indptr[column + 1]):
+                i = rows[k]
+                reached = base + max(costs[k] - u[i] - v[column], 0.0)          # below zero by rounding alone
+                if done[i] or reached >= min(distance[i], shortest):
+                    continue
+                if distance[i] == np.inf:
+                    met[count] = i
+                    count += 1
+                distance[i], before[i] = reached, column
+                if column_of[i] < 0:
+                    shortest, free = reached, i
+                else:
+                    heappush(heap, (reached, i))
+            column = -1
+            while len(heap) and heap[0][0] < shortest:
+                base, i = heappop(heap)
+                if not done[i]:                                     # an older, longer distance of a row that is done
+                    done[i], column = True, column_of[i]
+                    break
+        for k in range(count):                                      # potentials, where there is a path
+            i = met[k]
+            if done[i] and free >= 0:
+                u[i] += distance[i] - shortest
+                v[column_of[i]] += shortest - distance[i]
+        if free >= 0:
+            v[start] += shortest
+        while free >= 0:                                            # rows change hands along the path
+            column = before[free]
+            column_of[free], row_of[column], free = column, free, row_of[column]
+        for k in range(count):
+            distance[met[k]], done[met[k]] = np.inf, False
+    return row_of
