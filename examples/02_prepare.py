@@ -16,6 +16,10 @@ A2.data = A2.data * 1.5
 result = solver.update(A2).solve(b)
 assert np.linalg.norm(b - A2 @ result.x) <= 1e-10 * np.linalg.norm(b)
 
+narrow = swell.prepare(A, method="gmres", precond="ilu0", ordering="rcm")   # another order inside: b and x keep theirs
+result = narrow.solve(b)
+assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
+
 both = solver.solve(rng.standard_normal((A.shape[0], 2)))          # n × k: one report a column
 print(both)
 assert both.converged and both.x.shape == (A.shape[0], 2)

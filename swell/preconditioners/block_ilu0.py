@@ -24,7 +24,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import describe, positive, switch
-from swell.formats.blocks import LARGEST
+from swell.formats.blocks import LARGEST, chosen_size
 from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
@@ -97,7 +97,7 @@ class BlockILU0Operator(LUOperator):
     """
 
     def __init__(self, A, settings):
-        self.matrix = BSR(settings.block, settings.pad).build(A)
+        self.matrix = BSR(chosen_size(A, settings, "BlockILU0"), True).build(A)
         self.block = self.matrix.block
         super().__init__(A, settings)
 

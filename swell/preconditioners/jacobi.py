@@ -76,5 +76,6 @@ def nonzero_diagonal(A, owner):
     if zeros:
         first = int(xp.argmax(d == 0))
         raise InputError(f"{owner} divides by the diagonal, and {zeros} of {d.size} diagonal entries are zero (the "
-                         f"first in row {first}): use method='direct', or permute large entries onto the diagonal")
+                         f"first in row {first}): use method='direct', or bring large entries onto the diagonal, by "
+                         f"A[order] x = b[order] with order = swell.transversal(A)")
     return d

@@ -17,6 +17,8 @@ FILES = {
     "inf.mtx": HEADER + "2 2 2\n1 1 inf\n2 2 1\n",
     "mislabelled.mtx": "this is\nno matrix\n",
     "empty.mtx": "",
+    "unsymmetric.mtx": HEADER + "2 2 4\n1 1 2\n1 2 1\n2 1 0.5\n2 2 2\n",
+    "walls.mtx": HEADER + "2 2 4\n1 1 1\n1 2 -1\n2 1 -1\n2 2 1\n",        # constants are its null space
     "zero_diagonal.mtx": HEADER + "2 2 2\n1 2 1\n2 1 1\n",
     "garbage.txt": "one two\n",
 }
@@ -64,6 +66,12 @@ CASES = [
     (["A.mtx", "--method", "gmres", "--precond", "iluk(level=-1)"], ["level=-1"]),
     (["zero_diagonal.mtx", "--method", "gmres", "--precond", "ilu0"], ["diagonal", "swell.transversal"]),
     (["zero_diagonal.mtx", "--method", "gmres", "--precond", "block_ilu0(block=1)"], ["diagonal", "swell.transversal"]),
+    (["zero_diagonal.mtx", "--method", "gmres", "--precond", "ilut"], ["diagonal", "swell.transversal"]),
+    (["A.mtx", "--method", "gmres", "--precond", "ilu0(solve=sweeps(count=0))"], ["Sweeps(count=0)", "at least 1"]),
+    (["A.mtx", "--method", "gmres(batch=-1)"], ["batch=-1"]),
+    (["unsymmetric.mtx", "--method", "cg"], ["cg needs a Hermitian matrix", "(0, 1) is 1 and", "(1, 0) is 0.5"]),
+    (["unsymmetric.mtx", "--precond", "ic0"], ["IC0 needs a Hermitian matrix", "(0, 1)", "gmres"]),
+    (["walls.mtx", "--method", "cg", "--nullspace", "constants"], ["incompatible", "1.00e+00 ‖b‖", "2.000e+00 instead"]),
     (["A.mtx", "--scaling", "jacoby"], ["did you mean 'jacobi'"]),
     (["A.mtx", "--format", "sel"], ["did you mean 'sell'"]),
     (["A.mtx", "--ordering", "rmc"], ["did you mean 'rcm'"]),

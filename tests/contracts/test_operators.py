@@ -155,7 +155,7 @@ def test_direct_is_the_inverse(dtype, space):
 def test_a_zero_on_the_diagonal_is_named(name, row, space):
     A = matrix("float64").tolil()
     A[row, row] = 0
-    with space.active(), pytest.raises(swell.InputError, match=f"first in row {row}"):
+    with space.active(), pytest.raises(swell.InputError, match=f"first in row {row}.*swell.transversal"):
         built("precond", name, A.tocsr(), space)
 
 

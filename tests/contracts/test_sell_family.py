@@ -41,7 +41,8 @@ def test_scipys_product_on_all_real_matrices(data, space):
         A = sp.csr_array(scipy.io.mmread(file) if ".mtx" in file.name else sp.load_npz(file))
         A.sum_duplicates()
         A = A if A.dtype.kind in "fc" else A.astype(np.float64)
-        for format in ("csr", "sell", "ell(max_fill=1000)", "staircase_sell", "modified_sell", "bsr(block=1)"):
+        for format in ("csr", "sell", "ell(max_fill=1000)", "staircase_sell", "modified_sell", "bsr(block=1)",
+                       "bsr(block=2, pad=True)", "block_sell(block=3, pad=True)"):
             M = build(A, format, space)
             assert_product(M, A, A.dtype)
             assert (M.to_csr().to_scipy() != A).nnz == 0

@@ -1,0 +1,56 @@
+"""Systems of PDEs, whose entries come in dense blocks: BSR, block ILU(0), inexact triangular solves, GMRES."""
+import numpy as np
+
+import swell
+
+A = swell.gallery.coupled_transport((12, 12, 12), 3)                # three unknowns a cell: blocks of 3
+b = A @ np.random.default_rng(1).standard_normal(A.shape[0])
+
+
+def solve(precond, method="gmres(restart=30)", **settings):
+    result = swell.solve(A, b, method=method, precond=precond, rtol=1e-8, **settings)
+    assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
+    print(f"{precond!s:54s} {method!s:30s} {result.iterations:3d} iterations")
+    return result
+
+
+# Matrix and factors in blocks of 3, which are found where they are not given.
+plain, exact = solve(None), solve("block_ilu0", format="bsr")
+print(exact)
+assert "block 3" in str(exact) and exact.iterations < plain.iterations / 2
+
+# In place of exact triangular solves: sweeps, as many for U as for L or not, or sparse approximate inverses.
+counts = [solve(f"block_ilu0(block=3, solve='sweeps(count={k})')").iterations for k in (1, 2, 4, 8)]
+assert counts == sorted(counts, reverse=True) and counts[-1] <= exact.iterations + 2
+solve("block_ilu0(block=3, solve='sweeps(count=2, upper=4)')")
+solve("block_ilu0(block=3, solve=isai)")
+
+# In place and without order they vary from step to step: GMRES becomes FGMRES by itself, and says so.
+print(solve("block_ilu0(block=3, solve='sweeps(in_place=True)')").notes)
+
+# Sweeps that would grow are found out in setup; an exact solve takes their place, and a note says so.
+steep = np.eye(12) - np.diag(np.full(11, 2.0), -1) + np.diag(np.full(11, 0.1), 1)
+guarded = swell.solve(steep, np.ones(12), method="gmres", precond="ilu0(solve='sweeps(count=3)')")
+print(guarded.notes)
+assert guarded.converged and "solved with exactly instead" in guarded.notes[0]
+
+# Blocks without coupling, and subdomains with overlap and an incomplete factorisation inside.
+assert solve("block_jacobi(block=3)").iterations > solve("schwarz(domains=4, overlap=1, inner=ilu0)").iterations
+
+# The basis in single precision, in batches of eight vectors: the same tolerance, confirmed by the true residual.
+solve("block_ilu0(block=3)", "gmres(basis=single, batch=8)")
+
+# A size that does not divide is refused with those that do; a matrix without a diagonal gets one by a transversal.
+try:
+    swell.solve(A, b, method="gmres", precond="block_ilu0(block=5)")
+except swell.InputError as error:
+    print(error)
+mixed = A[np.random.default_rng(2).permutation(A.shape[0])]
+try:
+    swell.solve(mixed, b, method="gmres", precond="ilu0")
+except swell.InputError as error:
+    print(error)
+order = swell.transversal(mixed)
+found = swell.solve(mixed[order], b[order], method="gmres", precond="ilu0")
+print(f"in the order of a transversal: {found.iterations} iterations")
+assert found.converged
