@@ -6,7 +6,8 @@ test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
+from numba.extending import overload
 
 ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
@@ -133,10 +134,27 @@ def place_entries(indptr, indices, data, order, ptr, base, height, window, high_
                     at += step
 
 
+def accumulated(total, a, x):
+    """total + a x; of complex numbers by four fused multiplications, where Numba's own takes eight operations."""
+
+
+@overload(accumulated)
+def _of_real_numbers(total, a, x):
+    if isinstance(total, types.Float):
+        return lambda total, a, x: total + a * x
+
+
+@overload(accumulated, jit_options={"fastmath": {"contract"}})
+def _of_complex_numbers(total, a, x):
+    if isinstance(total, types.Complex):
+        return lambda total, a, x: complex((total.real + a.real * x.real) - a.imag * x.imag,
+                                           (total.imag + a.real * x.imag) + a.imag * x.real)
+
+
 @njit(cache=True)
 def add(total, offset, value, x, column):
     """total + a x of one entry; padding adds nothing, whatever its value."""
-    return total + value * x[column + np.uint64(offset)] if offset != PAD else total
+    return accumulated(total, value, x[column + np.uint64(offset)]) if offset != PAD else total
 
 
 @njit(cache=True, inline="always")
