@@ -86,5 +86,9 @@ def test_what_has_no_transversal_is_told():
     A = sp.csr_array([[1.0, 1, 0], [1, 1, 0], [1, 1, 0]])
     with pytest.raises(swell.InputError, match="structurally singular, 1 of 3 rows"):
         swell.transversal(A)
+    A = sp.block_diag([sp.csr_array(np.ones((40, 40))), sp.csr_array((60, 60)), gallery.poisson2d(6)]).tolil()
+    A[0:40, 40:100] = 1                                              # sixty columns want the forty rows of others
+    with pytest.raises(swell.InputError, match=r"structurally singular, 60 of 136 rows .*\(row (4|5|6|7|8|9)\d among"):
+        swell.transversal(A.tocsr())
     with pytest.raises(swell.InputError, match="square"):
         swell.transversal(sp.csr_array((2, 3)))

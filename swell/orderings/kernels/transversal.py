@@ -13,7 +13,8 @@ def assign(indptr, rows, costs):
 
     A column gets the row that is cheapest for it where that is free. For each of the others the shortest alternating
     path to a free row is sought (Dijkstra) in costs reduced by the potentials u of rows and v of columns, which make
-    them zero on the matching and no less elsewhere.
+    them zero on the matching and no less elsewhere. Where there is no path, the rows that were met lead to no free row,
+    then or later: they stay done, so that all searches in vain together read an entry once.
     """
     n = indptr.size - 1
     row_of, column_of = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
@@ -52,16 +53,17 @@ def assign(indptr, rows, costs):
                 if not done[i]:                                     # an older, longer distance of a row that is done
                     done[i], column = True, column_of[i]
                     break
-        for k in range(count):                                      # potentials, where there is a path
+        found = free >= 0
+        for k in range(count):
             i = met[k]
-            if done[i] and free >= 0:
+            if done[i] and found:
                 u[i] += distance[i] - shortest
                 v[column_of[i]] += shortest - distance[i]
-        if free >= 0:
+                done[i] = False
+            distance[i] = np.inf
+        if found:
             v[start] += shortest
         while free >= 0:                                            # rows change hands along the path
             column = before[free]
             column_of[free], row_of[column], free = column, free, row_of[column]
-        for k in range(count):
-            distance[met[k]], done[met[k]] = np.inf, False
     return row_of
