@@ -61,8 +61,14 @@ def main():
     parser.add_argument("--rtol", type=float, default=1e-6)
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
+    for name in "KMB":
+        if not (arguments.folder / f"{name}.npz").exists():
+            parser.error(f"{arguments.folder} has no {name}.npz: name the folder car_cabin of the real systems")
     matrices = [sp.load_npz(arguments.folder / f"{name}.npz").tocsr() for name in "KMB"]
-    frequencies = helmholtz.band(arguments.frequencies) if arguments.frequencies else np.linspace(20, 300, 100)
+    try:
+        frequencies = helmholtz.band(arguments.frequencies) if arguments.frequencies else np.linspace(20, 300, 100)
+    except SwellError as error:
+        parser.error(str(error))
     rows = []
     for method, precond in product(arguments.methods, arguments.preconds):
         try:

@@ -44,6 +44,12 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--times", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.times < 0:
+        parser.error(f"--times {arguments.times}: expected 0 or more")
+    if not (arguments.folder / "carinterior.mat").exists():
+        parser.error(f"{arguments.folder} has no carinterior.mat: name the folder car_cabin of the real systems")
+    if arguments.out.resolve() == arguments.folder.resolve():
+        parser.error(f"{arguments.out} would be overwritten: name another folder")
     mesh = cabin(arguments.folder)
     for _ in range(arguments.times):
         mesh = refined(mesh)

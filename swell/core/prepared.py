@@ -143,8 +143,8 @@ class Prepared:
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
-            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and {M.describe()} "
-                             "is not: choose its symmetric form, or method='gmres'")
+            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and "
+                             f"{describe(settings)} is not: choose its symmetric form, or method='gmres'")
         return M
 
     def _seen(self, system):

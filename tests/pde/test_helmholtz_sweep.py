@@ -1,6 +1,7 @@
 """Sweeps: A(ω) on each device, reuse from one frequency to the next, failures that lose nothing, what is written."""
 import csv
 import math
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from conftest import space_or_skip
 
 import swell
 from swell import gallery
+from swell.core.compilation import counted
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import Sweep
@@ -211,6 +213,20 @@ def test_response_on_each_device(device, room):
     np.testing.assert_allclose(r.level, 20 * np.log10(abs(r.pressure) / math.sqrt(2) / 20e-6))
     assert r.fields[140.0].at(EAR) == pytest.approx(r.pressure[2, 0], rel=1e-9)
     assert "4 of 4 frequencies converged" in str(r) and "140 Hz, converged" in str(r.fields[140.0])
+
+
+def test_compiling_is_told_apart(room, monkeypatch):
+    """A first call compiles for a minute what then takes milliseconds."""
+    solve = Sweep.solve
+
+    def compiling(*arguments):
+        with counted():
+            time.sleep(2)
+        return solve(*arguments)
+    room.response("xmin", EAR, [100.0], **ITERATIVE)
+    monkeypatch.setattr(Sweep, "solve", compiling)
+    r = room.response("xmin", EAR, [100.0], **ITERATIVE)
+    assert r.points[0].seconds < 2 <= r.points[0].compiling and ", compiling kernels 2 s" in str(r)
 
 
 @pytest.mark.parametrize("degree", [1, 2])

@@ -25,8 +25,11 @@ class Point:
     result : Result
         How it was solved (without x).
     seconds : float
+        What it took, but for compiling.
     advice : str
         What to do about a failed solve, or one so close to an undamped resonance that p means little.
+    compiling : float
+        Seconds that kernels took which were used for the first time.
     """
 
     frequency: float
@@ -34,6 +37,7 @@ class Point:
     result: object
     seconds: float
     advice: str = ""
+    compiling: float = 0.0
 
     @property
     def converged(self) -> bool:
@@ -137,14 +141,15 @@ class Response:
 
     def __str__(self):
         done = len(self.points) - len(self.failed)
-        seconds = sum(point.seconds for point in self.points)
+        seconds, compiling = (sum(getattr(p, kind) for p in self.points) for kind in ("seconds", "compiling"))
         lines = [f"{done} of {self.asked} frequencies converged: {self.problem.space.n} unknowns, degree "
                  f"{self.problem.degree}, {self.device}"]
         if self.points:
             iterations = sum(point.result.iterations for point in self.points)
             lines.append(f"  {seconds:.3g} s, {iterations} iterations, {sum(p.result.products for p in self.points)} "
                          f"products, {self.setups} preconditioners, residuals up to "
-                         f"{max(p.result.residual for p in self.points):.1e}")
+                         f"{max(p.result.residual for p in self.points):.1e}"
+                         + (f", compiling kernels {compiling:.2g} s" if compiling > 0.01 else ""))
         good = np.array([point.converged for point in self.points], bool)
         for k, ear in enumerate(self.ears):
             if good.any():

@@ -10,11 +10,11 @@ makes c² (1 + iη) of c², in M.
 from __future__ import annotations
 
 import math
-import time
 from functools import cached_property, partial
 
 import numpy as np
 
+from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import conditions as walls
@@ -278,7 +278,7 @@ class Helmholtz:
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
         """Solve for one frequency and listen."""
-        start, omega = time.perf_counter(), 2 * math.pi * float(frequency)
+        watch, omega = Stopwatch(), 2 * math.pi * float(frequency)
         f, *lifted = parts
         with sweep.space.active(sweep.n):
             b = _load(omega, f, lifted if lifted[0] is not None else None)
@@ -288,7 +288,7 @@ class Helmholtz:
             p[free] = sweep.whole(result.x)
         result.x = None                                          # it would keep the memory of every frequency
         point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
-                      time.perf_counter() - start, self._advice(result))
+                      watch.seconds, self._advice(result), watch.compiled)
         if keep:
             answer.fields[float(frequency)] = Field(self, float(frequency), p, result)
         return point
