@@ -84,6 +84,8 @@ def main():
     scaled = f", scaling {arguments.scaling}" if arguments.scaling else ""
     engine.show(f"{len(frequencies)} frequencies, {matrices[0].shape[0]} unknowns, {arguments.device}{scaled}, to "
                 f"{arguments.rtol:g}", HEADER, rows)
+    if not rows:
+        parser.exit(2)
 
 
 if __name__ == "__main__":
