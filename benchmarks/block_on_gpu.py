@@ -33,7 +33,7 @@ def products(space, speed, size, points):
         x = space.xp.random.RandomState(7).random_sample(A.shape[0])
         y, dots = space.xp.empty_like(x), space.empty(2, np.float64)
     print(f"blocks of {size}: {A.shape[0]} rows, {A.nnz} entries")
-    for name in ("sell", f"bsr(block={size})", f"block_sell(block={size})"):
+    for name in ("csr", "sell", f"bsr(block={size})", f"block_sell(block={size})"):
         with space.active():
             matrix = resolve("format", name).build(csr)
             matrix.apply(x, y)

@@ -1,6 +1,7 @@
 """A badly scaled system: Ruiz equilibration and what is known of the condition. A singular one: its null space."""
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial import Delaunay
 
 import swell
 
@@ -30,3 +31,19 @@ except swell.InputError as error:
 balanced = swell.solve(walls, sources, method="cg", nullspace=swell.NullSpace("constants", project=True))
 print(balanced)
 assert balanced.converged
+
+# A truss that nothing holds moves and turns freely: three rigid motions in the plane, which the loads must not drive.
+points = rng.random((60, 2))
+triangles = Delaunay(points).simplices
+bars = np.unique(np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), 1), axis=0)
+along = points[bars[:, 1]] - points[bars[:, 0]]
+along /= np.linalg.norm(along, axis=1)[:, None]
+stretch = sp.lil_array((len(bars), 120))
+for k, (i, j) in enumerate(bars):
+    stretch[k, [2 * i, 2 * i + 1]], stretch[k, [2 * j, 2 * j + 1]] = -along[k], along[k]
+stiffness = sp.csr_array(stretch.T @ stretch)
+modes = swell.rigid_body_modes(points)
+loads = stiffness @ rng.standard_normal(120)
+moved = swell.solve(stiffness, loads, method="cg", nullspace=modes)
+print(moved)
+assert moved.converged and abs(modes.T @ moved.x).max() < 1e-8 * np.linalg.norm(moved.x)

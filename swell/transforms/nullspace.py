@@ -65,8 +65,8 @@ class NullSpaceTransform(Transform):
         in_parts = A.diagonal_block is not A
         if isinstance(given, str):
             if given != "constants":
-                raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), or "
-                                 "NullSpace(...)")
+                raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), as "
+                                 "swell.rigid_body_modes(points) gives for a free body, or NullSpace(...)")
             given = np.ones((A.space.share(n), 1))
         vectors = np.asarray(host(given) if hasattr(given, "__cuda_array_interface__") else given)
         vectors = vectors.reshape(vectors.shape[0], -1) if vectors.ndim in (1, 2) else vectors
