@@ -1,4 +1,4 @@
-"""Which rank has which rows: consecutive block rows, as evenly as possible.
+"""Which rank has which rows: consecutive block rows, as evenly as possible; or which cells of a mesh, by their graph.
 
 Equation (12) of Ma, Hu, Yuan and Liu, Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular
 solves for block sparse matrices, 2021: of r block rows over l ranks, the first r mod l ranks get one more than the
@@ -47,3 +47,26 @@ def load_balance(shares) -> float:
     """The load balance factor, equation (13): the largest share (of time, or of entries) over the mean; 1 is even."""
     shares = np.asarray(shares, np.float64)
     return float(shares.max() / shares.mean()) if shares.any() else 1.0
+
+
+def of_links(ranks, count, left, right) -> np.ndarray:
+    """The rank of each of so many cells, by a partition of their graph, which rank 0 makes: cell left[k] is a neighbour
+    of right[k].
+
+    Raises
+    ------
+    InputError
+        If there are fewer cells than ranks.
+    """
+    import scipy.sparse as sp
+
+    from swell.core.space import make_space
+    from swell.formats.csr import CSRMatrix
+    from swell.orderings.partition import of_matrix
+    part = None
+    with ranks.agreed():
+        if ranks.rank == 0:
+            consecutive(count, ranks.size)                       # refuses more ranks than cells
+            links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(count, count))
+            part = of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), ranks.size)
+    return ranks.alltoall([part] * ranks.size)[0]

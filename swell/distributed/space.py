@@ -58,7 +58,8 @@ class DistributedSpace(Space):
         return DistributedGraphLoop(self, stopping, n)
 
     def describe(self):
-        return f"{self.local.describe()}, on each of {self.communicator.size} ranks"
+        ranks = self.communicator.size
+        return self.local.describe() + (f", on each of {ranks} ranks" if ranks > 1 else "")
 
     # -- of this rank --------------------------------------------------------------------------------------------
 

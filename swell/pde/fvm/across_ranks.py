@@ -13,6 +13,7 @@ import numpy as np
 from swell.core.space import make_space
 from swell.distributed import from_rows
 from swell.distributed.halo import Halo
+from swell.distributed.partition import of_links
 from swell.distributed.space import DistributedSpace
 from swell.pde.fvm.check import every_part_is_fixed
 from swell.pde.fvm.problem import DIVERGED
@@ -37,7 +38,7 @@ class Part:
     def __init__(self, ranks, problem, device, dtype):
         self.ranks, self.mesh = ranks, problem.mesh
         mesh = problem.mesh
-        part = cells_of_ranks(ranks, mesh)
+        part = of_links(ranks, mesh.n_cells, mesh.owner[:mesh.n_internal], mesh.neighbour)
         order = np.argsort(part, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(part, minlength=ranks.size))]).astype(np.int64)
         own = order[starts[ranks.rank]:starts[ranks.rank + 1]]
@@ -129,23 +130,6 @@ def steady(ranks, problem, solvers, device, dtype, balance, mean, monitor=None) 
     fluxes = part.of_mesh(flux.of(system.metrics, everywhere), faces=True)
     return Solution(part.of_mesh(p), problem.mesh, results, fluxes, part.of_mesh(source + shift), residual,
                     solvers.rtol, count if deferred else 0, notes)
-
-
-def cells_of_ranks(ranks, mesh) -> np.ndarray:
-    """The rank of every cell, by a partition of the graph of cells; rank 0 makes it."""
-    import scipy.sparse as sp
-
-    from swell.distributed.partition import consecutive
-    from swell.formats.csr import CSRMatrix
-    from swell.orderings.partition import of_matrix
-    part = None
-    with ranks.agreed():
-        if ranks.rank == 0:
-            consecutive(mesh.n_cells, ranks.size)                # refuses more ranks than cells
-            ends = mesh.owner[:mesh.n_internal], mesh.neighbour
-            links = sp.coo_array((np.ones(mesh.n_internal, np.float32), ends), shape=(mesh.n_cells,) * 2)
-            part = of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), ranks.size)
-    return ranks.alltoall([part] * ranks.size)[0]
 
 
 def _fixed(part):

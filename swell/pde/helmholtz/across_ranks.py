@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.distributed import from_rows
+from swell.distributed.partition import of_links
 from swell.pde.helmholtz.system import System, Values, on_one_pattern
 
 
@@ -58,7 +59,9 @@ class Part:
         self.ranks = ranks
         space = problem.space
         ranks.same((space.n, space.cell_dofs.shape, float(np.abs(problem.mesh.points).sum())), "the mesh")
-        of_cell = cells_of_ranks(ranks, problem.mesh.fem)
+        fem = problem.mesh.fem
+        left, right = fem.f2t[:, fem.f2t[1] >= 0]
+        of_cell = of_links(ranks, fem.t.shape[1], left, right)
         self.owner = np.full(space.n, ranks.size)
         np.minimum.at(self.owner, space.cell_dofs, of_cell[:, None])
         self.cells = np.flatnonzero((self.owner[space.cell_dofs] == ranks.rank).any(axis=1))
@@ -94,20 +97,3 @@ class Part:
         found = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
         found.sort_indices()
         return found
-
-
-def cells_of_ranks(ranks, fem) -> np.ndarray:
-    """The rank of every cell, by a partition of the graph of cells; rank 0 makes it."""
-    from swell.core.space import make_space
-    from swell.distributed.partition import consecutive
-    from swell.formats.csr import CSRMatrix
-    from swell.orderings.partition import of_matrix
-    part = None
-    with ranks.agreed():
-        if ranks.rank == 0:
-            cells = fem.t.shape[1]
-            consecutive(cells, ranks.size)                       # refuses more ranks than cells
-            left, right = fem.f2t[:, fem.f2t[1] >= 0]
-            links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(cells, cells))
-            part = of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), ranks.size)
-    return ranks.alltoall([part] * ranks.size)[0]
