@@ -174,8 +174,8 @@ def _predicted(found, prediction, predicted):
     if seen:
         off = deviation([r["seconds"] for r in seen], [r["measured"] for r in seen])
         crowded = "; the ranks had to share cores, and the model is fitted to that" if prediction.crowded else ""
-        found.table(f"The model on what was measured and not fitted to: off by a factor {1 + off:.2f} (root mean square)"
-                    + crowded, TESTED,
+        found.table("The model on what was measured and not fitted to: off by a factor "
+                    f"{1 + off:.2f} (root mean square)" + crowded, TESTED,
                     [(r["matrix"], r["scaling"], r["method"], r["ranks"], _micro(r["measured"]), _micro(r["seconds"]),
                       f"{r['seconds'] / r['measured']:.2f}") for r in seen])
     rows = []
