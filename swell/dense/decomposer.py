@@ -2,7 +2,6 @@
 pivots."""
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 
 import numpy as np
