@@ -122,7 +122,7 @@ def _measured(system, settings, b, arguments):
     return {
         "reason": last.result.reason.name.lower(), "iterations": last.result.iterations,
         "residual": last.result.residual, "least": least, "largest": largest,
-        "interface": level.interface.dofs.size, "coarse_unknowns": level.constraints.count,
+        "interface_dofs": level.interface.dofs.size, "coarse_unknowns": level.constraints.count,
         "local_rows": [min(level.sizes), max(level.sizes)], "local_problems": len(level.sizes),
         **{key: statistics.median(t.get(key, 0.0) for t in timings) for key in (*STAGES, *PARTS)},
         "spread": statistics.pstdev(t["setup"] for t in timings), "runs": len(timings), "bytes": last.bddc.nbytes,

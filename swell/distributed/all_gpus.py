@@ -41,24 +41,32 @@ def solve(A, b, x0, monitor, dtype, named: dict):
     n, whole = given.A.shape[0], sp.csr_array(given.A.to_scipy())
     rhs = _host(inputs.read_vector(b, n, "b"))
     guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
-    result = threads.run(min(count, n), _on_a_rank, whole, rhs, guess, monitor, named)[0]
-    for one in result if isinstance(result, Results) else [result]:
+    result = threads.run(min(count, n), on_a_rank, whole, rhs, guess, monitor, named, "cuda")[0]
+    for one in _columns(result):
         one.notes = [*given.notes, *one.notes]
     return result
+
+
+def _columns(result):
+    return result.columns if isinstance(result, Results) else [result]
 
 
 def _host(v):
     return v.get() if hasattr(v, "get") else np.asarray(v)
 
 
-def _on_a_rank(communicator, A, b, x0, monitor, named):
-    """What each thread does."""
+def on_a_rank(communicator, A, b, x0, monitor, named, device):
+    """What each thread does; every x of its result is the whole one."""
     from swell.api import prepare
-    M = scatter(communicator, A if communicator.rank == 0 else None, device="cuda")
+    M = scatter(communicator, A if communicator.rank == 0 else None, device=device)
     try:
         b, x0 = b[M.rows], None if x0 is None else x0[M.rows]
         result = prepare(M, b_like=b, **named).solve(b, x0=x0, monitor=None if communicator.rank else monitor)
-        result.x = M.gather(result.x)
+        for column in _columns(result):
+            for one in (column, *column.attempts):
+                one.x = M.gather(one.x)
+        if isinstance(result, Results):
+            result.x = M.gather(result.x)
         return result
     finally:
         M.space.communicator.close()

@@ -42,15 +42,10 @@ class Communicator(ABC):
         self.local_rank = rank if local_rank is None else local_rank
         self.local_size = size if local_size is None else local_size
         self.reductions, self.places = 0, {}
-        self._parts = {}                         # room for the numbers of all ranks, by count and type
 
     @abstractmethod
     def _gather_objects(self, value) -> list:
         """The values of all ranks, in their order."""
-
-    @abstractmethod
-    def _gather_numbers(self, numbers, out):
-        """out[k] = the numbers of rank k."""
 
     @abstractmethod
     def _exchange_objects(self, parts) -> list:
@@ -106,6 +101,25 @@ class Communicator(ABC):
         if any(other != values[0] for other in values):
             found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
             raise InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
+
+    @abstractmethod
+    def allreduce(self, numbers):
+        """Add up the numbers (a contiguous array) of all ranks, in place, and count the call."""
+
+    def close(self):
+        """Give back what must be given back before the end."""
+
+
+class HostCommunicator(Communicator):
+    """Ranks that exchange NumPy arrays."""
+
+    def __init__(self, rank, size, local_rank=None, local_size=None):
+        super().__init__(rank, size, local_rank, local_size)
+        self._parts = {}                         # room for the numbers of all ranks, by count and type
+
+    @abstractmethod
+    def _gather_numbers(self, numbers, out):
+        """out[k] = the numbers of rank k."""
 
     def allreduce(self, numbers):
         """Add up the numbers (a contiguous NumPy array) of all ranks, in place."""

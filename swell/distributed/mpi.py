@@ -7,7 +7,7 @@ import time
 import traceback
 
 from swell.core.errors import InputError, MissingDependency
-from swell.distributed.communicator import Communicator, Exchange
+from swell.distributed.communicator import Exchange, HostCommunicator
 from swell.distributed.launcher import launched
 
 PATIENCE = 2.0          # seconds that rank 0 has to end all ranks with an error that is every rank's
@@ -54,7 +54,7 @@ def _share_cores(ranks):
     numba.set_num_threads(min(max(1, cores if bound else cores // ranks), numba.config.NUMBA_NUM_THREADS))
 
 
-class MPICommunicator(Communicator):
+class MPICommunicator(HostCommunicator):
     """An mpi4py communicator."""
 
     def __init__(self, comm):

@@ -63,9 +63,6 @@ class NCCLCommunicator(Communicator):
     def _exchange_objects(self, parts):
         return self.host._exchange_objects(parts)
 
-    def _gather_numbers(self, numbers, out):
-        raise NotImplementedError("numbers of GPUs are added up by NCCL")
-
     def abort(self):
         self.host.abort()
 

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from swell.distributed.communicator import Broken, Communicator, Exchange
+from swell.distributed.communicator import Broken, Exchange, HostCommunicator
 
 PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
 
@@ -32,7 +32,7 @@ class Group:
         self._at_failure.append(call)
 
 
-class ThreadCommunicator(Communicator):
+class ThreadCommunicator(HostCommunicator):
     """One thread of a group."""
 
     threads = True
