@@ -20,11 +20,12 @@ import numpy as np
 from swell.core.errors import FactorisationError
 
 
-def face_constraints(interface, complements, weights, threshold):
+def face_constraints(subdomains, interface, complements, weights, threshold):
     """The constraints to be added.
 
     Parameters
     ----------
+    subdomains : Subdomains
     interface : Interface
     complements : list of numpy.ndarray
         S of every subdomain.
@@ -42,13 +43,24 @@ def face_constraints(interface, complements, weights, threshold):
         for number in np.unique(interface.classes[copies]):
             if interface.kinds[number] == 2:
                 faces.setdefault(int(number), []).append(k)
-    found = {}
-    for number, (i, j) in faces.items():
-        sides = [side(interface, number, k, complements[k], weights[k]) for k in (i, j)]
-        rows = bad_functions(sides, threshold)
-        if len(rows):
-            found[number] = rows
-    return found
+    sides = {number: [side(interface, number, k, complements[k], weights[k]) for k in of]
+             for number, of in faces.items()}
+    halves = {number: of for number, of in sides.items() if len(of) == 1}      # the other is another rank's
+    for number, both in joined(subdomains, halves).items():
+        if number in sides:
+            sides[number] = both
+    found = {number: [bad_functions(both, threshold)] for number, both in sides.items()}
+    every = joined(subdomains, found)            # of a face that two ranks have found, the first one's bits for all
+    return {number: every[number][0] for number in sorted(every) if len(every[number][0])}
+
+
+def joined(subdomains, lists):
+    """A dict of lists with those of all ranks."""
+    result = {}
+    for part in subdomains.everywhere([lists]):
+        for key, values in part.items():
+            result.setdefault(key, []).extend(values)
+    return result
 
 
 def places(interface, number, k):

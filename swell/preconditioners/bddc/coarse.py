@@ -17,25 +17,28 @@ DENSE = 2000            # coarse unknowns up to which the inverse is stored
 TOGETHER = 8            # subdomains of a subdomain on the next level
 
 
-def next_level(constraints, matrices, groups):
+def next_level(coarse, count, matrices, groups):
     """The subdomains of the next level.
 
     Parameters
     ----------
-    constraints : Constraints
+    coarse : list of int arrays
+        For every subdomain, of all ranks, its coarse unknowns.
+    count : int
+        Of these.
     matrices : list of arrays
         Σᵢ of every subdomain.
     groups : sequence of int arrays
         As of ``Subdomains``; may be empty.
     """
-    group = groups[0] if len(groups) else together(constraints.coarse, constraints.count)
+    group = groups[0] if len(groups) else together(coarse, count)
     parts = []
     for k in range(int(group.max()) + 1):
         members = np.flatnonzero(group == k)
-        dofs = np.unique(np.concatenate([constraints.coarse[i] for i in members]))
+        dofs = np.unique(np.concatenate([coarse[i] for i in members]))
         total = np.zeros((dofs.size, dofs.size))
         for i in members:
-            at = np.searchsorted(dofs, constraints.coarse[i])
+            at = np.searchsorted(dofs, coarse[i])
             total[np.ix_(at, at)] += matrices[i]
         np.fill_diagonal(total, np.maximum(total.diagonal(), 0))               # zero, where one constraint holds all
         parts.append((total, dofs))

@@ -6,6 +6,9 @@ over all subdomains; G gathers weighted copies. With exact interiors the eigenva
 which begin at 1.
 
     z_Γ = M_Γ (r_Γ − A_ΓI A_II⁻¹ r_I),   z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
+
+Of subdomains spread over ranks each rank has its own in full, and a copy of the interface and the coarse problem: an
+application adds up over the ranks what comes from their interiors, the coarse residual, and z_Γ (``Subdomains.sum``).
 """
 from __future__ import annotations
 
@@ -37,6 +40,11 @@ KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 class Level(LinearOperator):
     """BDDC for one matrix and its subdomains.
 
+    Parameters
+    ----------
+    A : CSRMatrix
+        As ``subdomains.part`` gives it.
+
     Attributes
     ----------
     interface : Interface
@@ -52,7 +60,7 @@ class Level(LinearOperator):
     capturable = False       # interiors are solved by the library's direct solver
 
     def __init__(self, A, subdomains, settings, levels, dtype):
-        super().__init__(A.shape, np.dtype(dtype), A.space)
+        super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         with self._timed("interface"):
             self.interface = Interface(A, subdomains)
@@ -86,22 +94,22 @@ class Level(LinearOperator):
 
     def _parts(self, A):
         """A_IΓ and A_ΓI, for all subdomains at a time; A_II, and what solves with it, unless that is made of blocks."""
-        space, n, outer = self.space, A.shape[0], self.interface.dofs
-        inside = np.ones(n, bool)
-        inside[outer] = False
-        inner = np.flatnonzero(inside)
+        space, size = self.space, self.interface.dofs.size
+        here = self.interface.number[:A.shape[0]]
+        inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
         self._inner, self._outer = space.from_host(inner), space.from_host(outer)
-        to_inner, to_outer = (numbers(space, some, n) for some in (inner, outer))
+        self._place = slice(None) if outer.size == size else space.from_host(here[outer])
+        to_inner, to_outer = numbers(space, inner, A.shape[1]), space.from_host(self.interface.number)
         self._out_of = self._into = self.interior = None
         entries = A.rows() if inner.size else None
         if inner.size and self.settings.interior != "blocks":
             A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, entries)
             self.interior = resolve("precond", self.settings.interior).build(A_II.astype(self.dtype))
-        if inner.size and outer.size:
-            coupling = renumbered(A, to_inner, to_outer, (inner.size, outer.size), entries).astype(self.dtype)
+        if inner.size and size:
+            coupling = renumbered(A, to_inner, to_outer, (inner.size, size), entries).astype(self.dtype)
             self._into, self._out_of = coupling, coupling.transpose()                           # A_IΓ, A_ΓI
         self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
-        self._g, self._z = (space.empty(outer.size, self.dtype) for _ in range(2))
+        self._g, self._z = (space.empty(size, self.dtype) for _ in range(2))
 
     def _schur(self):
         """S of every subdomain, computed once for all that are equal; with the factors of interiors that are equal.
@@ -146,7 +154,7 @@ class Level(LinearOperator):
             return None
         with self._timed("adaptive"):
             found = {id(S): self.space.to_host(S) for S in self._complements}
-            return face_constraints(self.interface, [found[id(S)] for S in self._complements], self._weights,
+            return face_constraints(self.subdomains, self.interface, [found[id(S)] for S in self._complements], self._weights,
                                     self.settings.adaptive)
 
     def _locals(self):
@@ -221,8 +229,9 @@ class Level(LinearOperator):
                 for members, coarse in zip(p.members, p.coarse, strict=True):
                     for m in members:
                         matrices[m] = coarse
+            matrices, coarse = (self.subdomains.everywhere(own) for own in (matrices, self.constraints.coarse))
             groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
-            larger = next_level(self.constraints, matrices, groups)
+            larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
             self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
@@ -255,13 +264,17 @@ class Level(LinearOperator):
     def _fill(self, x, out):
         """out = M x; x and out may be the same."""
         r, g, z = self._r, self._g, self._z
-        r[...], g[...] = x[self._inner], x[self._outer]
+        r[...] = x[self._inner]
         if self._into is not None:
             self.interior.apply(r, self._y)                                    # A_II⁻¹ r_I
-            self._out_of.apply(self._y, g, -1, 1)                              # g = r_Γ − A_ΓI A_II⁻¹ r_I
+            self._out_of.apply(self._y, g, -1)
+        else:
+            g.fill(0)
         if g.size:
+            g[self._place] += x[self._outer]
+            self.subdomains.sum(g)                                             # r_Γ − A_ΓI A_II⁻¹ r_I
             self._on_interface(g, z)
-            out[self._outer] = z
+            out[self._outer] = z[self._place]
         if self._into is not None:
             self._into.apply(z, r, -1, 1)
         if r.size:
@@ -279,12 +292,14 @@ class Level(LinearOperator):
                 matmul(p.adjoint, given, out=c)
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
+            self.subdomains.sum(self._rc)
             self.coarse.apply(self._rc, self._uc)
             self._gather_coarse.apply(self._uc, self._c)
             for p, (_, u, c) in zip(self.locals, self._blocks, strict=True):
                 if c.size:
                     u += p.basis @ c
         self._scatter.apply(self._u, z)
+        self.subdomains.sum(z)
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -300,11 +315,11 @@ class Level(LinearOperator):
 
     def describe(self):
         if not self.interface.dofs.size:
-            return f"{len(self.subdomains)} subdomain without interface"
+            return f"{self.subdomains.describe()} without interface"
         sizes = self.sizes
         more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
-        return (f"{len(self.subdomains)} subdomains, {self.interface.dofs.size} dofs on the interface "
-                f"({self.interface.describe()}), {len(sizes)} different local problems of {min(sizes)} to "
-                f"{max(sizes)} rows{more}; {coarse}")
+        return (f"{self.subdomains.describe()}, {self.interface.dofs.size} dofs on the interface "
+                f"({self.interface.describe()}), {len(sizes)} different local problems of "
+                f"{min(sizes, default=0)} to {max(sizes, default=0)} rows{more}; {coarse}")
 

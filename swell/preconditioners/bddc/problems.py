@@ -65,10 +65,8 @@ class Interior:
         return Elimination(self.A, self.ends) if self.A is not None else None
 
     def places(self, subdomains, interface):
-        """For each subdomain that has it, where its dofs are among all that are not on the interface."""
-        inside = np.ones(subdomains.n, bool)
-        inside[interface.dofs] = False
-        number = np.cumsum(inside) - 1
+        """For each subdomain that has it, where its dofs are among those not on the interface."""
+        number = np.cumsum(interface.number < 0) - 1
         return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
 
 

@@ -76,6 +76,7 @@ class BDDC(Preconditioner):
     hermitian_only = True
     kinds = "f"
     as_given = True
+    across_ranks = True
 
     def __post_init__(self):
         from swell.core.registry import resolve
@@ -123,7 +124,7 @@ class BDDC(Preconditioner):
         FactorisationError
             If A is singular.
         """
-        return BDDCOperator(A, self)
+        return BDDCOperator(A, self) if A.diagonal_block is A else A.bddc(self)
 
 
 class BDDCOperator(LinearOperator):
@@ -153,35 +154,35 @@ class BDDCOperator(LinearOperator):
         wide = A if A.dtype == np.float64 else A.astype(np.float64)
         subdomains = self.settings.subdomains
         if subdomains is None:
-            subdomains = self._split(A, wide.to_scipy())
+            subdomains = self._split(wide)
         else:
+            subdomains.check(A)
             self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
         A.space.synchronize()
         self._checks = watch.seconds
-        self.level = Level(wide, subdomains, self.settings, self.settings.levels, A.dtype)
+        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
-    def _split(self, A, host):
+    def _split(self, A):
         """Subdomains of A itself."""
         from swell.preconditioners.bddc.splitting import split
         from swell.preconditioners.schwarz import Schwarz
         from swell.preconditioners.schwarz import subdomains as owners
         if self._owner is None:
             self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
-        return split(host, self._owner)
+        return split(A.to_scipy(), self._owner)
 
     @staticmethod
     def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A."""
-        if subdomains.n != A.shape[0]:
-            raise InputError(f"BDDC: the subdomains have {subdomains.n} dofs, and A has {A.shape[0]} rows: their "
-                             "matrices must add up to A, after boundary conditions were put into both")
-        x = np.random.default_rng(0).uniform(1, 2, subdomains.n)
-        difference = abs(A.space.to_host(A.times(A.space.from_host(x))) - subdomains.times(x))
-        largest = float(A.space.to_host(A.row_maxima(A.space.xp.ones(A.shape[0]))).max(initial=0))
-        size = largest * int(A.space.to_host(A.row_lengths()).max(initial=0))
-        if difference.max(initial=0) > tolerance * size:
-            raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {int(difference.argmax())} "
+        space, n = A.space, A.space.share(A.shape[0])
+        x = space.empty(n, np.float64)
+        space.random(0, x)
+        difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
+        largest = space.greatest(A.row_maxima(space.xp.ones(n)))
+        if difference.max(initial=0) > tolerance * largest * space.greatest(A.row_lengths()):
+            row = subdomains.name_of(int(difference.argmax()))
+            raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {row} "
                              f"differs by {difference.max():.2e}, where A has entries up to {largest:.2e}; "
                              "their values must be those of A, and with new values of A come new subdomains")
 

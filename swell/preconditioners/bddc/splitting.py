@@ -33,32 +33,57 @@ def split(A, owner):
     InputError
         If A is not symmetric with entries of one sign off the diagonal and row sums of the other.
     """
-    import scipy.sparse as sp
+    return Subdomains(summed(*elements(A, owner)))
+
+
+def elements(A, owner, numbers=None):
+    """(subdomains, rows, columns, values) of the elements' entries.
+
+    Parameters
+    ----------
+    A : scipy.sparse.csr_array, shape (m, n)
+        Of a symmetric matrix the rows that are here; the first m columns are theirs.
+    owner : int array
+        The subdomain of each of the n rows.
+    numbers : int array, optional
+        What the n rows are called in the whole matrix.
+
+    Raises
+    ------
+    InputError
+        If A is not symmetric with entries of one sign off the diagonal and row sums of the other.
+    """
     entries, diagonal = A.tocoo(), A.diagonal()
+    numbers = np.arange(A.shape[1]) if numbers is None else numbers
     rows, columns, values = entries.row, entries.col, entries.data
     level = ROUNDING * abs(diagonal).max(initial=0)
     off = rows != columns
     positive = off & (values > level)
     if positive.any():
         k = int(positive.argmax())
-        raise InputError(f"BDDC cannot split this matrix into subdomains: its entry ({rows[k]}, {columns[k]}) is "
-                         f"{values[k]:.3g}, positive off the diagonal, so that its elements are not known; {NEEDED}")
+        raise InputError(f"BDDC cannot split this matrix into subdomains: its entry ({numbers[rows[k]]}, "
+                         f"{numbers[columns[k]]}) is {values[k]:.3g}, positive off the diagonal, so that its elements are not known; {NEEDED}")
     sums = np.asarray(A.sum(axis=1)).ravel()
     tolerance = ROUNDING * np.maximum(abs(diagonal), 1e-300) * np.maximum(np.diff(A.indptr), 1)
     if (sums < -1e3 * tolerance).any():
         k = int(sums.argmin())
-        raise InputError(f"BDDC cannot split this matrix into subdomains: row {k} sums to {sums[k]:.3g}, less than "
+        raise InputError(f"BDDC cannot split this matrix into subdomains: row {numbers[k]} sums to {sums[k]:.3g}, less than "
                          f"zero, so that its diagonal does not hold its elements; {NEEDED}")
     sums = np.where(sums > tolerance, sums, 0)
     rows, columns, values = rows[off], columns[off], values[off]
-    of = np.minimum(owner[rows], owner[columns])
-    triples = [np.concatenate(part) for part in ((of, of, owner), (rows, rows, np.arange(owner.size)),
-                                                 (columns, rows, np.arange(owner.size)), (values, -values, sums))]
-    order = np.argsort(triples[0], kind="stable")
-    ends = np.cumsum(np.bincount(triples[0]))[:-1]
+    of, here = np.minimum(owner[rows], owner[columns]), numbers[:A.shape[0]]
+    rows, columns = numbers[rows], numbers[columns]
+    return [np.concatenate(part) for part in ((of, of, owner[:A.shape[0]]), (rows, rows, here), (columns, rows, here),
+                                              (values, -values, sums))]
+
+
+def summed(of, rows, columns, values):
+    """The list of (matrix, dofs) of subdomains 0, 1, ... that these entries belong to."""
+    import scipy.sparse as sp
+    order = np.argsort(of, kind="stable")
     parts = []
-    for at in np.split(order, ends):
-        dofs, place = np.unique(np.concatenate((triples[1][at], triples[2][at])), return_inverse=True)
+    for at in np.split(order, np.cumsum(np.bincount(of))[:-1]):
+        dofs, place = np.unique(np.concatenate((rows[at], columns[at])), return_inverse=True)
         i, j = place.reshape(2, -1)
-        parts.append((sp.coo_array((triples[3][at], (i, j)), shape=(dofs.size,) * 2).tocsr(), dofs))
-    return Subdomains(parts)
+        parts.append((sp.coo_array((values[at], (i, j)), shape=(dofs.size,) * 2).tocsr(), dofs))
+    return parts

@@ -5,9 +5,12 @@ subdomains, since a constraint on one piece holds no other.
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.formats.matrix import index_type
 
 ROUNDING = 1e-10        # of the largest entry: asymmetry that assembly may leave
 
@@ -40,35 +43,15 @@ class Subdomains:
     """
 
     def __init__(self, parts, groups=()):
-        import scipy.sparse as sp
-        if not len(parts):
-            raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
-        self.matrices, self.dofs, self.notes = [], [], ()
-        origin, known = [], {}
-        for k, (given, dofs) in enumerate(parts):
-            dofs = np.asarray(dofs)
-            new = id(given) not in known
-            matrix = sp.csr_array(given) if new else known[id(given)][0]
-            _check_dofs(k, matrix, dofs)
-            if new:
-                _check_values(k, matrix)
-                known[id(given)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
-                                            for piece in _pieces(matrix)]
-            for part, piece in known[id(given)][1]:
-                self.matrices.append(part)
-                self.dofs.append((dofs if piece is None else dofs[piece]).astype(np.int64))
-                origin.append(k)
-        if len(origin) > len(parts):
-            broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
-            self.notes = (f"of {len(parts)} subdomains number {_list(broken)} came in pieces that share no entry: each "
-                          f"piece became a subdomain, {len(origin)} in all",)
+        read = Pieces.of(parts)
+        self.matrices, self.dofs, self.notes = read.matrices, read.dofs, read.notes
         every = np.concatenate(self.dofs)
         self.n = int(every.max()) + 1
         missing = np.flatnonzero(np.bincount(every, minlength=self.n) == 0)
         if missing.size:
             raise InputError(f"Subdomains: row {missing[0]} is in no subdomain, nor are {missing.size - 1} others: "
                              "every row of A needs one")
-        self.groups = _checked_groups(groups, len(parts), np.array(origin))
+        self.groups = checked_groups(groups, len(parts), read.origin)
 
     def __len__(self):
         return len(self.matrices)
@@ -82,13 +65,106 @@ class Subdomains:
 
     def assemble(self):
         """A as a scipy.sparse.csr_array."""
-        import scipy.sparse as sp
-        entries = [matrix.tocoo() for matrix in self.matrices]
-        rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(entries, self.dofs, strict=True)])
-                         for axis in ("row", "col"))
-        A = sp.coo_array((np.concatenate([e.data for e in entries]), (rows, columns)), shape=(self.n, self.n)).tocsr()
-        A.sort_indices()
+        return assembled(self.matrices, self.dofs, self.n)
+
+    # -- what may be on other ranks: here nothing is (swell.distributed.subdomains) ----------------------------------
+
+    def check(self, A):
+        """Raise InputError unless these can be subdomains of A."""
+        if A.diagonal_block is not A:
+            raise InputError("BDDC: the subdomains are those of a whole matrix, and A is in parts on ranks: give each "
+                             "rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
+        if self.n != A.shape[0]:
+            raise InputError(f"BDDC: the subdomains have {self.n} dofs, and A has {A.shape[0]} rows: their "
+                             "matrices must add up to A, after boundary conditions were put into both")
+
+    def part(self, A):
+        """The rows of A that are here, as a CSRMatrix; its columns are what ``dofs`` count."""
         return A
+
+    def name_of(self, row):
+        """The user's number of a row."""
+        return row
+
+    def shared(self):
+        """(rows of A that two or more subdomains have, ascending; for each row its place among them, or -1)."""
+        counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
+        rows = np.flatnonzero(counts > 1)
+        number = np.full(self.n, -1, index_type(self.n, self.n, 0))
+        number[rows] = np.arange(rows.size)
+        return rows, number
+
+    def everywhere(self, values: list) -> list:
+        """The lists of all ranks, one after the other."""
+        return values
+
+    def sum(self, numbers):
+        """Add up the numbers (an array of the space) of all ranks, in place."""
+
+    def describe(self):
+        return f"{len(self)} subdomain" + ("" if len(self) == 1 else "s")
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Checked subdomains, connected ones.
+
+    Attributes
+    ----------
+    matrices : list of scipy.sparse.csr_array
+    dofs : list of int arrays
+    origin : int array
+        The given subdomain that each was (a piece of).
+    notes : tuple of str
+    """
+
+    matrices: list
+    dofs: list
+    origin: np.ndarray
+    notes: tuple
+
+    @classmethod
+    def of(cls, parts):
+        """Of a list of (matrix, dofs).
+
+        Raises
+        ------
+        InputError
+            As ``Subdomains``, but for rows that are in none.
+        """
+        import scipy.sparse as sp
+        if not len(parts):
+            raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
+        matrices, every, origin, known, notes = [], [], [], {}, ()
+        for k, (given, dofs) in enumerate(parts):
+            dofs = np.asarray(dofs)
+            new = id(given) not in known
+            matrix = sp.csr_array(given) if new else known[id(given)][0]
+            _check_dofs(k, matrix, dofs)
+            if new:
+                _check_values(k, matrix)
+                known[id(given)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
+                                            for piece in _pieces(matrix)]
+            for part, piece in known[id(given)][1]:
+                matrices.append(part)
+                every.append((dofs if piece is None else dofs[piece]).astype(np.int64))
+                origin.append(k)
+        if len(origin) > len(parts):
+            broken = [k for k, count in enumerate(np.bincount(origin)) if count > 1]
+            notes = (f"of {len(parts)} subdomains number {_list(broken)} came in pieces that share no entry: each "
+                     f"piece became a subdomain, {len(origin)} in all",)
+        return cls(matrices, every, np.array(origin), notes)
+
+
+def assembled(matrices, dofs, n):
+    """Σ Rᵢᵀ Aᵢ Rᵢ as a scipy.sparse.csr_array with n rows."""
+    import scipy.sparse as sp
+    entries = [matrix.tocoo() for matrix in matrices]
+    rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(entries, dofs, strict=True)])
+                     for axis in ("row", "col"))
+    A = sp.coo_array((np.concatenate([e.data for e in entries]), (rows, columns)), shape=(n, n)).tocsr()
+    A.sort_indices()
+    return A
 
 
 def _check_dofs(k, matrix, dofs):
@@ -126,7 +202,7 @@ def _pieces(matrix):
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
-def _checked_groups(groups, count, origin):
+def checked_groups(groups, count, origin):
     """The groups as arrays, the first for the pieces."""
     checked = []
     for level, group in enumerate(groups):
