@@ -1,22 +1,38 @@
 """CSR products on the CPU: rows in parallel, each by one thread whatever ``lanes`` says.
 
-Unsigned indices spare Numba's test for negative ones.
+A row has two sums, of its even and of its odd entries, so that one need not wait for the other. Unsigned indices spare
+Numba's test for negative ones.
 """
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 
+from swell.formats.kernels.sums import accumulated, collected, nothing
+
+ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
+
+
+@njit(cache=True, inline="always")
+def row_product(indices, data, x, zero, begin, end):
+    """The entries from begin to end times x."""
+    even = odd = nothing(zero)
+    k, end = np.uint64(begin), np.uint64(end)
+    while k + ONE < end:
+        even = accumulated(even, data[k], x[np.uint64(indices[k])])
+        odd = accumulated(odd, data[k + ONE], x[np.uint64(indices[k + ONE])])
+        k += TWO
+    if k < end:
+        even = accumulated(even, data[k], x[np.uint64(indices[k])])
+    return collected(even) + collected(odd)
 
 
 @njit(parallel=True, cache=True)
 def product(indptr, indices, data, x, y, lanes, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
     for i in prange(y.size):
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[np.uint64(k)] * x[np.uint64(indices[np.uint64(k)])]
+        total = row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
         if beta == 0:
             y[i] = alpha * total
         else:
@@ -29,9 +45,7 @@ def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     wy = dots.dtype.type(0)
     yy = 0.0
     for i in prange(y.size):
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[np.uint64(k)] * x[np.uint64(indices[np.uint64(k)])]
+        total = row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
         y[i] = total
         wy += np.conj(w[i]) * total
         yy += (np.conj(total) * total).real

@@ -6,8 +6,9 @@ test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import overload
+from numba import njit, prange
+
+from swell.formats.kernels.sums import accumulated, collected, nothing
 
 ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
@@ -134,23 +135,6 @@ def place_entries(indptr, indices, data, order, ptr, base, height, window, high_
                     at += step
 
 
-def accumulated(total, a, x):
-    """total + a x; of complex numbers by four fused multiplications, where Numba's own takes eight operations."""
-
-
-@overload(accumulated)
-def _of_real_numbers(total, a, x):
-    if isinstance(total, types.Float):
-        return lambda total, a, x: total + a * x
-
-
-@overload(accumulated, jit_options={"fastmath": {"contract"}})
-def _of_complex_numbers(total, a, x):
-    if isinstance(total, types.Complex):
-        return lambda total, a, x: complex((total.real + a.real * x.real) - a.imag * x.imag,
-                                           (total.imag + a.real * x.imag) + a.imag * x.real)
-
-
 @njit(cache=True)
 def add(total, offset, value, x, column):
     """total + a x of one entry; padding adds nothing, whatever its value."""
@@ -160,7 +144,7 @@ def add(total, offset, value, x, column):
 @njit(cache=True, inline="always")
 def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
     """The products of rows i to i + 7 of a slice whose columns are begin to end."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = nothing(zero)
     for e in range(begin, end):
         k = e * height + i
         c = np.uint64(base[e])
@@ -172,7 +156,8 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
         s5 = add(s5, offsets[k + np.uint64(5)], values[k + np.uint64(5)], x, c)
         s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c)
         s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c)
-    return s0, s1, s2, s3, s4, s5, s6, s7
+    return (collected(s0), collected(s1), collected(s2), collected(s3),
+            collected(s4), collected(s5), collected(s6), collected(s7))
 
 
 @njit(cache=True)
