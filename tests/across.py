@@ -8,8 +8,10 @@ from cases import rng
 from swell import gallery
 from swell.core.cuda import require_cupy
 from swell.core.errors import MissingDependency
+from swell.core.registry import load, names
 
-METHODS = ("cg", "single_reduction_cg", "gmres", "fgmres", "bicgstab", "cocg")
+METHODS = [name for name in names("method") if load("method", name).distributed and name != "stationary"]
+HERMITIAN = ("cg", "single_reduction_cg")
 
 
 def system(dtype="float64", symmetric=True):

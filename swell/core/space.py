@@ -32,10 +32,13 @@ class Space(ABC):
         "cpu" or "cuda".
     xp : module
         NumPy, or CuPy with the same interface.
+    alone : bool
+        False if other ranks have parts of the vectors too, so that what a kernel sums is not yet the sum.
     """
 
     name: str
     xp: object
+    alone = True
 
     def __init__(self):
         self._scalars = {}

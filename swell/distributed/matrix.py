@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
+from swell.core.registry import load, names
 from swell.core.settings import describe
 from swell.distributed.devices import on_device
 from swell.distributed.halo import Halo
@@ -53,6 +54,7 @@ class DistributedMatrix(LinearOperator):
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
         self.local = own if local is None else local
         self.rest, self.boundary = rest, boundary
+        self._edge = None                        # room for x at the boundary, which only adjoint products need
         self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -71,8 +73,11 @@ class DistributedMatrix(LinearOperator):
                                   out.dtype.type(alpha))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if self._edge is None:                   # made at the first use, as adjoints are
+            self._edge = self.space.empty(self.boundary.size, self.dtype)
         self.local.apply_adjoint(x, out, alpha, beta)
-        self.rest.apply_adjoint(x[self.boundary], self.halo.values, alpha)
+        self._kernels.pack(self.boundary, x, self._edge)
+        self.rest.apply_adjoint(self._edge, self.halo.values, alpha)
         self.halo.give_back(out)
 
     @property
@@ -133,8 +138,8 @@ class DistributedMatrix(LinearOperator):
         self.space.communicator.same(_to_compare(configuration), "what to solve with")
         method, name = configuration.method, configuration.name
         if not method.distributed:
-            raise InputError(f"{name('method')} does not run across ranks: use cg, single_reduction_cg, "
-                             "gmres, fgmres, bicgstab or cocg")
+            able = [other for other in names("method") if load("method", other).distributed]
+            raise InputError(f"{name('method')} does not run across ranks: use {', '.join(able[:-1])} or {able[-1]}")
         for kind in ("ordering", "smoother"):
             if getattr(configuration, kind) is not None:
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")

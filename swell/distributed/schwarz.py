@@ -70,12 +70,30 @@ class RankSchwarz(LinearOperator):
         halo.finish()
         given[self._before], given[self._after] = halo.values[:below], halo.values[below:]
         self.inner.apply(given, solved)
+        self._combine(out, alpha, beta, self.settings.kind == "additive")
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        halo, given, below = self._halo, self._given, self._below
+        if self.settings.kind == "additive":
+            halo.start(x)
+            halo.finish()
+        else:                                    # what a rank throws away of its solution has no part in the adjoint
+            halo.prepare_return()
+            halo.values.fill(0)
+        given[self._own] = x
+        given[self._before], given[self._after] = halo.values[:below], halo.values[below:]
+        self.inner.apply_adjoint(given, self._solved)
+        self._combine(out, alpha, beta, True)
+
+    def _combine(self, out, alpha, beta, all_rows):
+        """out = alpha times the solution + beta out; with ``all_rows`` the other ranks' rows are given back to them."""
+        halo, solved, below = self._halo, self._solved, self._below
         if beta == 0:
             out.fill(0)
         elif beta != 1:
             out *= out.dtype.type(beta)
         self.space.axpy(alpha, solved[self._own], out)
-        if self.settings.kind == "additive":
+        if all_rows:
             halo.values[:below], halo.values[below:] = solved[self._before], solved[self._after]
             if alpha != 1:
                 halo.values[...] *= out.dtype.type(alpha)

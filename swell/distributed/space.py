@@ -22,6 +22,8 @@ class DistributedSpace(Space):
         The first row of each rank, and n.
     """
 
+    alone = False
+
     def __init__(self, local, communicator, starts):
         super().__init__()
         self.local, self.communicator, self.starts = local, communicator, starts

@@ -47,6 +47,7 @@ class BiCGSTABL(Method):
     problem = "any square matrix; indefinite and wave problems"
     cost = "2 l products, 2 l + 1 preconditioners, 2 l + 1 reductions"
     vectors = "2 l + 3 (2 l + 5 with a preconditioner)"
+    distributed = True
 
     def __post_init__(self):
         positive(self, "l", most=8)
@@ -75,8 +76,9 @@ class BiCGSTABLIteration(ShadowIteration):
         self.R, self.U = self.basis("R", l + 1), self.basis("U", l + 1)
         self.shadow = self.vector("shadow")
         self.hat, self.y = (None, self.x) if self.M is None else (self.vector("hat"), self.vector("y"))
-        self.s, self.c = self.scalars("bicgstabl", 13), self.scalars("coefficients of R and U, of x", 2 * l + 2)
-        self.space.reserve_sums((l + 1) * (l + 2) // 2)
+        self.s, self.c = self.scalars("bicgstabl", 15), self.scalars("coefficients of R and U, of x", 2 * l + 2)
+        self.sums = self.scalars("R R", (l + 1) * (l + 2) // 2)
+        self.space.reserve_sums(self.sums.size)
         self.step = self.loop.kernels("swell.krylov", "bicgstabl", self.dtype)
 
     def start(self, zero_guess):
@@ -87,14 +89,20 @@ class BiCGSTABLIteration(ShadowIteration):
         for j in range(l):
             step.direction(R, U, s, j)                                         # û_i = r̂_i − β û_i
             A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, s[1:3])       # û_j+1 = A û_j;  γ = (r̃, û_j+1)
+            self.space.allreduce(s[1:3])
             step.half(R, U, self.y, s, j, j > 0 or self.M is None)             # α = ρ/γ;  r̂_i −= α û_i+1;  x += α û_0
             if j + 1 < l:
                 A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, s[3:5])   # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
+                self.space.allreduce(s[3:5])
             else:
                 A.apply(self._hat(R[j]), R[j + 1])
-        step.polynomial(R, self.c, s, l, self.convex)                          # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
+        alone = self.space.alone
+        step.polynomial(R, self.sums, self.c, s, l, self.convex, alone)        # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
+        if not alone:
+            self.space.allreduce(self.sums)
+            step.coefficients(self.sums, self.c, s, l, self.convex)
         step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x alike
-        self.space.allreduce(s)
+        self.space.allreduce(s[12:])
         if self.M is not None:
             self.M.apply(self.y, self.x, 1, 1)                                 # x += M y
         step.settle(s)

@@ -4,10 +4,10 @@ For any square A. Sonneveld and van Gijzen 2008; the variant with bi-orthogonali
 algorithm 913, figure 2: residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that
 exact arithmetic ends after n + n/s products.
 
-An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, no host read. Vector traffic without M: for
-s = 4 99 words a row beside the ten that the products move, 89 in a complex system. Storage: 2 s + 2 vectors, s real
-ones (the shadow space P), and two more with an M. Reports ‖b − A x‖₂ of the recursive residual, after every
-iteration.
+An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, which ranks add up in s + 2 groups, no host
+read. Vector traffic without M: for s = 4 99 words a row beside the ten that the products move, 89 in a complex system.
+Storage: 2 s + 2 vectors, s real ones (the shadow space P), and two more with an M. Reports ‖b − A x‖₂ of the recursive
+residual, after every iteration.
 
 Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from
 them, and from the triangle Pᴴ G that it knows, the coefficients that the modified Gram–Schmidt of the paper finds
@@ -41,6 +41,7 @@ class IDRS(Method):
     problem = "any square matrix"
     cost = "s + 1 products, s + 1 preconditioners, s + 3 reductions"
     vectors = "3 s + 2 (3 s + 4 with a preconditioner)"
+    distributed = True
 
     def __post_init__(self):
         positive(self, "s", most=8)
@@ -69,7 +70,9 @@ class IDRSIteration(Iteration):
         self.P = self.basis("P", s, self.dtype.type(0).real.dtype)
         self.v, self.hat = (self.r, self.r) if self.M is None else (self.vector("v"), self.vector("hat"))
         self.PG = self.scalars("P G", (s, s))
-        self.f, self.gamma, self.alpha = (self.scalars(name, s) for name in ("f", "gamma", "alpha"))
+        self.f, self.alpha = self.scalars("f", s + 1), self.scalars("alpha", s + 1)
+        self.gamma = self.scalars("gamma", s)
+        self.pp = self.n / 3                     # a row of P squared: numbers in [−1, 1) have the mean square 1/3
         self.small, self.norm2 = self.scalars("idrs", 7), self.scalars("norm2", 2)
         self.space.reserve_sums(s + 2)
         self.step = self.loop.kernels("swell.krylov", "idrs", self.dtype)
@@ -83,25 +86,32 @@ class IDRSIteration(Iteration):
         self.judge.start(self.norm2)
         self.G.fill(0)
         self.U.fill(0)
-        self.step.begin(self.P, self.r, self.PG, self.f, self.gamma, self.small, self.count)
-                                                          # f = Pᴴ r;  Pᴴ G = I, ω = 1
+        self.step.begin(self.P, self.r, self.f, self.count)                    # f = Pᴴ r
+        self.space.allreduce(self.f)
+        self.step.prepare(self.PG, self.f, self.gamma, self.small, self.count)                 # Pᴴ G = I, ω = 1
 
     def body(self):
         A, M, step, small, s = self.A, self.M, self.step, self.small, self.count
-        G, U, r, x = self.G, self.U, self.r, self.x
+        G, U, r, x, dense, alone = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma), self.space.alone
         for k in range(s):
             if M is not None:
                 step.reduce(r, G, self.gamma, self.v, k, s)                    # v = r − Σ γ_i g_i
                 M.apply(self.v, self.hat)                                      # v̂ = M v
             step.expand(self.hat, G, U, self.gamma, small, k, s, M is None)    # u_k = ω v̂ + Σ γ_i u_i
             A.apply(U[k], G[k])                                                # g_k = A u_k
-            step.project(self.P, G, self.PG, self.f, self.gamma, self.alpha, small, k, s)      # Pᴴ g_k;  α_i, β, γ_i
+            step.project(self.P, G, *dense, self.alpha, small, k, s, self.pp, alone)           # Pᴴ g_k;  α_i, β, γ_i
+            if not alone:
+                self.space.allreduce(self.alpha)
+                step.column(*dense, self.alpha, small, k, s, self.pp)
             step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k alike
         if M is not None:                                                      # r −= β g_k;  x += β u_k
             M.apply(r, self.hat)
         A.apply_dots(self.hat, self.t, r, small[4:6])                          # t = A M r;  (r, t), (t, t)
-        step.finish(self.P, self.hat, self.t, self.weights, x, r, self.PG, self.f, self.gamma, small, s)
-                                                          # x += ω M r;  r −= ω t;  f = Pᴴ r
+        self.space.allreduce(small[3:6])
+        step.finish(self.P, self.hat, self.t, self.weights, x, r, *dense, small, s, alone)     # x += ω M r;  r −= ω t
+        if not alone:                                                          # f = Pᴴ r
+            self.space.allreduce(self.f)
+            step.settle(*dense, small, s)
 
     def counts(self, iterations, zero_guess):
         s = self.count

@@ -153,6 +153,14 @@ class Iteration(ABC):
             self.space.weighted_norm2(r, self.weights, out)
         self.space.allreduce(out)
 
+    def ended(self):
+        """For methods that judge an iteration in the next one where ranks share the vectors: was it the last?"""
+        return not self.space.alone and self.loop.halted()
+
+    def begun(self, iterations: int) -> int:
+        """1 where, for that, one iteration more has been begun than was done, else 0."""
+        return int(iterations > 0 and not self.space.alone)
+
     @abstractmethod
     def start(self, zero_guess: bool):
         """Set up the first step from x and judge the first residual."""

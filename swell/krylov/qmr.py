@@ -4,9 +4,10 @@ For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algori
 Templates, figure 2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that
 minimises the residual's coordinates: the residual falls smoothly where that of BiCG jumps.
 
-An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, no host read. Vector
-traffic without M: 21 words a row beside the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q;
-with an M two more; the matrix a second time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
+An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, which ranks add up in 2
+groups (and judge in the next iteration, as in cocr.py), no host read. Vector traffic without M: 21 words a row beside
+the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two more; the matrix a second time,
+as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
 
 Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v
 and w are not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner
@@ -36,6 +37,7 @@ class QMR(Method):
     cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions"
     vectors = "9 (11 with a preconditioner), and Aᴴ"
     stored = 11
+    distributed = True
     adjoint = True
 
     def __post_init__(self):
@@ -55,7 +57,7 @@ class QMRIteration(ShadowIteration):
         self.vh, self.MAq = self.v, self.Aq
         if self.M is not None:
             self.vh, self.MAq = self.vector("v hat"), self.vector("adjoint M A q")
-        self.s = self.scalars("qmr", 13)
+        self.s = self.scalars("qmr", 14)
         self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
         self.q.fill(0)
         for operator in (self.A, self.M):        # adjoints are built at their first use, which must not be in a capture
@@ -74,13 +76,18 @@ class QMRIteration(ShadowIteration):
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
+        self.space.allreduce(s[1:5])                                           # with the norm² of the iteration before
         step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − β/ρ v;  w = Mᴴ Aᴴ q − β̄/ξ w
-        self.space.allreduce(s[3:6])
+        if self.ended():
+            return
+        self.space.allreduce(s[9:12])
         if M is not None:
             M.apply(self.v, self.vh)                                           # v̂ = M v
-        step.update(self.vh, self.w, self.Ap, self.weights, self.p, self.q, self.d, self.Ad, self.x, self.r, s)
+        step.update(self.vh, self.w, self.Ap, self.weights, self.p, self.q, self.d, self.Ad, self.x, self.r, s,
+                    self.space.alone)
                           # d = η p + c d;  x = x + d;  r = r − A d;  p = v̂/ρ − (ξ δ/ε) p;  q = w/ξ − conj(ρ δ/ε) q
 
     def counts(self, iterations, zero_guess):
-        return Counts(2 * iterations + (not zero_guess), 2 * iterations + 1 if self.M is not None else 0,
-                      3 * iterations + 1)
+        begun = self.begun(iterations)
+        return Counts(2 * (iterations + begun) + (not zero_guess),
+                      2 * iterations + begun + 1 if self.M is not None else 0, 3 * iterations + 1)

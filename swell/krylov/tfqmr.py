@@ -2,9 +2,9 @@
 
 For any square A. Freund 1993, algorithm 5.1. Two steps m = 2k − 1, 2k are an iteration.
 
-An iteration: 2 products, 2 applications of M, 4 reductions, no host read. Vector traffic without M: 27 words a row
-beside the four that the products move. Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where
-there is an M.
+An iteration: 2 products, 2 applications of M, 4 reductions, which ranks add up in 2 groups (and judge in the next
+iteration, as in cocr.py), no host read. Vector traffic without M: 27 words a row beside the four that the products move.
+Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where there is an M.
 
 Freund's own quantity, τ √(m + 1), is only an upper bound of the residual, and of that of a scaled system where there
 is a scaling. Here the residual itself is carried along: since x is the average (1 − c²) x + c² x̃ of itself and the
@@ -38,6 +38,7 @@ class TFQMR(Method):
     cost = "2 products, 2 preconditioners, 4 reductions"
     vectors = "8 (9 with a preconditioner)"
     stored = 9
+    distributed = True
 
     def __post_init__(self):
         positive(self, "seed", 0)
@@ -65,13 +66,14 @@ class TFQMRIteration(ShadowIteration):
         step, s = self.step, self.s
         self._product(self.odd)                                                # A y
         step.direction(self.odd, self.even, self.shadow, self.v, s)            # v = A y + β (A y_ + β v);  σ = (r̂, v)
-        self.space.allreduce(s[1:3])
+        self.space.allreduce(s[1:4])                                           # with the norm² of the iteration before
         step.odd(self.yh, self.v, self.odd, self.d, self.y, self.w, s)         # α = ρ/σ;  d = ŷ + c d;  y = y − α v
-        self.space.allreduce(s[3:4])                                           # w = w − α A ŷ;  ‖w‖²
+        if self.ended():                                                       # w = w − α A ŷ;  ‖w‖²
+            return
         self._product(self.even)
         step.even(self.even, self.shadow, self.w, s)                           # w = w − α A ŷ;  ‖w‖², ρ' = (r̂, w)
-        self.space.allreduce(s[4:6])
-        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s)
+        self.space.allreduce(s[4:7])
+        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.space.alone)
                                                           # x = x + η d, twice;  r alike;  y = w + (ρ'/ρ) y
 
     def _product(self, out):
@@ -81,5 +83,5 @@ class TFQMRIteration(ShadowIteration):
         self.A.apply(self.yh, out)
 
     def counts(self, iterations, zero_guess):
-        products = 2 * iterations + (not zero_guess)
-        return Counts(products, 2 * iterations if self.M is not None else 0, 4 * iterations + 1)
+        products = 2 * iterations + self.begun(iterations)
+        return Counts(products + (not zero_guess), products if self.M is not None else 0, 4 * iterations + 1)

@@ -4,6 +4,9 @@ For what its smoother converges for. Saad, Iterative Methods, section 4.1; chapt
 
 An iteration is ``every`` sweeps, then 1 product and 1 reduction for the true residual ‖b − A x‖₂, which is what is
 reported. Storage: the residual, and what the smoother has.
+
+Across ranks each sweeps over its own rows alone, from the residual, and they exchange after ``every`` sweeps: between
+them it is block Jacobi, as their preconditioners are. Storage: one vector more.
 """
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ class Stationary(Method, Preconditioner):
     cost = "`every` sweeps, 1 product, 1 reduction"
     vectors = "1, and the smoother's"
     flexible = True
+    distributed = True
 
     def __post_init__(self):
         positive(self, "every")
@@ -60,9 +64,15 @@ class StationaryIteration(Refinement):
     def __init__(self, system, every):
         super().__init__(system)
         self.steps = self.every = every
+        self.z = None if self.space.alone else self.vector("z")
 
     def improve(self):
-        self.M.smooth(self.b, self.x, self.every)                              # x = x + B⁻¹ (b − A x), ``every`` times
+        if self.space.alone:
+            self.M.smooth(self.b, self.x, self.every)                          # x = x + B⁻¹ (b − A x), ``every`` times
+        else:
+            self.z.fill(0)
+            self.M.smooth(self.r, self.z, self.every)                          # z = z + B⁻¹ (r − A z), from 0
+            self.space.axpy(1, self.z, self.x)                                 # x = x + z
 
     def counts(self, iterations, zero_guess):
         return Counts(iterations + (not zero_guess), self.every * iterations, iterations + 1)

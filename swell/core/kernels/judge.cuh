@@ -3,6 +3,7 @@
 #include "context.cuh"
 
 constexpr double PROGRESS2 = 0.98;
+constexpr int JUDGED = -1;                             // in place of a code: nothing is left to be judged
 
 DEVICE void show(Context* ctx) {                       // one word for the host, which looks there between two graphs
   *(volatile long long*)ctx->mirror = ctx->flags[ITERATION] << 16 | ctx->flags[VERDICT] << 8 | ctx->flags[STOP];
@@ -55,6 +56,16 @@ DEVICE void judge(Context* ctx, double norm2) {
   ctx->history[k] = sqrt(norm2);
   int code = verdict(ctx, norm2);
   if (code != RUNNING) halt(ctx, code); else show(ctx);
+}
+
+// Of an iteration of norm² s[norm2] that ended with the code s[ended]. Where ranks have parts of the norm, they are added
+// up with the first sums of the next iteration, in which the judge then speaks.
+template <class A> DEVICE void judge_ended(Context* ctx, A* s, int norm2, int ended) {
+  const int code = (int)real(s[ended]);
+  s[ended] = A(JUDGED);
+  if (code == JUDGED) return;
+  judge(ctx, real(s[norm2]));
+  if (!ctx->flags[STOP] && code != RUNNING) halt(ctx, code);
 }
 
 DEVICE void judge_inner(Context* ctx, double norm2) {

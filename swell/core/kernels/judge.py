@@ -28,6 +28,7 @@ RATIO2 = 4          # judged norm² over the norm² that a cycle's recursion fol
 LIMITS = 8
 
 RUNNING, CONVERGED, MAXITER_REACHED, STAGNATED, DIVERGED, NONFINITE, BREAKDOWN, INDEFINITE = range(8)
+JUDGED = -1         # in place of a code: nothing is left to be judged
 PROGRESS2 = 0.98    # a new least norm² counts as progress below this share of the old one
 
 
@@ -91,6 +92,19 @@ def judge(state, norm2):
     history[flags[ITERATION]] = math.sqrt(norm2)
     code = verdict(state, norm2)
     if code != RUNNING:
+        halt(state, code)
+
+
+@njit(cache=True)
+def judge_ended(state, s, norm2, ended):
+    """Judge an iteration of norm² s[norm2] that ended with the code s[ended]. Where ranks have parts of the norm, they
+    are added up with the first sums of the next iteration, in which the judge then speaks."""
+    code = int(s[ended].real)
+    s[ended] = JUDGED
+    if code == JUDGED:
+        return
+    judge(state, s[norm2].real)
+    if state[0][STOP] == 0 and code != RUNNING:
         halt(state, code)
 
 

@@ -129,13 +129,29 @@ template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, 
   if (grown > 1) s[10] = A(theta / magnitude(grown));
 }
 
+// By one thread: the coefficients from the inner products of all ranks.
+template <class A> __device__ __noinline__ void find(const A* sums, A* c, A* s, int l, double convex) {
+  __shared__ A G[MOST][MOST], a[MOST], b[MOST];
+  __shared__ double inverse[MOST];
+  const double theta = real(s[10]);
+  for (int y = 0, at = 0; y <= l; ++y)
+    for (int x = 0; x <= y; ++x, ++at) G[x][y] = (y < l ? 1.0 : x < l ? theta : theta * theta) * sums[at];
+  solve(G, a, b, inverse, c, s, l, convex);
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>* sums, acc_t<T>* c, acc_t<T>* s, int l, double convex) {
+  if (stopped(ctx) || threadIdx.x) return;
+  find(sums, c, s, l, convex);
+}
+
 // launch: columns of R, 128 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(Context* ctx, const T* R, acc_t<T>* c, acc_t<T>* s, int l,
-                                                                               double convex, long long R_stride, long long n) {
+template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(Context* ctx, const T* R, acc_t<T>* sums, acc_t<T>* c,
+    acc_t<T>* s, int l, double convex, bool alone, long long R_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size, P = scalar<T>::parts, PAIRS = (L + 1) * (L + 2) / 2, K = PAIRS * P;
-  A sums[PAIRS] = {};
+  A own[PAIRS] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> rs[L + 1];
 #pragma unroll
@@ -145,30 +161,24 @@ template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(C
 #pragma unroll
       for (int x = 0; x <= y; ++x)
 #pragma unroll
-        for (int e = 0; e < S; ++e) sums[y * (y + 1) / 2 + x] = conj_fused(rs[x].at[e], rs[y].at[e], sums[y * (y + 1) / 2 + x]);
+        for (int e = 0; e < S; ++e) own[y * (y + 1) / 2 + x] = conj_fused(rs[x].at[e], rs[y].at[e], own[y * (y + 1) / 2 + x]);
   }
   double v[K];
 #pragma unroll
-  for (int k = 0; k < PAIRS; ++k) split(v + k * P, sums[k]);
+  for (int k = 0; k < PAIRS; ++k) split(v + k * P, own[k]);
   block_sum(v);
   if (threadIdx.x == 0)
 #pragma unroll
     for (int k = 0; k < K; ++k) ctx->partials[blockIdx.x * K + k] = v[k];
   if (!last_block(ctx)) return;
-  __shared__ A total[PAIRS], G[MOST][MOST], a[MOST], b[MOST];
-  __shared__ double inverse[MOST];
   if (threadIdx.x < K) {                 // one thread for each sum, over the blocks in their order
     double sum = 0;
 #pragma unroll 8
     for (int block = 0; block < gridDim.x; ++block) sum += __ldcg(ctx->partials + block * K + threadIdx.x);
-    ((double*)total)[threadIdx.x] = sum;
+    ((double*)sums)[threadIdx.x] = sum;
   }
   __syncthreads();
-  if (threadIdx.x) return;
-  const double theta = real(s[10]);
-  for (int y = 0, at = 0; y <= L; ++y)
-    for (int x = 0; x <= y; ++x, ++at) G[x][y] = (y < L ? 1.0 : x < L ? theta : theta * theta) * total[at];
-  solve(G, a, b, inverse, c, s, l, convex);
+  if (alone && threadIdx.x == 0) find(sums, c, s, l, convex);
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -209,9 +219,9 @@ template <typename T> __global__ void __launch_bounds__(512) combine(Context* ct
   }
   split(v, rho);
   if (grid_sum(ctx, v)) {
-    join(s[0], v);
-    s[8] = acc_t<T>(v[P]);
-    s[12] = acc_t<T>(w ? v[P + 1] : v[P]);
+    join(s[12], v);
+    s[13] = acc_t<T>(v[P]);
+    s[14] = acc_t<T>(w ? v[P + 1] : v[P]);
   }
 }
 
@@ -219,7 +229,9 @@ template <typename T> __global__ void __launch_bounds__(512) combine(Context* ct
 template <typename T> __global__ void settle(Context* ctx, acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
   const bool lost = s[11] != acc_t<T>(0);
+  s[0] = s[12];
+  s[8] = s[13];
   s[11] = acc_t<T>(0);
-  judge(ctx, real(s[12]));
+  judge(ctx, real(s[14]));
   if (!ctx->flags[STOP] && lost) halt(ctx, isfinite(real(s[2])) ? BREAKDOWN : NONFINITE);
 }

@@ -5,7 +5,8 @@ stored so by the first who writes it. x is corrected by θ times what the recurr
 
 Scalars: s[0] (r̃, r̂_0), s[1:3] (r̃, û) and (û, û) of the last û = A û_j, s[3:5] the same of r̂ = A r̂_j, s[5] ρ,
 s[6] α, s[7] (r̃, r̃), s[8] (r̂_0, r̂_0), s[9] ω, s[10] θ (0: not yet known), s[11] not 0 once an inner product was
-rounding, s[12] norm² of the judged residual. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
+rounding, s[12:15] next (r̃, r̂_0) and (r̂_0, r̂_0), norm² of the judged residual. ``sums``: (r̂_i, r̂_j), i ≤ j, by j.
+``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("direction", "half", "polynomial", "combine", "settle")
+KERNELS = ("direction", "half", "polynomial", "coefficients", "combine", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
 DEPENDENT = 64 * EPS    # part of r̂_i left by those before it, squared, up to which it counts as dependent
 
@@ -144,9 +145,22 @@ def solve(G, c, s, l, convex):
         s[10] = theta / magnitude(grown)
 
 
+@njit(cache=True)
+def coefficients(state, sums, c, s, l, convex):
+    """The coefficients of the residual polynomial, from the inner products of all ranks."""
+    G = np.zeros((l + 1, l + 1), s.dtype)
+    theta = s[10].real
+    for j in range(l + 1):
+        for i in range(j + 1):
+            G[i, j] = sums[j * (j + 1) // 2 + i]
+    G[:, l] *= theta
+    G[l, l] *= theta
+    solve(G, c, s, l, convex)
+
+
 @njit(parallel=True, cache=True, fastmath=FAST)
-def polynomial(state, R, c, s, l, convex):
-    """All inner products of r̂_0 … r̂_l, and the coefficients that they give."""
+def polynomial(state, R, sums, c, s, l, convex, alone):
+    """All inner products of r̂_0 … r̂_l, and, if ``alone``, the coefficients that they give."""
     n = R.shape[1]
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -162,18 +176,20 @@ def polynomial(state, R, c, s, l, convex):
                     for k in range(y.size):
                         total += np.conj(x[k]) * y[k]
                     partial[part, i, j] += total
-    G = np.zeros((l + 1, l + 1), s.dtype)
-    theta = s[10].real
-    for part in range(parts):
-        G += partial[part]
-    G[:, l] *= theta
-    G[l, l] *= theta
-    solve(G, c, s, l, convex)
+    at = 0
+    for j in range(l + 1):
+        for i in range(j + 1):
+            sums[at] = 0
+            for part in range(parts):
+                sums[at] += partial[part, i, j]
+            at += 1
+    if alone:
+        coefficients(state, sums, c, s, l, convex)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def combine(state, R, U, c, shadow, w, x, s, l):
-    """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; ρ = (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|²."""
+    """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|²."""
     n = R.shape[1]
     kind = R.dtype.type
     rho = s.dtype.type(0)
@@ -205,16 +221,18 @@ def combine(state, R, U, c, shadow, w, x, s, l):
         rho += of_rho
         rr += of_rr
         weighted += judged
-    s[0] = rho
-    s[8] = rr
-    s[12] = weighted
+    s[12] = rho
+    s[13] = rr
+    s[14] = weighted
 
 
 @njit(cache=True)
 def settle(state, s):
     """The judgement of this iteration."""
     lost = s[11] != 0
+    s[0] = s[12]
+    s[8] = s[13]
     s[11] = 0
-    judge(state, s[12].real)
+    judge(state, s[14].real)
     if state[0][0] == 0 and lost:
         halt(state, BREAKDOWN if math.isfinite(s[2].real) else NONFINITE)

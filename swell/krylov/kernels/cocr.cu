@@ -2,7 +2,7 @@
 #include "breakdown.cuh"
 #include "judge.cuh"
 
-template <class A> DEVICE A step_length(const A* s) { return vanishes(s[3], real(s[5]), real(s[4])) ? A(0) : s[1] / s[3]; }
+template <class A> DEVICE A step_length(const A* s) { return vanishes(s[5], real(s[7]), real(s[6])) ? A(0) : s[1] / s[5]; }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* q, T* zc, acc_t<T>* s,
@@ -17,9 +17,16 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
   }
   if (grid_sum(ctx, v)) {
     s[0] = acc_t<T>(0);
-    s[6] = acc_t<T>(v[0]);
-    judge_start(ctx, v[1]);
+    s[3] = acc_t<T>(v[0]);
+    s[4] = acc_t<T>(v[1]);
+    s[8] = acc_t<T>(JUDGED);
   }
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  judge_start(ctx, real(s[4]));
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -47,14 +54,15 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   }
   split(v, mu);
   if (grid_sum(ctx, v)) {
-    join(s[3], v);
-    s[4] = s[5] = acc_t<T>(v[P]);
+    join(s[5], v);
+    s[6] = s[7] = acc_t<T>(v[P]);
+    judge_ended(ctx, s, 4, 8);
   }
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* p, const T* q, const T* t, const float* w,
-                                                                      T* x, T* r, T* z, T* zc, acc_t<T>* s, long long n) {
+                                                                      T* x, T* r, T* z, T* zc, acc_t<T>* s, bool alone, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   const T alpha(step_length(s));
@@ -79,11 +87,12 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
     if (zc) store(zc, i, n, zs);
   }
   if (grid_sum(ctx, v)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[4]));
-    const bool lost = vanishes(s[1], real(s[6]), real(s[2])) || vanishes(s[3], real(s[5]), real(s[4])) || !finite;
+    const bool finite = isfinite(real(s[2])) && isfinite(real(s[6]));
+    const bool lost = vanishes(s[1], real(s[3]), real(s[2])) || vanishes(s[5], real(s[7]), real(s[6]));
     s[0] = s[1];
-    s[6] = acc_t<T>(v[1]);
-    judge(ctx, v[0]);
-    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    s[3] = acc_t<T>(v[1]);
+    s[4] = acc_t<T>(v[0]);
+    s[8] = acc_t<T>(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
+    if (alone) judge_ended(ctx, s, 4, 8);
   }
 }

@@ -1,7 +1,7 @@
 """The fused steps of COCR on the CPU; ``cocr.cu`` is the same on a GPU. Conjugates are empty where nobody needs them.
 
-Scalars: s[0] ρ of the iteration before, 0 in the first; s[1:3] ρ' = zᵀ A z and (A z, A z); s[3:5] μ = qᵀ t and (t, t);
-s[5] (q, q), s[6] (z, z).
+Scalars: s[0] ρ of the iteration before, 0 in the first; s[1:3] ρ' = zᵀ A z and (A z, A z), s[3] (z, z), s[4] norm² of
+the judged residual; s[5:7] μ = qᵀ t and (t, t), s[7] (q, q); s[8] what the iteration ended with.
 """
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended, judge_start
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin", "direction", "residual")
+KERNELS = ("begin", "judge_first", "direction", "residual")
 
 
 @njit(cache=True)
 def step_length(s):
     """α = ρ'/μ, or 0 where μ is rounding; ``residual`` then ends the iteration."""
-    return s[1] * 0 if vanishes(s[3], s[5].real, s[4].real) else s[1] / s[3]
+    return s[1] * 0 if vanishes(s[5], s[7].real, s[6].real) else s[1] / s[5]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, q, zc, s):
-    """p = q = 0; the conjugate of z; the first judgement of r."""
+    """p = q = 0; the conjugate of z; (z, z), norm² = Σ w |r|²."""
     zz = 0.0
     norm2 = 0.0
     for i in prange(r.size):
@@ -37,13 +37,21 @@ def begin(state, r, z, w, p, q, zc, s):
         t = (np.conj(r[i]) * r[i]).real
         norm2 += t * w[i] if w.size else t
     s[0] = 0
-    s[6] = zz
-    judge_start(state, norm2)
+    s[3] = zz
+    s[4] = norm2
+    s[8] = JUDGED
+
+
+@njit(cache=True)
+def judge_first(state, s):
+    """The first judgement."""
+    judge_start(state, s[4].real)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def direction(state, z, az, p, q, qc, s):
-    """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q)."""
+    """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q). Across
+    ranks, judges the iteration before."""
     beta = p.dtype.type(quotient(s[1], s[0]))
     mu = s.dtype.type(0)
     qq = 0.0
@@ -55,14 +63,16 @@ def direction(state, z, az, p, q, qc, s):
             qc[i] = np.conj(t)
         mu += t * t
         qq += (np.conj(t) * t).real
-    s[3] = mu
-    s[4] = qq
-    s[5] = qq
+    s[5] = mu
+    s[6] = qq
+    s[7] = qq
+    judge_ended(state, s, 4, 8)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def residual(state, p, q, t, w, x, r, z, zc, s):
-    """α = ρ'/μ; x += α p; r −= α q; z −= α t, where z is not r itself (then it is empty); judges this iteration."""
+def residual(state, p, q, t, w, x, r, z, zc, s, alone):
+    """α = ρ'/μ; x += α p; r −= α q; z −= α t, where z is not r itself (then it is empty); then the judgement of this
+    iteration, if ``alone``."""
     alpha = x.dtype.type(step_length(s))
     weighted = 0.0
     zz = 0.0
@@ -78,10 +88,11 @@ def residual(state, p, q, t, w, x, r, z, zc, s):
         if zc.size:
             zc[i] = np.conj(d)
         zz += (np.conj(d) * d).real
-    finite = math.isfinite(s[2].real) and math.isfinite(s[4].real)
-    lost = vanishes(s[1], s[6].real, s[2].real) or vanishes(s[3], s[5].real, s[4].real) or not finite
+    finite = math.isfinite(s[2].real) and math.isfinite(s[6].real)
+    lost = vanishes(s[1], s[3].real, s[2].real) or vanishes(s[5], s[7].real, s[6].real)
     s[0] = s[1]
-    s[6] = zz
-    judge(state, weighted)
-    if state[0][0] == 0 and lost:
-        halt(state, BREAKDOWN if finite else NONFINITE)
+    s[3] = zz
+    s[4] = weighted
+    s[8] = NONFINITE if not finite else BREAKDOWN if lost else RUNNING
+    if alone:
+        judge_ended(state, s, 4, 8)

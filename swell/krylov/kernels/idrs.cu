@@ -12,9 +12,8 @@ template <class A> __device__ __noinline__ void solve(const A* PG, const A* f, A
   }
 }
 
-// From alpha = Pᴴ g_k and its squared length gg: α_i, column k of PG, β, and f and γ of the next step. The mean square of a
-// row of P, numbers in [−1, 1), is 1/3.
-template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamma, A* alpha, A* small, int k, int s, double pp, double gg) {
+// From alpha, Pᴴ g_k and the squared length of g_k: α_i, column k of PG, β, and f and γ of the next step.
+template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamma, A* alpha, A* small, int k, int s, double pp) {
   for (int i = 0; i < k; ++i) {
     for (int m = 0; m < i; ++m) alpha[i] = alpha[i] - alpha[m] * PG[i * s + m];
     alpha[i] = quotient(alpha[i], PG[i * s + i]);
@@ -24,7 +23,7 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
     for (int m = 0; m < k; ++m) entry = entry - alpha[m] * PG[i * s + m];
     PG[i * s + k] = entry;
   }
-  if (vanishes(PG[k * s + k], pp, gg)) {
+  if (vanishes(PG[k * s + k], pp, real(alpha[s]))) {
     PG[k * s + k] = A(0);
     small[1] = A(1);
   }
@@ -33,6 +32,24 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
   f[k] = A(0);
   for (int i = k + 1; i < s; ++i) f[i] = f[i] - beta * PG[i * s + k];
   solve(PG, f, gamma, k + 1, s);
+}
+
+// ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal.
+template <class A> DEVICE A step_omega(const A* small) {
+  const double tt = real(small[5]), cosine = quotient(modulus(small[4]), sqrt(tt) * sqrt(real(small[3])));
+  const A omega = quotient(conj(small[4]), A(tt));
+  return 0 < cosine && cosine < LEAST_COSINE ? (LEAST_COSINE / cosine) * omega : omega;
+}
+
+// γ of the next step from f = Pᴴ r, and the judgement of this iteration.
+template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* PG, const A* f, A* gamma, A* small, int s) {
+  const A omega = step_omega(small);
+  solve(PG, f, gamma, 0, s);
+  const bool lost = small[1] != A(0) || omega == A(0);
+  small[0] = omega;
+  small[1] = A(0);
+  judge(ctx, real(f[s]));
+  if (!ctx->flags[STOP] && lost) halt(ctx, isfinite(real(small[5])) ? BREAKDOWN : NONFINITE);
 }
 
 // Add p_i y over a pack of y to the S sums.
@@ -52,7 +69,8 @@ template <int S, class A> DEVICE void join_all(A* out, const double* v) {
 
 // launch: columns of G, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T, int S> __global__ void __launch_bounds__(256) project(Context* ctx, const real_t<T>* P, const T* G, acc_t<T>* PG,
-    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, long long P_stride, long long G_stride, long long n) {
+    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, double pp, bool alone, long long P_stride,
+    long long G_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int parts = scalar<T>::parts;
@@ -68,12 +86,20 @@ template <typename T, int S> __global__ void __launch_bounds__(256) project(Cont
   for (int i = 0; i < S; ++i) split(v + i * parts, sums[i]);
   if (!grid_sum(ctx, v)) return;
   join_all<S>(alpha, v);
-  next_column(PG, f, gamma, alpha, small, k, s, n / 3.0, v[S * parts]);
+  alpha[S] = A(v[S * parts]);
+  if (alone) next_column(PG, f, gamma, alpha, small, k, s, pp);
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void column(Context* ctx, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small,
+                                             int k, int s, double pp) {
+  if (stopped(ctx) || threadIdx.x) return;
+  next_column(PG, f, gamma, alpha, small, k, s, pp);
 }
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T, int S> __global__ void __launch_bounds__(256) begin(Context* ctx, const real_t<T>* P, const T* r, acc_t<T>* PG,
-    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, long long P_stride, long long n) {
+template <typename T, int S> __global__ void __launch_bounds__(256) begin(Context* ctx, const real_t<T>* P, const T* r,
+    acc_t<T>* f, int s, long long P_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   A sums[S] = {};
@@ -83,6 +109,13 @@ template <typename T, int S> __global__ void __launch_bounds__(256) begin(Contex
   for (int i = 0; i < S; ++i) split(v + i * scalar<T>::parts, sums[i]);
   if (!grid_sum(ctx, v)) return;
   join_all<S>(f, v);
+  f[S] = A(0);
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void prepare(Context* ctx, acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  using A = acc_t<T>;
   for (int i = 0; i < s * s; ++i) PG[i] = A(i % (s + 1) == 0);
   small[0] = A(1);
   small[1] = A(0);
@@ -158,14 +191,12 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T, int S> __global__ void __launch_bounds__(256) finish(Context* ctx, const real_t<T>* P, const T* hat, const T* t,
-    const float* w, T* x, T* r, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, long long P_stride, long long n) {
+    const float* w, T* x, T* r, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, bool alone,
+    long long P_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int parts = scalar<T>::parts, size = Pack<T>::size;
-  const double tt = real(small[5]), cosine = quotient(modulus(small[4]), sqrt(tt) * sqrt(real(small[3])));
-  A omega_ = quotient(conj(small[4]), A(tt));
-  if (0 < cosine && cosine < LEAST_COSINE) omega_ = (LEAST_COSINE / cosine) * omega_;
-  const T omega(omega_);
+  const T omega(step_omega(small));
   A sums[S] = {};
   double v[S * parts + 1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -186,10 +217,12 @@ template <typename T, int S> __global__ void __launch_bounds__(256) finish(Conte
   for (int i = 0; i < S; ++i) split(v + i * parts, sums[i]);
   if (!grid_sum(ctx, v)) return;
   join_all<S>(f, v);
-  solve(PG, f, gamma, 0, s);
-  const bool lost = small[1] != A(0) || omega_ == A(0);
-  small[0] = omega_;
-  small[1] = A(0);
-  judge(ctx, v[S * parts]);
-  if (!ctx->flags[STOP] && lost) halt(ctx, isfinite(tt) ? BREAKDOWN : NONFINITE);
+  f[S] = A(v[S * parts]);
+  if (alone) conclude(ctx, PG, f, gamma, small, s);
+}
+
+// launch: one block of 32 threads
+template <typename T> __global__ void settle(Context* ctx, const acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
+  if (stopped(ctx) || threadIdx.x) return;
+  conclude(ctx, PG, f, gamma, small, s);
 }

@@ -1,6 +1,7 @@
 """The fused steps of IDR(s) on the CPU; ``idrs.cu`` is the same on a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
 
-Scalars: small[0] ω, [1] not 0 once an inner product was rounding, [2] β, [3] (r, r), [4:6] (r, t) and (t, t).
+Scalars: small[0] ω, [1] not 0 once an inner product was rounding, [2] β, [3] (r, r), [4:6] (r, t) and (t, t). ``alpha``
+and ``f`` end with what is summed beside them: (g_k, g_k), and norm² of the judged residual.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
 from swell.core.kernels.vector import FAST
 
-KERNELS = ("begin", "reduce", "expand", "project", "update", "finish")
+KERNELS = ("begin", "prepare", "reduce", "expand", "project", "column", "update", "finish", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
 LEAST_COSINE = 0.7
 
@@ -30,7 +31,7 @@ def solve(PG, f, gamma, k, s):
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def sums_of(P, y, sums, s):
-    """sums[i] = (p_i, y); returns (y, y)."""
+    """sums[i] = (p_i, y), sums[s] = (y, y)."""
     n = y.size
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -49,19 +50,21 @@ def sums_of(P, y, sums, s):
             for k in range(mine.size):
                 square += (np.conj(mine[k]) * mine[k]).real
             partial[part, s] += square
-    yy = 0.0
-    sums[:s] = 0
+    sums[:] = 0
     for part in range(parts):
-        for i in range(s):
+        for i in range(s + 1):
             sums[i] += partial[part, i]
-        yy += partial[part, s].real
-    return yy
 
 
 @njit(cache=True)
-def begin(state, P, r, PG, f, gamma, small, s):
-    """f = Pᴴ r; Pᴴ G = I, ω = 1."""
+def begin(state, P, r, f, s):
+    """f = Pᴴ r."""
     sums_of(P, r, f, s)
+
+
+@njit(cache=True)
+def prepare(state, PG, f, gamma, small, s):
+    """Pᴴ G = I, ω = 1; γ of the first step."""
     PG[:] = 0
     for i in range(s):
         PG[i, i] = 1
@@ -107,9 +110,16 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
 
 
 @njit(cache=True)
-def project(state, P, G, PG, f, gamma, alpha, small, k, s):
-    """Pᴴ g_k; α_i that makes it vanish above k; column k of Pᴴ G; β; f and γ of the next step."""
-    gg = sums_of(P, G[k], alpha, s)
+def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
+    """Pᴴ g_k and (g_k, g_k); then, if ``alone``, what follows from them."""
+    sums_of(P, G[k], alpha, s)
+    if alone:
+        column(state, PG, f, gamma, alpha, small, k, s, pp)
+
+
+@njit(cache=True)
+def column(state, PG, f, gamma, alpha, small, k, s, pp):
+    """From Pᴴ g_k: α_i that makes it vanish above k; column k of Pᴴ G; β; f and γ of the next step."""
     for i in range(k):
         for m in range(i):
             alpha[i] -= alpha[m] * PG[i, m]
@@ -118,7 +128,7 @@ def project(state, P, G, PG, f, gamma, alpha, small, k, s):
         PG[i, k] = alpha[i]
         for m in range(k):
             PG[i, k] -= alpha[m] * PG[i, m]
-    if vanishes(PG[k, k], G.shape[1] / 3, gg):                   # of numbers in [−1, 1) the mean square is 1/3
+    if vanishes(PG[k, k], pp, alpha[s].real):
         PG[k, k] = 0
         small[1] = 1
     beta = quotient(f[k], PG[k, k])
@@ -163,7 +173,7 @@ def polynomial(small):
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
-    """x += ω v̂; r −= ω t; returns Σ w |r|²."""
+    """x += ω v̂; r −= ω t; returns norm² = Σ w |r|²."""
     weighted = 0.0
     for i in prange(r.size):
         x[i] += omega * hat[i]                   # v̂ may be r itself
@@ -175,15 +185,23 @@ def advance(omega, hat, t, w, x, r):
 
 
 @njit(cache=True)
-def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s):
-    """x += ω v̂; r −= ω t; f = Pᴴ r; γ of the next step; the judgement of this iteration."""
-    omega = polynomial(small)
-    weighted = advance(r.dtype.type(omega), hat, t, w, x, r)
+def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
+    """x += ω v̂; r −= ω t; f = Pᴴ r and norm²; then, if ``alone``, what follows from them."""
+    weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)
     sums_of(P, r, f, s)
+    f[s] = weighted
+    if alone:
+        settle(state, PG, f, gamma, small, s)
+
+
+@njit(cache=True)
+def settle(state, PG, f, gamma, small, s):
+    """γ of the next step; the judgement of this iteration."""
+    omega = polynomial(small)
     solve(PG, f, gamma, 0, s)
     lost = small[1] != 0 or omega == 0
     small[0] = omega
     small[1] = 0
-    judge(state, weighted)
+    judge(state, f[s].real)
     if state[0][0] == 0 and lost:
         halt(state, BREAKDOWN if math.isfinite(small[5].real) else NONFINITE)

@@ -3,22 +3,27 @@
 #include "judge.cuh"
 
 template <class A> DEVICE A over_delta(const A* s) {
-  if (vanishes(s[1], real(s[6]), real(s[2]))) return A(0);
+  if (vanishes(s[1], real(s[3]), real(s[2]))) return A(0);
   return (sqrt(real(s[7])) * sqrt(real(s[8]))) * quotient(s[1], s[0]);
 }
 
-// launch: elements of p, 256 threads
+// launch: elements of p, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void first(Context* ctx, const T* vh, const T* w, T* p, T* q, T* d, T* Ad, acc_t<T>* s, long long n) {
-  const long long i = thread_id();
-  if (stopped(ctx) || i >= n) return;
+  if (stopped(ctx)) return;
   const real_t<T> of_v(quotient(1.0, sqrt(real(s[8])))), of_w(quotient(1.0, sqrt(real(s[7]))));
-  p[i] = of_v * vh[i];
-  q[i] = of_w * w[i];
-  d[i] = Ad[i] = T(0);
-  if (i == 0) {
-    s[6] = s[9] = acc_t<T>(1);
-    s[10] = acc_t<T>(-1);
-    s[11] = acc_t<T>(0);
+  double qq[1] = {};
+  for (long long i = thread_id(); i < n; i += threads()) {
+    p[i] = of_v * vh[i];
+    q[i] = of_w * w[i];
+    d[i] = Ad[i] = T(0);
+    qq[0] += abs2(acc_t<T>(q[i]));
+  }
+  if (grid_sum(ctx, qq)) {
+    s[3] = acc_t<T>(qq[0]);
+    s[5] = acc_t<T>(-1);
+    s[6] = acc_t<T>(0);
+    s[12] = acc_t<T>(1);
+    s[13] = acc_t<T>(JUDGED);
   }
 }
 
@@ -48,23 +53,24 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
   }
   split(sums, wv);
   if (grid_sum(ctx, sums)) {
-    join(s[3], sums);
-    s[4] = A(sums[P]);
-    s[5] = A(sums[P + 1]);
+    join(s[9], sums);
+    s[10] = A(sums[P]);
+    s[11] = A(sums[P + 1]);
+    judge_ended(ctx, s, 4, 13);
   }
 }
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx, const T* vh, const T* w, const T* Ap,
-    const float* weights, T* p, T* q, T* d, T* Ad, T* x, T* r, acc_t<T>* s, long long n) {
+    const float* weights, T* p, T* q, T* d, T* Ad, T* x, T* r, acc_t<T>* s, bool alone, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size;
   const A beta = over_delta(s);
-  const double rho = sqrt(real(s[4])), xi = sqrt(real(s[5])), size = modulus(beta), theta = quotient(rho, real(s[9]) * size);
-  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(s[9]), carried = real(s[11]) * gamma;
-  const A step = -((ratio * ratio) * (s[10] * quotient(A(sqrt(real(s[8]))), beta)));
-  const A factor = size > 0 ? quotient(quotient(s[3], s[1]), A(rho * xi)) : A(0);
+  const double rho = sqrt(real(s[10])), xi = sqrt(real(s[11])), size = modulus(beta), theta = quotient(rho, real(s[12]) * size);
+  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(s[12]), carried = real(s[6]) * gamma;
+  const A step = -((ratio * ratio) * (s[5] * quotient(A(sqrt(real(s[8]))), beta)));
+  const A factor = size > 0 ? quotient(quotient(s[9], s[1]), A(rho * xi)) : A(0);
   const T eta(step), of_p(xi * factor), of_q(conj(rho * factor));
   const real_t<T> c(carried * carried), of_v(quotient(1.0, rho)), of_w(quotient(1.0, xi));
   double sums[2] = {};
@@ -96,16 +102,17 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     store(q, i, n, qs);
   }
   if (grid_sum(ctx, sums)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[4])) && isfinite(real(s[5]));
-    const bool lost = size == 0 || vanishes(s[3], real(s[4]), real(s[5])) || !finite;
-    s[0] = s[3];
-    s[6] = A(sums[1]);
-    s[7] = s[5];
-    s[8] = s[4];
-    s[9] = A(gamma);
-    s[10] = step;
-    s[11] = A(theta);
-    judge(ctx, sums[0]);
-    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    const bool finite = isfinite(real(s[2])) && isfinite(real(s[10])) && isfinite(real(s[11]));
+    const bool lost = size == 0 || vanishes(s[9], real(s[10]), real(s[11]));
+    s[0] = s[9];
+    s[3] = A(sums[1]);
+    s[4] = A(sums[0]);
+    s[5] = step;
+    s[6] = A(theta);
+    s[7] = s[11];
+    s[8] = s[10];
+    s[12] = A(gamma);
+    s[13] = A(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
+    if (alone) judge_ended(ctx, s, 4, 13);
   }
 }

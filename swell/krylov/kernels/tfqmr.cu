@@ -11,8 +11,8 @@ template <typename T> __global__ void clear(Context* ctx, const T* r, T* y, T* v
   y[i] = r[i];
   v[i] = even[i] = d[i] = T(0);
   if (i == 0) {
-    s[6] = s[8];
     s[9] = s[10] = acc_t<T>(0);
+    s[11] = acc_t<T>(JUDGED);
   }
 }
 
@@ -62,7 +62,10 @@ template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, c
     store(y, i, n, ys);
     store(w, i, n, ws);
   }
-  if (grid_sum(ctx, ww)) s[3] = acc_t<T>(ww[0]);
+  if (grid_sum(ctx, ww)) {
+    s[4] = acc_t<T>(ww[0]);
+    judge_ended(ctx, s, 3, 11);
+  }
 }
 
 // launch: elements of w, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -85,19 +88,19 @@ template <typename T> __global__ void __launch_bounds__(512) even(Context* ctx, 
   }
   split(sums, rho);
   if (grid_sum(ctx, sums)) {
-    s[4] = acc_t<T>(sums[P]);
-    join(s[5], sums);
+    s[5] = acc_t<T>(sums[P]);
+    join(s[6], sums);
   }
 }
 
 // launch: elements of w, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx, const T* yh, const T* u, const T* w,
-    const float* weights, T* d, T* x, T* r, T* y, acc_t<T>* s, long long n) {
+    const float* weights, T* d, T* x, T* r, T* y, acc_t<T>* s, bool alone, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using R = real_t<T>;
-  const acc_t<T> step = quotient(s[0], s[1]), rho = s[5], next_beta = quotient(rho, s[0]);
-  const double c1 = share(real(s[6]), real(s[3])), tau2 = real(s[6]) * (1 - c1), c2 = share(tau2, real(s[4]));
+  const acc_t<T> step = quotient(s[0], s[1]), rho = s[6], next_beta = quotient(rho, s[0]);
+  const double c1 = share(real(s[8]), real(s[4])), tau2 = real(s[8]) * (1 - c1), c2 = share(tau2, real(s[5]));
   const T alpha(step), beta(next_beta), eta1(c1 * step), eta2(c2 * step);
   const R own1(1 - c1), own2(1 - c2), new1(c1), new2(c2);
   double sum[1] = {};
@@ -120,13 +123,14 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     store(y, i, n, ys);
   }
   if (grid_sum(ctx, sum)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[4]));
-    const bool lost = vanishes(s[1], real(s[7]), real(s[2])) || vanishes(rho, real(s[7]), real(s[4])) || !finite;
+    const bool finite = isfinite(real(s[2])) && isfinite(real(s[5]));
+    const bool lost = vanishes(s[1], real(s[7]), real(s[2])) || vanishes(rho, real(s[7]), real(s[5]));
     s[0] = rho;
-    s[6] = acc_t<T>(tau2 * (1 - c2));
+    s[3] = acc_t<T>(sum[0]);
+    s[8] = acc_t<T>(tau2 * (1 - c2));
     s[9] = (1 - c2) * step;
     s[10] = next_beta;
-    judge(ctx, sum[0]);
-    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    s[11] = acc_t<T>(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
+    if (alone) judge_ended(ctx, s, 3, 11);
   }
 }

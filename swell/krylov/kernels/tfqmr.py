@@ -1,7 +1,8 @@
 """The fused steps of TFQMR on the CPU; ``tfqmr.cu`` is the same on a GPU.
 
-Scalars: s[0] ρ = (r̂, w), s[1:3] σ = (r̂, v) and (v, v), s[3] (w, w) after the odd step, s[4] after the even one,
-s[5] next ρ, s[6] τ², s[7] (r̂, r̂), s[8] ‖r‖² at the start, s[9] θ² η of the iteration before, s[10] β.
+Scalars: s[0] ρ = (r̂, w), s[1:3] σ = (r̂, v) and (v, v), s[3] norm² of the judged residual, s[4] (w, w) after the odd
+step, s[5] after the even one, s[6] next ρ, s[7] (r̂, r̂), s[8] τ², s[9] θ² η of the iteration before, s[10] β,
+s[11] what the iteration ended with.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended
 from swell.core.kernels.vector import FAST
 
 KERNELS = ("clear", "direction", "odd", "even", "update")
@@ -25,15 +26,15 @@ def share(tau2, w2):
 
 @njit(parallel=True, cache=True)
 def clear(state, r, y, v, even, d, s):
-    """y = r; v = A y = d = 0; τ = ‖r‖, θ = η = 0."""
+    """y = r; v = A y = d = 0; θ = η = 0; τ = ‖r‖ is there."""
     for i in prange(r.size):
         y[i] = r[i]
         v[i] = 0
         even[i] = 0
         d[i] = 0
-    s[6] = s[8]
     s[9] = 0
     s[10] = 0
+    s[11] = JUDGED
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -53,7 +54,7 @@ def direction(state, odd, even, shadow, v, s):
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def odd(state, yh, v, u, d, y, w, s):
-    """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖²."""
+    """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖². Across ranks, judges the iteration before."""
     step = quotient(s[0], s[1])
     alpha, c = w.dtype.type(step), w.dtype.type(quotient(s[9], step))
     ww = 0.0
@@ -63,7 +64,8 @@ def odd(state, yh, v, u, d, y, w, s):
         t = w[i] - alpha * u[i]
         w[i] = t
         ww += (np.conj(t) * t).real
-    s[3] = ww
+    s[4] = ww
+    judge_ended(state, s, 3, 11)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -77,18 +79,18 @@ def even(state, u, shadow, w, s):
         w[i] = t
         rho += np.conj(shadow[i]) * t
         ww += (np.conj(t) * t).real
-    s[4] = ww
-    s[5] = rho
+    s[5] = ww
+    s[6] = rho
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def update(state, yh, u, w, weights, d, x, r, y, s):
+def update(state, yh, u, w, weights, d, x, r, y, s, alone):
     """Both steps of x and r: x += η d, r = (1 − c²) r + c² w, with d = ŷ + θ² η/α d between them, where the first w was
-    w + α u; y = w + β y; then the judgement of this iteration."""
-    step, rho, tau2 = quotient(s[0], s[1]), s[5], s[6].real
-    c1 = share(tau2, s[3].real)
+    w + α u; y = w + β y; then the judgement of this iteration, if ``alone``."""
+    step, rho, tau2 = quotient(s[0], s[1]), s[6], s[8].real
+    c1 = share(tau2, s[4].real)
     tau2 *= 1 - c1                               # τ θ c, squared
-    c2 = share(tau2, s[4].real)
+    c2 = share(tau2, s[5].real)
     next_beta = quotient(rho, s[0])
     kind = w.dtype.type
     alpha, beta, eta1, eta2, carry = kind(step), kind(next_beta), kind(c1 * step), kind(c2 * step), kind(1 - c1)
@@ -104,12 +106,13 @@ def update(state, yh, u, w, weights, d, x, r, y, s):
         y[i] = w[i] + beta * y[i]
         t2 = (np.conj(t) * t).real
         weighted += weights[i] * t2 if weights.size else t2
-    finite = math.isfinite(s[2].real) and math.isfinite(s[4].real)
-    lost = vanishes(s[1], s[7].real, s[2].real) or vanishes(rho, s[7].real, s[4].real) or not finite
+    finite = math.isfinite(s[2].real) and math.isfinite(s[5].real)
+    lost = vanishes(s[1], s[7].real, s[2].real) or vanishes(rho, s[7].real, s[5].real)
     s[0] = rho
-    s[6] = tau2 * (1 - c2)
+    s[3] = weighted
+    s[8] = tau2 * (1 - c2)
     s[9] = (1 - c2) * step
     s[10] = next_beta
-    judge(state, weighted)
-    if state[0][0] == 0 and lost:
-        halt(state, BREAKDOWN if finite else NONFINITE)
+    s[11] = NONFINITE if not finite else BREAKDOWN if lost else RUNNING
+    if alone:
+        judge_ended(state, s, 3, 11)
