@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import importlib
 
-_PLACES = {"DistributedMatrix": "matrix", "from_rows": "matrix", "init": "mpi", "read": "distribute", "run": "threads",
-           "scatter": "distribute"}
+_PLACES = {"DistributedMatrix": "matrix", "from_rows": "matrix", "from_subdomains": "subdomains",
+           "init": "mpi", "read": "distribute", "run": "threads", "scatter": "distribute"}
 
 __all__ = [*_PLACES]
 

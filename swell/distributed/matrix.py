@@ -143,8 +143,6 @@ class DistributedMatrix(LinearOperator):
         for kind in ("ordering", "smoother"):
             if getattr(configuration, kind) is not None:
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
-        if name("precond") == "bddc":
-            raise InputError("precond='bddc' does not work across ranks: use ic0 or ilu0, on each rank's own rows")
 
     def global_rows(self):
         """The rows of this rank as SciPy's CSR, with the columns of the whole matrix."""
@@ -204,6 +202,11 @@ class DistributedMatrix(LinearOperator):
         from swell.distributed.schwarz import RankSchwarz
         return RankSchwarz(self, settings)
 
+    def bddc(self, settings):
+        """BDDC with subdomains on each rank, for settings of ``BDDC``."""
+        from swell.distributed.bddc import RankBDDC
+        return RankBDDC(self, settings)
+
     def row_lengths(self):
         """The number of entries of each row of this rank."""
         lengths = self.own.row_lengths()
@@ -250,8 +253,8 @@ class DistributedMatrix(LinearOperator):
 
 def _to_compare(configuration):
     """A configuration in words that are the same on all ranks: what the user brought itself is not looked into, nor are
-    the matrices that settings hold, of which each rank has its own."""
-    kinds = ("method", "precond", "scaling", "ordering", "format", "smoother")
+    the matrices that settings hold, of which each rank has its own, and the format, which each takes for its rows."""
+    kinds = ("method", "precond", "scaling", "ordering", "smoother")
     words = ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
                       for kind in kinds)
     return re.sub(r" at 0x[0-9a-f]+", "", words)

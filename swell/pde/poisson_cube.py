@@ -89,18 +89,17 @@ class PoissonCube:
         """Unknowns."""
         return (self.edge - 1) ** 3
 
-    def coefficients(self) -> np.ndarray:
-        """k in every element."""
+    def coefficients(self, box=(slice(None),) * 3) -> np.ndarray:
+        """k in every element, or in those of a box, a slice for each axis."""
         if not isinstance(self.coefficient, str):
-            return np.asarray(self.coefficient, float)
-        k = np.ones((self.edge,) * 3)
-        domain = np.arange(self.edge) // self.elements
+            return np.asarray(self.coefficient, float)[box]
+        at = np.ix_(*(np.arange(self.edge)[part] for part in box))
+        k = np.ones([axis.size for axis in at])
         if self.coefficient == "checkerboard":
-            k[(domain[:, None, None] + domain[:, None] + domain) % 2 == 1] = self.jump
+            k[sum(axis // self.elements for axis in at) % 2 == 1] = self.jump
         if self.coefficient == "channels":
-            place = np.arange(self.edge) % self.elements
-            middle = place == self.elements // 2
-            k[middle[:, None] & middle] = self.jump
+            x, y, _ = (axis % self.elements == self.elements // 2 for axis in at)
+            k[np.broadcast_to(x & y, k.shape)] = self.jump
         return k
 
     def assemble(self, device="cpu") -> "CubeSystem":
@@ -113,30 +112,61 @@ class PoissonCube:
         """
         space, watch = make_space(device), Stopwatch()
         space.check_fits(ASSEMBLY * self.n, f"assembly of {self.n} unknowns", "take fewer elements or subdomains")
-        k, h, m = self.coefficients(), 1 / self.edge, self.elements
         with space.active(self.n):
-            free = np.zeros((self.edge + 1,) * 3, bool)
-            free[1:-1, 1:-1, 1:-1] = True
-            number = np.where(free, np.cumsum(free).reshape(free.shape) - 1, -1)
-            entries = stencil_matrix(space.xp, space.from_host(k), space.from_host(free), h)
+            box = (space.from_host(of) for of in (self.coefficients(), self._free((slice(None),) * 3)))
+            entries = stencil_matrix(space.xp, *box, 1 / self.edge)
             A = CSRMatrix(space, *entries, (self.n, self.n))
             b = space.empty(self.n, np.float64)
-            b.fill(h ** 3)                                       # a node has an eighth of each of eight elements
-            parts, made = [], {}
-            for corner in product(range(self.subdomains), repeat=3):
-                cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
-                nodes = tuple(slice(c * m, (c + 1) * m + 1) for c in corner)
-                what = k[cells].tobytes(), free[nodes].tobytes()
-                if what not in made:             # one object for all that are equal
-                    box = (space.from_host(of) for of in (k[cells], free[nodes]))
-                    made[what] = _scipy(space, stencil_matrix(space.xp, *box, h))
-                parts.append((made[what], number[nodes][free[nodes]]))
-            subdomains = Subdomains(parts, self._groups())
+            b.fill(self.load)
+            subdomains = Subdomains(self._parts(range(self.subdomains ** 3), space), self.groups())
             space.synchronize()
         return CubeSystem(self, A, b, subdomains, watch.seconds)
 
-    def _groups(self):
-        """Two by two by two, level by level."""
+    @property
+    def load(self) -> float:
+        """What the right-hand side is in every row: a node has an eighth of each of eight elements."""
+        return 1 / self.edge ** 3
+
+    def share(self, rank, ranks, device="cpu") -> list:
+        """The subdomains of one of so many ranks, consecutive ones, for ``swell.distributed.from_subdomains``; nothing
+        of the others is made.
+
+        Raises
+        ------
+        InputError
+            If there are more ranks than subdomains.
+        """
+        count, space = self.subdomains ** 3, make_space(device)
+        if ranks > count:
+            raise InputError(f"{ranks} ranks and {count} subdomains: start {count} ranks at most")
+        starts = [k * count // ranks for k in (rank, rank + 1)]
+        with space.active():
+            return self._parts(range(*starts), space)
+
+    def _free(self, box):
+        """Which nodes of a box are not on the boundary."""
+        at = np.ix_(*(np.arange(self.edge + 1)[part] for part in box))
+        x, y, z = ((0 < axis) & (axis < self.edge) for axis in at)
+        return x & y & z
+
+    def _parts(self, which, space):
+        """(matrix, rows) of some subdomains; those that are equal have the same matrix object."""
+        m, parts, made = self.elements, [], {}
+        for corner in zip(*np.unravel_index(which, (self.subdomains,) * 3), strict=True):
+            cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
+            nodes = tuple(slice(c * m, (c + 1) * m + 1) for c in corner)
+            k, free = self.coefficients(cells), self._free(nodes)
+            what = k.tobytes(), free.tobytes()
+            if what not in made:
+                box = (space.from_host(of) for of in (k, free))
+                made[what] = _scipy(space, stencil_matrix(space.xp, *box, 1 / self.edge))
+            x, y, z = np.ix_(*(np.arange(part.start, part.stop) - 1 for part in nodes))
+            number = (x * (self.edge - 1) + y) * (self.edge - 1) + z
+            parts.append((made[what], number[free]))
+        return parts
+
+    def groups(self) -> list:
+        """Which subdomains become one, two by two by two, for every level after the second."""
         groups, edge = [], self.subdomains
         for _ in range(self.levels - 2):
             larger = -(-edge // 2)

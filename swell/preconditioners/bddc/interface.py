@@ -20,13 +20,13 @@ KINDS = ("corner", "edge", "face")
 class Interface:
     """The interface of subdomains.
 
+    Where subdomains are spread over ranks, every rank knows the whole interface; ``local`` and ``copies`` are those of
+    its own subdomains.
+
     Parameters
     ----------
     A : CSRMatrix
     subdomains : Subdomains
-
-    Of subdomains that are spread over ranks, all know all of the interface; what is one a subdomain is there for a rank's
-    own.
 
     Attributes
     ----------
@@ -94,9 +94,9 @@ def _sets(copies, counts):
     Parameters
     ----------
     copies : list of int arrays
-    The dofs of every subdomain, of all ranks.
+        The dofs of every subdomain, of all ranks.
     counts : int array
-    How many have each dof.
+        How many have each dof.
     """
     owner = np.repeat(np.arange(len(copies)), [c.size for c in copies])
     copy = np.concatenate(copies)

@@ -154,8 +154,8 @@ class Level(LinearOperator):
             return None
         with self._timed("adaptive"):
             found = {id(S): self.space.to_host(S) for S in self._complements}
-            return face_constraints(self.subdomains, self.interface, [found[id(S)] for S in self._complements], self._weights,
-                                    self.settings.adaptive)
+            complements = [found[id(S)] for S in self._complements]
+            return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
 
     def _locals(self):
         """Bordered inverses, once for all subdomains that are equal, constraints included; those of one size

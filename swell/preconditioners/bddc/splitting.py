@@ -62,13 +62,14 @@ def elements(A, owner, numbers=None):
     if positive.any():
         k = int(positive.argmax())
         raise InputError(f"BDDC cannot split this matrix into subdomains: its entry ({numbers[rows[k]]}, "
-                         f"{numbers[columns[k]]}) is {values[k]:.3g}, positive off the diagonal, so that its elements are not known; {NEEDED}")
+                         f"{numbers[columns[k]]}) is {values[k]:.3g}, positive off the diagonal, so that its elements "
+                         f"are not known; {NEEDED}")
     sums = np.asarray(A.sum(axis=1)).ravel()
     tolerance = ROUNDING * np.maximum(abs(diagonal), 1e-300) * np.maximum(np.diff(A.indptr), 1)
     if (sums < -1e3 * tolerance).any():
         k = int(sums.argmin())
-        raise InputError(f"BDDC cannot split this matrix into subdomains: row {numbers[k]} sums to {sums[k]:.3g}, less than "
-                         f"zero, so that its diagonal does not hold its elements; {NEEDED}")
+        raise InputError(f"BDDC cannot split this matrix into subdomains: row {numbers[k]} sums to {sums[k]:.3g}, "
+                         f"less than zero, so that its diagonal does not hold its elements; {NEEDED}")
     sums = np.where(sums > tolerance, sums, 0)
     rows, columns, values = rows[off], columns[off], values[off]
     of, here = np.minimum(owner[rows], owner[columns]), numbers[:A.shape[0]]

@@ -1,0 +1,254 @@
+"""Subdomains of BDDC that are spread over ranks: A = Σ Rᵢᵀ Aᵢ Rᵢ over those of all ranks, without the whole A anywhere.
+
+    A, S = swell.distributed.from_subdomains(ranks, parts)       # parts: this rank's (matrix, dofs)
+    r = swell.solve(A, b[A.rows], method="cg", precond=swell.BDDC(subdomains=S))
+
+A dof inside of a subdomain is a row of that subdomain's rank; one that subdomains of several ranks have is a row of the
+lowest of these. The others have it as a ghost, and every ghost is on the interface. Here rows are counted from the
+rank's own ones, ghosts after them.
+
+Setup: who has which dof is found by a directory of consecutive dofs on each rank (two all-to-alls of lists of dofs);
+matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the rank's rows of A.
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError, SwellError
+from swell.distributed.halo import Halo
+from swell.distributed.partition import consecutive, owners
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, assembled, checked_groups
+
+
+def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
+    """The matrix of which every rank brings some of the subdomains.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    parts : list of (matrix, dofs)
+        This rank's subdomains, one at least, as ``swell.Subdomains`` takes them: dofs are rows of the whole A.
+        The subdomains are counted in the order of ranks.
+    device : str
+        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
+    groups : sequence of int arrays
+        As of ``swell.Subdomains``, of the subdomains of all ranks, the same on every rank.
+    overlap : bool
+        As in ``DistributedMatrix``.
+
+    Returns
+    -------
+    (DistributedMatrix, RankSubdomains)
+        A, whose ``rows`` say which rows this rank has: those inside of its subdomains, and of the interface; and what
+        ``swell.BDDC(subdomains=...)`` takes.
+
+    Raises
+    ------
+    InputError
+        On every rank: for a rank without subdomains, subdomains as ``swell.Subdomains`` refuses them, a rank all of
+        whose rows belong to lower ones.
+    """
+    from swell.distributed import from_rows
+    counts = communicator.allgather(len(parts))
+    with communicator.agreed():
+        if not min(counts):
+            raise InputError(f"rank {counts.index(0)} of {len(counts)} brings no subdomain, all together bring "
+                             f"{sum(counts)}: give each rank one at least, or start fewer ranks")
+        with said_of(communicator):
+            pieces = Pieces.of(parts)
+    dofs = np.unique(np.concatenate(pieces.dofs))
+    owner, number, starts = numbered(communicator, dofs)
+    places = [np.searchsorted(dofs, of) for of in pieces.dofs]
+    mine, n = owner == communicator.rank, int(starts[-1])
+    near = assembled(pieces.matrices, places, dofs.size)
+    number = number.astype(index_type(n, n, near.nnz))
+    rows = gathered(communicator, near.tocoo(), number, mine, starts)
+    del near
+    A = from_rows(communicator, rows, device=device, starts=starts, order=dofs[mine], overlap=overlap)
+    numbers = [number[place] for place in places]
+    return A, RankSubdomains(A, pieces, numbers, len(parts), groups)
+
+
+def numbered(communicator, dofs):
+    """(owner of each of these dofs, its number among the rows of all ranks, first rows of all).
+
+    Parameters
+    ----------
+    dofs : int array
+        Those that this rank has, ascending.
+
+    Raises
+    ------
+    InputError
+        On every rank, if a dof below the largest is on no rank, or a rank owns none.
+    """
+    rank, size = communicator.rank, communicator.size
+    n = max(communicator.allgather(int(dofs[-1]))) + 1
+    with communicator.agreed():
+        blocks = consecutive(n, size)
+    asked = communicator.alltoall(np.split(dofs, np.searchsorted(dofs, blocks[1:-1])))
+    known = np.full(blocks[rank + 1] - blocks[rank], -1)         # the lowest rank that has each dof of the block
+    for k in reversed(range(size)):
+        known[asked[k] - blocks[rank]] = k
+    with communicator.agreed():
+        missing = blocks[rank] + np.flatnonzero(known < 0)
+        if missing.size:
+            raise InputError(f"row {missing[0]} is in no subdomain of any rank: every row up to the last, {n - 1}, "
+                             "needs one")
+    owner = np.concatenate(communicator.alltoall([known[of - blocks[rank]] for of in asked]))
+    mine = dofs[owner == rank]
+    counts = communicator.allgather(mine.size)
+    with communicator.agreed():
+        if not min(counts):
+            raise InputError(f"all dofs of rank {counts.index(0)}'s subdomains are lower ranks', so that it has no row: "
+                             "give it another subdomain, or start fewer ranks")
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    number = np.empty(dofs.size, np.int64)
+    asked = communicator.alltoall([dofs[owner == k] for k in range(size)])
+    answers = communicator.alltoall([starts[rank] + np.searchsorted(mine, of) for of in asked])
+    for k, answer in enumerate(answers):
+        number[owner == k] = answer
+    return owner, number, starts
+
+
+def gathered(communicator, near, number, mine, starts):
+    """The rows of this rank as CSR: what it has of them, and what others have.
+
+    Parameters
+    ----------
+    near : sp.coo_array
+        This rank's entries, its dofs counted from 0.
+    number, mine : arrays, one entry a dof
+        Their numbers among all rows, and whether they are rows of this rank.
+    starts : int array
+        The first row of each rank, and n.
+    """
+    rank, here = communicator.rank, mine[near.row]
+    row, column, value = number[near.row[~here]], number[near.col[~here]], near.data[~here]
+    owner, parts = owners(starts, row), []
+    for k in range(communicator.size):
+        parts.append((row[owner == k], column[owner == k], value[owner == k]))
+    parts = communicator.alltoall(parts)
+    parts.append((number[near.row[here]], number[near.col[here]], near.data[here]))
+    row, column, value = (np.concatenate(of) for of in zip(*parts, strict=True))
+    # A sum of two CSR matrices would drop entries that are zero, which yet say what is connected.
+    return sp.csr_array((value, (row - number.dtype.type(starts[rank]), column)),
+                        shape=(int(starts[rank + 1] - starts[rank]), int(starts[-1])))
+
+
+@contextmanager
+def said_of(communicator):
+    """A block whose errors say on which of several ranks they were, since subdomains and rows are counted there."""
+    try:
+        yield
+    except SwellError as error:
+        if communicator.size > 1 and not getattr(error, "told", False):
+            error.args = (f"on rank {communicator.rank}: {error}",)
+        raise
+
+
+class RankSubdomains(Subdomains):
+    """A rank's subdomains; made by ``from_subdomains``, or by splitting a DistributedMatrix.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    pieces : Pieces
+    numbers : list of int arrays
+        For each piece the numbers of its dofs in the order of A's rows.
+    count : int
+        Subdomains that the pieces are of.
+    groups : sequence of int arrays
+        For the subdomains of all ranks.
+
+    Attributes
+    ----------
+    matrices : list of scipy.sparse.csr_array
+        Of this rank.
+    dofs : list of int arrays
+        Counted from this rank's first row, ghosts after its rows.
+    n : int
+        Rows of this rank, and ghosts.
+    ghosts : int array
+        Rows of other ranks in subdomains of this one, ascending.
+    """
+
+    def __init__(self, A, pieces, numbers, count, groups=()):
+        self.space, self._named = A.space, A.rows
+        communicator, first, stop = A.space.communicator, A.space.first, A.space.stop
+        self.matrices, self.notes = pieces.matrices, pieces.notes
+        every = np.unique(np.concatenate(numbers))
+        self.ghosts = every[(every < first) | (every >= stop)].astype(np.int64)
+        self.n = stop - first + self.ghosts.size
+        self.dofs = [np.where((of >= first) & (of < stop), of - first,
+                              stop - first + np.searchsorted(self.ghosts, of)).astype(np.int64) for of in numbers]
+        shares = communicator.allgather((count, pieces.origin))
+        before = np.cumsum([0] + [share for share, _ in shares])
+        origin = np.concatenate([start + of for start, (_, of) in zip(before[:-1], shares, strict=True)])
+        communicator.same([np.asarray(group).tolist() for group in groups], "groups")
+        with communicator.agreed():
+            self.groups = checked_groups(groups, int(before[-1]), origin)
+        self.all, self._halo = origin.size, None
+
+    def check(self, A):
+        starts = getattr(A.space, "starts", None)
+        if A.diagonal_block is A or not np.array_equal(starts, self.space.starts):
+            raise InputError("BDDC: the subdomains are spread over ranks in another way than A: take the matrix that "
+                             "from_subdomains made with them")
+
+    def part(self, A):
+        xp, own, rest, rows = A.space.xp, A.own, A.rest, A.own.shape[0]
+        ours = np.isin(A.halo.ghosts, self.ghosts)               # others are inside of other ranks' subdomains
+        place = np.where(ours, rows + np.searchsorted(self.ghosts, A.halo.ghosts), -1)
+        columns = A.space.from_host(place)[rest.indices]
+        there = columns >= 0
+        row = xp.concatenate((own.rows(), A.boundary[rest.rows()][there]))
+        order = xp.argsort(row, kind="stable")   # within a row the own columns, then ghosts
+        column, data = (xp.concatenate((mine, others[there]))[order]
+                        for mine, others in ((own.indices, columns), (own.data, rest.data)))
+        indptr = xp.searchsorted(row[order], xp.arange(rows + 1))
+        return CSRMatrix(A.space.local, indptr, column, data, (rows, self.n))
+
+    def name_of(self, row):
+        named = self._named
+        return named.start + row if isinstance(named, slice) else int(named[row])
+
+    def times(self, x):
+        """The rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x, of its part of x, on the host; every rank must ask."""
+        space, rows = self.space, x.size
+        if self._halo is None:
+            self._halo = Halo(space, self.ghosts, np.dtype(np.float64))
+        halo = self._halo
+        halo.start(space.from_host(x))
+        halo.finish()
+        y = super().times(np.concatenate((x, space.to_host(halo.values))))
+        out = space.from_host(y[:rows].copy())
+        halo.values[...] = space.from_host(y[rows:])
+        halo.give_back(out)
+        return space.to_host(out)
+
+    def shared(self):
+        space, rows = self.space, self.n - self.ghosts.size
+        counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
+        mine = np.concatenate((space.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
+        every = np.unique(np.concatenate(self.everywhere([mine])))
+        number = np.full(self.n, -1, index_type(self.n, every.size, 0))
+        own = every[(every >= space.first) & (every < space.stop)]
+        number[own - space.first] = np.searchsorted(every, own)
+        number[rows:] = np.searchsorted(every, self.ghosts)
+        return every, number
+
+    def everywhere(self, values):
+        return [value for values in self.space.communicator.allgather(values) for value in values]
+
+    def sum(self, numbers):
+        self.space.allreduce(numbers)
+
+    def describe(self):
+        return f"{self.all} subdomains, {len(self)} of them here" if self.space.communicator.size > 1 else \
+            super().describe()

@@ -1,0 +1,342 @@
+"""BDDC with its subdomains spread over ranks: the operator, iterations and solution of one device with the same ones."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from across import system
+from cases import rng
+
+import swell
+from swell import distributed, gallery
+from swell.core.stopping import Reason
+from swell.distributed.launcher import launched
+from swell.pde.poisson_cube import PoissonCube
+from swell.preconditioners.bddc.splitting import split
+
+on_1_2_and_4 = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [1, 2, 4], indirect=True)
+more = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [2, 3], indirect=True)
+
+CASES = [
+    (PoissonCube(4, 3), {}), (PoissonCube(4, 3), {"interior": "blocks", "weights": "cardinality"}),
+    (PoissonCube(3, 3, coefficient="checkerboard"), {"interior": "ic0", "constraints": "ce"}),
+    (PoissonCube(3, 4, levels=3), {"interior": "blocks", "dense_lu": "pcm(x=8)"}),
+    (PoissonCube(4, 3, coefficient="channels"), {"adaptive": 10}),
+]
+
+
+def random(n):
+    return np.random.default_rng(1).standard_normal(n)
+
+
+def spread(communicator, cube):
+    """(A, S): every rank makes its own subdomains alone."""
+    return distributed.from_subdomains(communicator, cube.share(communicator.rank, communicator.size),
+                                       groups=cube.groups())
+
+
+@on_1_2_and_4
+@pytest.mark.parametrize("cube, settings", CASES)
+def test_it_is_that_of_one_device(ranks, cube, settings):
+    """The operator to rounding, the same iterations, the same constraints."""
+    whole, b = cube.assemble(), random(cube.n)
+    alone = swell.BDDC(cube.levels, subdomains=whole.subdomains, **settings).build(whole.A)
+    z = np.empty(cube.n)
+    alone.apply(b, z)
+    reference = whole.solve(b=b, **{"interior": "direct", **settings})
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        bddc = swell.BDDC(cube.levels, subdomains=S, **settings)
+        M = bddc.build(A)
+        mine, twice = np.empty(b[A.rows].size), b[A.rows].copy()
+        M.apply(b[A.rows], mine)
+        M.apply(b[A.rows], twice, 2, -1)
+        assert np.allclose(twice, 2 * mine - b[A.rows], rtol=0, atol=1e-13 * abs(z).max())
+        result = swell.solve(A, b[A.rows], method="cg", precond=bddc)
+        level = M.level
+        counts = np.bincount(level.interface.kinds, minlength=3).tolist(), level.constraints.count
+        return A.gather(mine), A.gather(result.x), result, counts, level.constraints.more
+
+    for mine, x, result, counts, more in ranks.run(on_rank):
+        level = alone.level
+        assert abs(mine - z).max() < 1e-12 * abs(z).max()
+        assert counts == (np.bincount(level.interface.kinds, minlength=3).tolist(), level.constraints.count)
+        assert more == level.constraints.more and (more > 0) == ("adaptive" in settings)
+        assert result.converged and abs(result.iterations - reference.result.iterations) <= 1
+        assert np.linalg.norm(b - whole.A.to_scipy() @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_three_reductions_an_application_and_none_in_setup(ranks):
+    cube = PoissonCube(3, 3)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        M, r = swell.BDDC(subdomains=S).build(A), random(A.own.shape[0])
+        counts = []
+        for count in (1, 4):
+            before = communicator.reductions
+            for _ in range(count):
+                M.apply(r, np.empty_like(r))
+            counts.append(communicator.reductions - before)
+        return counts
+
+    assert all(counts == [3, 12] for counts in ranks.run(on_rank))
+
+
+def test_an_iteration_of_cg_has_five_reductions(ranks):
+    """Two of its own. Of k and of 2 k iterations: the difference is what k of them take."""
+    cube, counts = PoissonCube(3, 3), []
+
+    def on_rank(communicator, limit):
+        A, S = spread(communicator, cube)
+        solver = swell.prepare(A, method="cg", precond=swell.BDDC(subdomains=S),
+                               stopping=swell.Stopping(rtol=1e-15, maxiter=limit))
+        before = communicator.reductions
+        solver.solve(random(cube.n)[A.rows])
+        return communicator.reductions - before
+
+    for limit in (2, 4):
+        counts.append(ranks.run(on_rank, limit))
+    assert all(long - short == 10 for short, long in zip(*counts, strict=True))
+
+
+def test_single_precision(ranks):
+    cube = PoissonCube(4, 3)
+    b = random(cube.n).astype(np.float32)
+
+    def on_rank(communicator):
+        parts = cube.share(communicator.rank, communicator.size)
+        A, S = distributed.from_subdomains(communicator, [(m.astype(np.float32), dofs) for m, dofs in parts])
+        return swell.solve(A, b[A.rows], method="cg", rtol=1e-5, precond=swell.BDDC(subdomains=S))
+
+    for result in ranks.run(on_rank):
+        assert result.converged and result.iterations <= 6 and result.x.dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["gmres", "single_reduction_cg"])
+def test_other_methods(ranks, method):
+    cube = PoissonCube(3, 3)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        return swell.solve(A, random(cube.n)[A.rows], method=method, precond=swell.BDDC(subdomains=S))
+
+    for result in ranks.run(on_rank):
+        assert result.converged and result.iterations <= 7
+
+
+def test_a_rank_has_its_own_rows_alone(ranks):
+    """Each dof on one rank; interiors on their subdomain's; what the cube shares out is what it assembles."""
+    cube = PoissonCube(3, 4, coefficient="channels")
+    whole = cube.assemble()
+    x = random(cube.n)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        y = np.empty(x[A.rows].size)
+        A.apply(x[A.rows], y)
+        assert abs(len(S) - 64 / communicator.size) < 1 and len({id(m) for m in S.matrices}) <= 27
+        return A.gather(y), A.rows, A.nnz, A.own.nnz + A.rest.nnz
+
+    found = ranks.run(on_rank)
+    for y, _, nnz, mine in found:
+        assert np.allclose(y, whole.A.to_scipy() @ x, rtol=0, atol=1e-10) and nnz == whole.A.nnz
+        assert mine < 1.3 * nnz / ranks.size      # zeros of the stencil are kept: they say what is connected
+    if len(found) == ranks.size:
+        assert np.array_equal(np.sort(np.concatenate([rows for _, rows, *_ in found])), np.arange(cube.n))
+
+
+# -- assembled matrices ------------------------------------------------------------------------------------------------
+
+@on_1_2_and_4
+@pytest.mark.parametrize("scattered", ["rows", "graph"])
+@pytest.mark.parametrize("domains", [0, 9])
+def test_an_assembled_matrix_is_split_as_on_one_device(ranks, scattered, domains):
+    """With the subdomains that the ranks have made, one device has the same operator."""
+    if scattered == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, b = system()
+    settings = swell.BDDC(domains=domains, partition="rows")
+
+    def on_rank(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None, partition=scattered)
+        bddc, mine = settings.build(M), b[M.rows].copy()
+        bddc.apply(mine, mine)
+        result = swell.solve(M, b[M.rows], method="cg", precond=settings)
+        owner = M.gather(bddc._owner + sum(communicator.allgather(int(bddc._owner.max()) + 1)[:communicator.rank]))
+        return M.gather(mine), M.gather(result.x), result, owner
+
+    for z, x, result, owner in ranks.run(on_rank):
+        assert owner.max() + 1 == (domains or ranks.size)
+        alone, expected = swell.BDDC(subdomains=split(A, owner)), np.empty(441)
+        M = swell.prepare(A, method="cg", precond=alone)
+        alone.build(M.A).apply(b, expected)
+        assert abs(z - expected).max() < 1e-12 * abs(expected).max()
+        assert result.converged and abs(result.iterations - M.solve(b).iterations) <= 1
+        assert np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_new_values_of_a_matrix_that_is_split(ranks):
+    A, b = system()
+    changed = sp.csr_array(2 * A + sp.diags_array(rng().random(441)))
+
+    def on_rank(communicator):
+        first, second = (distributed.scatter(communicator, B if communicator.rank == 0 else None) for B in (A, changed))
+        settings = {"method": "cg", "precond": "bddc(domains=6, partition=rows)"}
+        solver = swell.prepare(first, **settings)
+        solver.solve(b[first.rows])
+        again, fresh = solver.update(second).solve(b[first.rows]), swell.solve(second, b[first.rows], **settings)
+        assert np.array_equal(again.x, fresh.x)
+        return first.gather(again.x)
+
+    for x in ranks.run(on_rank):
+        assert np.linalg.norm(b - changed @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_new_values_want_new_subdomains(ranks):
+    cube = PoissonCube(3, 3)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        solver = swell.prepare(A, method="cg", precond=swell.BDDC(subdomains=S))
+        twice = [(2 * matrix, dofs) for matrix, dofs in cube.share(communicator.rank, communicator.size)]
+        solver.update(distributed.from_subdomains(communicator, twice)[0])
+
+    with pytest.raises(swell.InputError, match="do not add up to A: row .* new subdomains"):
+        ranks.run(on_rank)
+
+
+# -- what cannot work ----------------------------------------------------------------------------------------------------
+
+def bar(communicator, change=lambda k, K, dofs: (K, dofs)):
+    """Floating pieces of a bar, two on each rank, the first held at its end."""
+    parts = []
+    for k in range(2 * communicator.rank, 2 * communicator.rank + 2):
+        K = 2 * np.eye(5) - np.eye(5, k=1) - np.eye(5, k=-1)
+        K[0, 0], K[-1, -1] = (2 if k == 0 else 1), 1
+        parts.append(change(k, K, np.arange(4 * k, 4 * k + 5)))
+    return parts
+
+
+def solved(communicator, parts, **settings):
+    A, S = distributed.from_subdomains(communicator, parts)
+    return swell.solve(A, np.ones(A.own.shape[0]), method="cg", precond=swell.BDDC(subdomains=S, **settings))
+
+
+def test_a_bar(ranks):
+    assert all(result.converged and result.iterations <= 4 for result in ranks.run(lambda c: solved(c, bar(c))))
+
+
+@more
+@pytest.mark.parametrize("change, words", [
+    (lambda k, K, dofs: (K[:4], dofs), "on rank 1: subdomain 0 has 5 dofs and a matrix of shape"),
+    (lambda k, K, dofs: (np.triu(K), dofs), "on rank 1: subdomain 0 has a matrix that is not symmetric"),
+    (lambda k, K, dofs: (K * np.nan, dofs), "on rank 1: .* not finite"),
+    (lambda k, K, dofs: (K, dofs[[0, 0, 1, 2, 3]]), "on rank 1: .* names a dof twice"),
+    (lambda k, K, dofs: (K, dofs + 100), "row 9 is in no subdomain of any rank"),
+])
+def test_a_bad_subdomain_on_one_rank_is_told_to_all(ranks, change, words):
+    def on_rank(communicator):
+        return solved(communicator, bar(communicator, lambda k, K, d: change(k, K, d) if k == 2 else (K, d)))
+
+    with pytest.raises(swell.InputError, match=words):
+        ranks.run(on_rank)
+
+
+@more
+def test_too_few_constraints_on_one_rank(ranks):
+    """Slabs have no corners: none holds those in the middle."""
+    def on_rank(communicator):
+        A = gallery.neumann((9, 9 * communicator.size)).tocsr()
+        A = sp.csr_array(A + sp.diags_array(1.0 * (np.arange(A.shape[0]) == 0)))
+        M = distributed.scatter(communicator, A)
+        return swell.solve(M, np.ones(M.own.shape[0]), method="cg", precond=settings)
+
+    settings = swell.BDDC(domains=2 * ranks.size, partition="rows", constraints="c")
+    with pytest.raises(swell.InputError, match="on rank .*local problem of subdomain .* is singular .*add edges or faces|"
+                                               "on rank .*local problem of subdomain .* is singular .*add faces"):
+        ranks.run(on_rank)
+
+
+@more
+def test_a_rank_without_subdomains(ranks):
+    words = f"rank {ranks.size - 1} of {ranks.size} brings no subdomain, all together bring"
+    with pytest.raises(swell.InputError, match=words):
+        ranks.run(lambda c: solved(c, bar(c) if c.rank < c.size - 1 else []))
+    with pytest.raises(swell.InputError, match="9 ranks and 8 subdomains: start 8 ranks at most"):
+        PoissonCube(2, 2).share(0, 9)
+    with pytest.raises(swell.InputError, match=r"BDDC\(domains=1\) on . ranks: each needs a subdomain"):
+        ranks.run(lambda c: swell.solve(distributed.scatter(c, gallery.poisson2d(9)), np.ones(
+            distributed.scatter(c, gallery.poisson2d(9)).own.shape[0]), method="cg", precond="bddc(domains=1)"))
+
+
+@more
+def test_a_rank_all_of_whose_dofs_are_lower_ranks(ranks):
+    with pytest.raises(swell.InputError, match="all dofs of rank 1's subdomains are lower ranks'"):
+        ranks.run(lambda c: solved(c, [(np.eye(3), np.arange(3) + 3 * max(c.rank - 1, 0))]))
+
+
+@more
+def test_groups_are_the_same_on_all_ranks(ranks):
+    def on_rank(communicator, groups):
+        return distributed.from_subdomains(communicator, bar(communicator), groups=groups(communicator))
+
+    with pytest.raises(swell.InputError, match="the ranks disagree on groups"):
+        ranks.run(on_rank, lambda c: [np.arange(2 * c.size) // (1 + c.rank)])
+    with pytest.raises(swell.InputError, match=r"groups.0. has shape \(2,\): expected, for each of"):
+        ranks.run(on_rank, lambda c: [[0, 1]])
+
+
+def test_subdomains_and_matrix_of_one_kind(ranks):
+    cube = PoissonCube(3, 3)
+    whole = cube.assemble()
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        with pytest.raises(swell.InputError, match="A, S = swell.distributed.from_subdomains"):
+            swell.BDDC(subdomains=whole.subdomains).build(A)
+        with pytest.raises(swell.InputError, match="spread over ranks in another way than A"):
+            swell.BDDC(subdomains=S).build(whole.A)
+        if communicator.size > 1:
+            with pytest.raises(swell.InputError, match="spread over ranks in another way than A"):
+                swell.BDDC(subdomains=S).build(distributed.scatter(communicator, whole.A.to_scipy()))
+
+    ranks.run(on_rank)
+
+
+def test_a_singular_matrix_is_called_so(ranks):
+    A = gallery.neumann((12, 12)).tocsr()
+    b = A @ rng().standard_normal(144)
+
+    def on_rank(communicator):
+        M = distributed.scatter(communicator, A)
+        return swell.solve(M, b[M.rows], method="cg", precond="bddc(domains=6, partition=rows)")
+
+    for result in ranks.run(on_rank):
+        assert result.reason is Reason.SINGULAR and any("coarse problem is singular" in note for note in result.notes)
+
+
+def test_a_matrix_that_is_not_positive_definite_on_one_rank(ranks):
+    def on_rank(communicator):
+        last = 2 * communicator.size - 1
+        return solved(communicator, bar(communicator, lambda k, K, d: (K - 1.5 * (k == last) * np.diag([0, 1, 1, 1, 0]), d)))
+
+    for result in ranks.run(on_rank):
+        assert not result.converged and result.reason in (Reason.NOT_FACTORED, Reason.SINGULAR)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda A: A * (1 + 0j), "real matrices"), (lambda A: A + sp.diags_array(np.ones(440), offsets=1), "Hermitian"),
+    (lambda A: sp.csr_array(abs(A)), r"its entry \(.*positive off the diagonal"),
+    (lambda A: sp.csr_array(A - 2 * sp.eye_array(441)), "row .* sums to"),
+])
+def test_matrices_that_cannot_be_split(ranks, change, words):
+    A = change(system()[0])
+
+    def on_rank(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        return swell.solve(M, np.ones(M.own.shape[0], M.dtype), method="gmres", precond="bddc(partition=rows)")
+
+    with pytest.raises(swell.InputError, match=words):
+        ranks.run(on_rank)
