@@ -1,8 +1,8 @@
-"""Sums of products a x in registers: of real numbers as they come, of complex ones all four products by one instruction.
+"""Sums of products a x in registers: of real numbers as they come, of complex ones all four products together.
 
-Numba's own complex sum takes eight operations an entry, one number each, and LLVM does not find the vector in them. Here a
-sum is a vector (Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), to which (aʳ, aʳ, aⁱ, aⁱ) (xʳ, xⁱ, xⁱ, xʳ) is added: an entry is two
-loads, two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ apart.)
+Numba's own complex sum takes eight operations an entry, one number each, and LLVM finds no vector in them. Here a sum
+is a vector (Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), to which (aʳ, aʳ, aⁱ, aⁱ) (xʳ, xⁱ, xⁱ, xʳ) is added: an entry is two loads,
+two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ apart.)
 """
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def collected(total):
 @intrinsic
 def _no_products(context, zero):
     kind = FourSums(zero)
-    return kind(zero), lambda context, builder, signature, values: cgutils.get_null_value(context.get_value_type(kind))
+
+    def build(context, builder, signature, values):
+        return cgutils.get_null_value(context.get_value_type(kind))
+    return kind(zero), build
 
 
 @intrinsic
