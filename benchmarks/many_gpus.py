@@ -1,6 +1,7 @@
 """Ranks with a GPU each: products with and without overlap, iterations, solves. Rank 0 prints.
 
     mpiexec -n 2 python benchmarks/many_gpus.py [--edge 256] [--matrices thermal2~,atmosmodd~] [--partition graph]
+        [--messages nccl]
 
 Strong scaling: Poisson's matrix on a cube of ``--edge``³ points; weak: as many planes of it for each rank as a cube has.
 Products are replayed from CUDA graphs (the least of three means, of the slowest rank), iterations are those of a whole
@@ -15,6 +16,7 @@ from swell import distributed, gallery
 from swell.bench import engine
 from swell.bench.scaling.ranks import slab
 from swell.core.timing import seconds
+from swell.distributed.devices import on_device
 
 ITERATIONS = 1000
 SOLVES = {"thermal2~": [("cg", None, "jacobi"), ("single_reduction_cg", None, "jacobi")],
@@ -41,12 +43,27 @@ def measured(A, name, say):
     local = 1e6 * slowest(A, seconds(space, lambda: A.local.apply(b, y), 20))
     say(f"{name}, {n} rows: product {took[True]:.1f} µs, without overlap {took[False]:.1f}, diagonal block {local:.1f}, "
         f"halo {A.halo.ghosts.size} entries")
+    talk(A, say)
     for method in ("cg", "single_reduction_cg"):
         solver = swell.prepare(A, method=method, stopping=engine.fixed(ITERATIONS))
         solver.solve(b)
         results = [solver.solve(b) for _ in range(3)]
         took = min(slowest(A, r.timings["solve"]) / r.iterations for r in results)
         say(f"  {method}: {1e6 * took:.1f} µs an iteration, {results[0].iterations} of them, {results[0].reason.name}")
+
+
+def talk(A, say):
+    """An exchange and a sum alone."""
+    space = A.space
+    x, sums = space.empty(A.own.shape[0], A.dtype), space.empty(2, A.dtype)
+    sums.fill(0)
+
+    def exchange():
+        A.halo.start(x)
+        A.halo.finish()
+
+    took = [1e6 * slowest(A, seconds(space, what, 20)) for what in (exchange, lambda: space.allreduce(sums))]
+    say("  exchange {:.1f} µs, sum of two numbers {:.1f}".format(*took))
 
 
 def solved(A, name, say):
@@ -71,8 +88,10 @@ def main():
     parser.add_argument("--matrices", default=",".join(SOLVES))
     parser.add_argument("--partition", default="rows", help="of the matrices: rows, or graph")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--messages", choices=("peer", "nccl"), help="default: peer where it can be")
     arguments = parser.parse_args()
     ranks = distributed.init()
+    on_device(ranks, arguments.device, arguments.messages)
 
     def say(text):
         if ranks.rank == 0:

@@ -1,11 +1,11 @@
-"""Where a rank keeps its part: on the CPU, or on a GPU of its own, with NCCL between the GPUs."""
+"""Where a rank keeps its part: on the CPU, or on a GPU of its own, with NCCL or kernels' own writes between the GPUs."""
 from __future__ import annotations
 
 from swell.core.errors import InputError
 from swell.core.space import make_space
 
 
-def on_device(communicator, device: str):
+def on_device(communicator, device: str, messages: str | None = None):
     """(the rank's space, the communicator for vectors in it), made once for each device of a communicator.
 
     Parameters
@@ -13,6 +13,9 @@ def on_device(communicator, device: str):
     communicator : Communicator
         Of the ranks as they were started.
     device : {"cpu", "cuda"}
+    messages : {"peer", "nccl"}, optional
+        How GPUs speak: by kernels that write to one another's memory, or by NCCL. Default: by kernels, where all ranks
+        are on one machine and its GPUs reach one another's memory.
 
     Raises
     ------
@@ -26,11 +29,22 @@ def on_device(communicator, device: str):
                 raise InputError(f"device={device!r} across ranks: expected 'cpu', or 'cuda' for each rank's own GPU")
             space = make_space(device if device == "cpu" else f"cuda:{_own_gpu(communicator)}")
         if device == "cuda":
-            from swell.distributed.nccl import NCCLCommunicator
-            communicator.places[device] = space, NCCLCommunicator(communicator, space)
+            communicator.places[device] = space, _between_gpus(communicator, space, messages)
         else:
             communicator.places[device] = space, communicator
     return communicator.places[device]
+
+
+def _between_gpus(communicator, space, messages):
+    """The communicator of GPUs."""
+    from swell.distributed.nccl import NCCLCommunicator
+    from swell.distributed.peer import PeerCommunicator, reachable
+    possible = reachable(communicator, space)
+    with communicator.agreed():
+        if messages == "peer" and not possible:
+            raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
+                             "(nvidia-smi topo -p2p r): take messages='nccl'")
+    return (PeerCommunicator if possible and messages != "nccl" else NCCLCommunicator)(communicator, space)
 
 
 def _own_gpu(communicator) -> int:

@@ -53,7 +53,7 @@ class NCCLCommunicator(Communicator):
         with space.active():
             self.beside = space.xp.cuda.Stream(non_blocking=True)        # where messages are under way
             self._own = nccl.NcclCommunicator(host.size, name, host.rank)
-            self.allreduce(space.xp.zeros(1))    # NCCL connects at the first of each kind, which must not be captured
+            NCCLCommunicator.allreduce(self, space.xp.zeros(1))          # connects, which must not be captured
         host.at_failure(self.abort_work)
         atexit.register(self.close)
 

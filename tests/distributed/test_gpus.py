@@ -22,11 +22,11 @@ def count(request):
     return request.param
 
 
-def on_gpus(count, function, *arguments):
+def on_gpus(count, function, *arguments, messages=None):
     """What ``function(communicator, *arguments)`` returns on each rank; NCCL's communicators are freed."""
     def rank(communicator):
         try:
-            with_gpu = on_device(communicator, "cuda")[0]
+            with_gpu = on_device(communicator, "cuda", messages)[0]
             with with_gpu.active():
                 return function(communicator, *arguments)
         finally:
@@ -50,8 +50,8 @@ def solved(communicator, A, b, partition, settings):
 @pytest.mark.parametrize("partition", ["rows", "graph"])
 @pytest.mark.parametrize("format", ["csr", "sell", "bsr(block=3)"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("overlap", [True, False])
-def test_product(count, partition, format, dtype, overlap):
+@pytest.mark.parametrize("overlap, messages", [(True, "peer"), (False, "peer"), (True, "nccl")])
+def test_product(count, partition, format, dtype, overlap, messages):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
         if "bsr" in format:
@@ -71,13 +71,47 @@ def test_product(count, partition, format, dtype, overlap):
 
     exact = A.astype(wide).toarray()
     rounding = 1e-5 if dtype == "float32" else 1e-13
-    for y, z, inf, frobenius, scaled in on_gpus(count, products):
+    for y, z, inf, frobenius, scaled in on_gpus(count, products, messages=messages):
         assert np.allclose(y, exact @ x, rtol=rounding, atol=rounding)
         assert np.allclose(z, 3 * exact.conj().T @ x + 2 * x, rtol=rounding, atol=10 * rounding)
         assert inf == pytest.approx(abs(exact).sum(axis=1).max(), rel=rounding)
         assert frobenius == pytest.approx(np.linalg.norm(exact), rel=rounding)
         both = (abs(x) + 1)[:, None] * abs(exact) * (abs(x) + 2)
         assert scaled == pytest.approx(both.sum(axis=1).max(), rel=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("messages", ["peer", "nccl"])
+def test_many_messages_one_after_the_other(count, dtype, messages):
+    """Some ranks send to whom they get nothing from, and one is slower than the others."""
+    A = sp.csr_array(sp.eye_array(1000) + sp.diags_array([np.full(999, 0.5)], offsets=[-1])).astype(dtype)
+    steps = 300
+
+    def powers(communicator):
+        M = parts(communicator, A)
+        space = M.space
+        x, y, sums = space.empty(M.own.shape[0], dtype), space.empty(M.own.shape[0], dtype), space.empty(3, dtype)
+        x.fill(1)
+        everywhere = []
+        for k in range(steps):
+            if k % 100 == communicator.rank:
+                space.xp.linalg.svd(space.xp.ones((200, 200)))
+            M.apply(x, y)
+            x, y = y, x
+            x *= 0.75
+            if k % 10 == 0:
+                sums.fill(communicator.rank + k)
+                space.allreduce(sums)
+                everywhere.append(space.to_host(sums))
+        return M.gather(x), np.array(everywhere)
+
+    wide, x = A.astype(np.complex128), np.ones(1000, np.complex128)
+    for _ in range(steps):
+        x = 0.75 * (wide @ x)
+    sums = [sum(rank + k for rank in range(count)) for k in range(0, steps, 10)]
+    for found, added in on_gpus(count, powers, messages=messages):
+        assert np.allclose(found, x, rtol=1e-3 if dtype in ("float32", "complex64") else 1e-11)
+        assert (added == np.array(sums)[:, None]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
