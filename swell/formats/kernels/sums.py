@@ -1,8 +1,8 @@
 """Sums of products a x in registers: of real numbers as they come, of complex ones all four products together.
 
-Numba's own complex sum takes eight operations an entry, one number each, and LLVM finds no vector in them. Here a sum
-is a vector (Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), to which (aʳ, aʳ, aⁱ, aⁱ) (xʳ, xⁱ, xⁱ, xʳ) is added: an entry is two loads,
-two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ apart.)
+Numba's own complex sum takes eight operations an entry, one number each, and LLVM finds no vector in them. Here a
+sum is a vector (Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), to which (aʳ, aʳ, aⁱ, aⁱ) (xʳ, xⁱ, xⁱ, xʳ) is added: an entry is
+two loads, two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ apart.)
 """
 from __future__ import annotations
 
