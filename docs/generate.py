@@ -28,6 +28,9 @@ def section(kind: str) -> list[str]:
         cells = [f"`{name}`", summary, getattr(cls, "problem", "any matrix"), getattr(cls, "cost", ""), settings,
                  f"[{source}](../{source})"]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    if kind == "method":
+        able = [name for name in TABLE[kind] if load(kind, name).distributed]
+        lines += ["", f"Across ranks ({len(able)} of {len(TABLE[kind])}): {', '.join(able)}."]
     return [*lines, ""]
 
 

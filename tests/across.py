@@ -5,7 +5,8 @@ import numpy as np
 import scipy.sparse as sp
 from cases import rng
 
-from swell import gallery
+import swell
+from swell import distributed, gallery
 from swell.core.cuda import require_cupy
 from swell.core.errors import MissingDependency
 from swell.core.registry import load, names
@@ -23,6 +24,16 @@ def system(dtype="float64", symmetric=True):
     A = sp.csr_array(A).astype(dtype)
     b = rng().standard_normal(441)
     return A, (b + 1j * b[::-1] if np.dtype(dtype).kind == "c" else b).astype(dtype)
+
+
+def solved(communicator, A, b, partition, settings):
+    """(x in the user's order, result, all-reduces of the solve)."""
+    M = distributed.scatter(communicator, A if communicator.rank == 0 else None, partition=partition)
+    solver = swell.prepare(M, **settings)
+    before = communicator.reductions
+    result = solver.solve(b[M.rows])
+    count = communicator.reductions - before
+    return M.gather(result.x), result, count
 
 
 def gpus() -> int:

@@ -121,17 +121,26 @@ def _across_ranks(A, named):
     if A.space.greatest(-abs(d)) >= 0:
         raise InputError("diagonal entries of A are zero, where incomplete factorisations cannot start: name the "
                          "method and precond='none', or solve on one rank")
-    if real and A.space.greatest(-d.real) < 0 and hermitian(A):
-        method, precond, what = "cg", "ic0", "Hermitian with a positive diagonal"
-    elif A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A):
-        method, precond, what = "cocg", "ilu0", "complex symmetric"
-    else:
-        method, precond, what = "bicgstab", "ilu0", "not Hermitian"
-    factor = load("precond", precond)
+    definite = real and A.space.greatest(-d.real) < 0 and hermitian(A)
+    factor = load("precond", "ic0" if definite else "ilu0")
     inexact = factor() if A.space.name == "cpu" else factor(solve="sweeps(count=2)")     # exact ones wait for levels
+    free = not (named.precond or named.scaling)
     named = replace(named, format=named.format or default_format(A.diagonal_block), precond=named.precond or inexact)
-    return [replace(named, method=setting("method", method), why=(f"A is {what}",)),
-            replace(named, method=setting("method", "gmres"), why=("the iterative choice failed",))]
+    if definite:
+        method, what = "cg", "Hermitian with a positive diagonal"
+    elif A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A):
+        alike = keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
+        method, what = "cocg" if alike else "bicgstab", "complex symmetric"
+    else:
+        method, what = "bicgstab", "Hermitian, but its diagonal is not positive" if hermitian(A) else "not Hermitian"
+    chain = [replace(named, method=setting("method", method), why=(f"A is {what}",))]
+    why = "the iterative choice failed"
+    if method == "cocg" and free:
+        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+        why += ", and if A is a Helmholtz operator, a shift may help"
+        chain.append(replace(chain[0], precond=shifted, why=(why,)))
+        why = "the shifted Laplacian failed too"
+    return [*chain, replace(named, method=setting("method", "gmres"), why=(why,))]
 
 
 def _resident(A, chosen):

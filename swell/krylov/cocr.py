@@ -7,8 +7,8 @@ indefinite matrices too.
 
 An iteration: 1 product, 1 application of M, 3 reductions, which ranks add up in 2 groups, no host read. Vector
 traffic without M: 12 words a row beside the two that the product moves, 14 in a complex system; 4 more with an M.
-Storage: r, p, q, A r; with an M also z and M q; in a complex system the conjugates of z and q. Reports ‖b − A x‖₂ of the
-recursive residual.
+Storage: r, p, q, A r; with an M also z and M q; in a complex system the conjugates of z and q. Reports ‖b − A x‖₂ of
+the recursive residual.
 
 Across ranks an iteration is judged in the next one, its norm being added up with that one's first sums: the last costs
 one product more.
@@ -30,7 +30,7 @@ class COCR(Method):
     """Conjugate orthogonal conjugate residuals, for complex symmetric matrices, A = Aᵀ."""
 
     problem = "complex symmetric, A = Aᵀ"
-    cost = "1 product, 1 preconditioner, 3 reductions"
+    cost = "1 product, 1 preconditioner, 3 reductions (2 across ranks)"
     vectors = "5 (8 with a preconditioner)"
     distributed = True
     self_adjoint_only = True

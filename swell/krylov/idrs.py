@@ -39,7 +39,7 @@ class IDRS(Method):
     seed: int = 1
 
     problem = "any square matrix"
-    cost = "s + 1 products, s + 1 preconditioners, s + 3 reductions"
+    cost = "s + 1 products, s + 1 preconditioners, s + 3 reductions (s + 2 across ranks)"
     vectors = "3 s + 2 (3 s + 4 with a preconditioner)"
     distributed = True
 

@@ -66,7 +66,8 @@ class Method(ABC):
         True if it runs on a GPU only.
     distributed : bool
         True if it runs across ranks: between the kernel that leaves sums and the one that reads them it has them added
-        up over the ranks (``space.allreduce``).
+        up over the ranks (``space.allreduce``). Each method says how many times an iteration, where it is not once for
+        every reduction.
     format : settings object or None
         The storage of the matrix, if the method works on one only.
     """

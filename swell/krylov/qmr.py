@@ -6,8 +6,8 @@ minimises the residual's coordinates: the residual falls smoothly where that of 
 
 An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, which ranks add up in 2
 groups (and judge in the next iteration, as in cocr.py), no host read. Vector traffic without M: 21 words a row beside
-the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two more; the matrix a second time,
-as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
+the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two more; the matrix a second
+time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
 
 Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v
 and w are not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner
@@ -34,7 +34,7 @@ class QMR(Method):
     seed: int = 1
 
     problem = "any square matrix with an adjoint"
-    cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions"
+    cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions (2 across ranks)"
     vectors = "9 (11 with a preconditioner), and Aᴴ"
     stored = 11
     distributed = True

@@ -3,8 +3,8 @@
 For any square A. Freund 1993, algorithm 5.1. Two steps m = 2k − 1, 2k are an iteration.
 
 An iteration: 2 products, 2 applications of M, 4 reductions, which ranks add up in 2 groups (and judge in the next
-iteration, as in cocr.py), no host read. Vector traffic without M: 27 words a row beside the four that the products move.
-Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where there is an M.
+iteration, as in cocr.py), no host read. Vector traffic without M: 27 words a row beside the four that the products
+move. Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where there is an M.
 
 Freund's own quantity, τ √(m + 1), is only an upper bound of the residual, and of that of a scaled system where there
 is a scaling. Here the residual itself is carried along: since x is the average (1 − c²) x + c² x̃ of itself and the
@@ -35,7 +35,7 @@ class TFQMR(Method):
     seed: int = 1
 
     problem = "any square matrix"
-    cost = "2 products, 2 preconditioners, 4 reductions"
+    cost = "2 products, 2 preconditioners, 4 reductions (2 across ranks)"
     vectors = "8 (9 with a preconditioner)"
     stored = 9
     distributed = True

@@ -47,7 +47,7 @@ def mpi():
 
 def test_the_solves_of_this_folder_across_processes():
     done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "test_solves.py"),
-                   str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"))
+                   str(HERE / "test_methods.py"), str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"))
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 

@@ -1,0 +1,121 @@
+"""Every method across ranks takes the path that it takes on one device, with as few all-reduces as it says."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from across import HERMITIAN, METHODS, solved, system
+
+import swell
+from swell import distributed
+from swell.core.space import make_space
+from swell.core.stopping import Reason
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scaling", [None, "jacobi", "ruiz", "ruiz(p=inf)"])
+def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
+    """What does not depend on the partition takes the same path: CG and GMRES to 2 %, all to the same solution."""
+    A, b = system(dtype)
+    if method in HERMITIAN:
+        A = sp.csr_array((A + A.conj().T) / 2)
+    settings = {"method": method, "scaling": scaling, "rtol": 1e-10}
+    alone = swell.solve(A, b, **settings)
+    for x, result, _ in ranks.run(solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert result.residual == pytest.approx(np.linalg.norm(b - A @ x) / np.linalg.norm(b), rel=1e-3)
+
+
+@pytest.mark.parametrize("precond", [None, "jacobi"])
+@pytest.mark.parametrize("method, each", [("cg", 2), ("single_reduction_cg", 1), ("gmres", 1), ("fgmres", 1), ("cocg", 2),
+                                          ("cocr", 2), ("bicgstab", 3), ("tfqmr", 2), ("qmr", 2), ("bicgstabl(l=1)", 3),
+                                          ("bicgstabl(l=3)", 7), ("idrs(s=1)", 3), ("idrs(s=4)", 6)])
+def test_reductions_an_iteration(ranks, method, each, precond):
+    """Of k and of 2 k iterations: the difference is what k of them take."""
+    A, b = system()
+    counts = []
+    for limit in (4, 8):
+        settings = {"method": method, "precond": precond, "stopping": swell.Stopping(rtol=1e-14, maxiter=limit)}
+        found = ranks.run(solved, A, b, "rows", settings)
+        assert all(result.iterations == limit for _, result, _ in found)
+        counts.append([count for _, _, count in found])
+    for short, long in zip(*counts):
+        assert long - short == 4 * each
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("guess", [False, True])
+def test_products_are_counted(ranks, method, guess):
+    """Those with the adjoint too, and one that some methods take to be told that they have converged."""
+    A, b = system()
+
+    def counted(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        solver = swell.prepare(M, method=method, precond="jacobi")
+        prepared, products, applied = solver._prepare(0), [0], [0]
+
+        def counting(operator, count, *names):
+            for name in ("apply", "apply_adjoint", *names):
+                def call(*arguments, own=getattr(operator, name)):
+                    count[0] += 1
+                    own(*arguments)
+                setattr(operator, name, call)
+
+        counting(prepared.matrix, products)
+        if prepared.A is not prepared.matrix:
+            counting(prepared.A, products)
+        counting(prepared.M, applied, "apply_dots")
+        result = solver.solve(b[M.rows], x0=b[M.rows] if guess else None)
+        return result, products[0], applied[0]
+
+    for result, products, applied in ranks.run(counted):
+        assert result.converged and (result.products, result.preconditioner_applications) == (products, applied)
+
+
+@pytest.mark.parametrize("method", ["bicgstab", "bicgstabl", "tfqmr", "qmr"])
+def test_a_breakdown_is_taken_up_by_all_ranks_with_another_shadow(ranks, method):
+    """(r̂, r) is exactly 0 in whatever order it is summed, its only two terms being on the first and the last rank."""
+    A, _ = system(symmetric=False)
+    shadow, b = np.empty(441), np.zeros(441)
+    make_space("cpu").random(1, shadow)
+    b[0], b[440] = shadow[440], -shadow[0]
+    alone = swell.solve(A, b, method=method)
+    assert alone.converged and swell.solve(A, b, method=f"{method}(seed=2)").iterations == alone.iterations
+    for x, result, _ in ranks.run(solved, A, b, "rows", {"method": method}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+
+
+def test_a_form_that_vanishes_ends_all_ranks(ranks):
+    """(1, i)ᵀ (1, i) = 0, a half on the first rank and a half on the last: as on one, and nobody waits."""
+    A, b = sp.csr_array(2 * sp.eye_array(441, dtype=complex)), np.zeros(441, complex)
+    b[0], b[440] = 1, 1j
+    for method in ("cocg", "cocr"):
+        for _, result, _ in ranks.run(solved, A, b, "rows", {"method": method, "precond": None}):
+            assert result.reason is Reason.BREAKDOWN and result.residual == 1
+
+
+@pytest.mark.parametrize("smoother, every", [("jacobi(omega=0.8)", 1), ("gauss_seidel", 5), ("chebyshev", 2)])
+def test_stationary_iteration(ranks, smoother, every):
+    """Of one Jacobi sweep at a time it is what it is on one device; else block Jacobi between the ranks."""
+    A, b = system()
+    settings = {"method": f"stationary(smoother='{smoother}', every={every})", "rtol": 1e-6}
+    alone = swell.solve(A, b, **settings)
+    for x, result, _ in ranks.run(solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-6 * np.linalg.norm(b)
+        if every == 1:
+            assert abs(result.iterations - alone.iterations) <= 1
+
+
+@pytest.mark.parametrize("dtype, symmetric, named, method", [
+    ("float64", True, {}, "cg"), ("float64", False, {}, "bicgstab"), ("complex128", True, {}, "cocg"),
+    ("complex128", False, {}, "bicgstab"), ("complex128", True, {"precond": "ilut"}, "bicgstab"),
+    ("complex128", True, {"precond": "schwarz"}, "bicgstab"), ("complex128", True, {"precond": "jacobi"}, "cocg"),
+    ("complex128", True, {"scaling": "ruiz"}, "bicgstab"), ("complex128", True, {"scaling": "jacobi"}, "cocg")])
+def test_the_advisor_chooses_as_on_one_device(ranks, dtype, symmetric, named, method):
+    A, b = system(dtype, symmetric)
+    assert swell.solve(A, b, **named).method == method
+    for x, result, _ in ranks.run(solved, A, b, "rows", named):
+        assert result.converged and result.method == method
