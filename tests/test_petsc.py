@@ -1,12 +1,9 @@
 """swell inside PETSc and PETSc's matrices inside swell. Skipped, with the reason, where there is no petsc4py.
 
-The tests on two ranks run this file as a program: each rank checks, and one that fails ends with its traceback.
+On several ranks: test_petsc_ranks.py.
 """
 from __future__ import annotations
 
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -20,7 +17,8 @@ PETSc = pytest.importorskip("petsc4py.PETSc", exc_type=(ImportError, ValueError)
 import swell                                                                                    # noqa: E402
 from swell.core import petsc                                                                    # noqa: E402
 from swell.core.stopping import Reason                                                          # noqa: E402
-from swell.integrations.petsc import CODES, KSP, PC, reason_of                                  # noqa: E402
+from swell.integrations.petsc import KSP, PC, reason_of                                         # noqa: E402
+from swell.integrations.petsc_ksp import CODES                                                  # noqa: E402
 
 SCALAR = np.dtype(PETSc.ScalarType)
 COMPLEX = SCALAR.kind == "c"
@@ -637,75 +635,3 @@ ksp = PETSc.KSP().create(); ksp.setOperators(A); ksp.setFromOptions(); ksp.setUp
         done = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True, timeout=300)
         assert done.returncode == 1, kind
         assert "swell.core.errors.InputError: unknown" in done.stderr.strip().splitlines()[-1], done.stderr
-
-
-# -- two ranks --------------------
-
-
-@pytest.mark.parametrize("what", ["block_jacobi", "ksp_is_for_one", "one_rank_fails", "empty_rank"])
-def test_two_ranks(what):
-    if shutil.which("mpiexec") is None:
-        pytest.skip("needs mpiexec: Debian's openmpi-bin")
-    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-           "OMPI_MCA_rmaps_base_oversubscribe": "1", "NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run(["mpiexec", "-n", "2", sys.executable, str(pathlib.Path(__file__)), what], env=env,
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("as it must be") == 2, done.stdout + done.stderr
-
-
-def _spread(S, rows):
-    """This rank's consecutive rows of S as a Mat of two ranks."""
-    comm = PETSc.COMM_WORLD
-    start = 0 if comm.rank == 0 else rows[0]
-    own = sp.csr_matrix(S)[start:start + rows[comm.rank]]
-    own.sort_indices()
-    A = PETSc.Mat().createAIJ(((rows[comm.rank], None), (rows[comm.rank], None)), comm=comm, csr=(
-        own.indptr.astype(PETSc.IntType), own.indices.astype(PETSc.IntType), own.data.astype(SCALAR)))
-    A.assemble()
-    return A
-
-
-def _iterations(A, **words):
-    options({"ksp_rtol": "1e-9", **words})
-    ksp = PETSc.KSP().create()
-    ksp.setOperators(A)
-    ksp.setFromOptions()
-    x, b = A.createVecs()
-    b.set(1)
-    ksp.solve(b, x)
-    r = b.duplicate()
-    A.mult(x, r)
-    r.aypx(-1, b)
-    assert ksp.getConvergedReason() > 0 and r.norm() <= 1e-7 * b.norm()
-    ksp.view()
-    return ksp.getIterationNumber()
-
-
-def _on_two_ranks(what):
-    own = {"pc_type": "python", "pc_python_type": "swell.integrations.petsc.PC"}
-    if what == "block_jacobi":
-        A = _spread(flow(16), (100, 156))
-        theirs = _iterations(A, pc_type="bjacobi", sub_pc_type="ilu")
-        assert _iterations(A, **own) == theirs
-        A.scale(2)
-        assert _iterations(A, **own) == theirs
-    elif what == "ksp_is_for_one":
-        with pytest.raises(swell.InputError, match="spread over 2 ranks.*swell.integrations.petsc.PC"):
-            _iterations(_spread(poisson(8), (32, 32)), ksp_type="python",
-                        ksp_python_type="swell.integrations.petsc.KSP")
-        with pytest.raises(swell.InputError, match="spread over 2 ranks"):
-            swell.solve(_spread(poisson(8), (32, 32)), np.ones(64))
-    elif what == "one_rank_fails":
-        S = poisson(8).tolil()
-        S[40, 40] = 0                            # on rank 1 alone
-        words = "diagonal entries are zero" if PETSc.COMM_WORLD.rank else "failed on rank 1, whose message says why"
-        with pytest.raises(swell.SwellError, match=words):
-            _iterations(_spread(S, (32, 32)), pc_swell_precond="jacobi", **own)
-    elif what == "empty_rank":
-        assert _iterations(_spread(flow(8), (0, 64)), **own) > 0
-    print("as it must be", flush=True)
-
-
-if __name__ == "__main__":
-    _on_two_ranks(sys.argv[1])

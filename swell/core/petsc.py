@@ -5,12 +5,17 @@ dense one. petsc4py's own ``getValuesCSR`` and ``getRowIJ`` copy, so PETSc's C f
 that petsc4py itself is linked to. What is not: BAIJ keeps its blocks by columns and SBAIJ its upper triangle only, so
 that going on from there to CSR makes new arrays, and so does leaving PETSc's 64-bit indices for 32 bits.
 
+Across ranks a Mat keeps each rank's rows as swell does: a diagonal block, the rest with its columns compressed, and the
+numbers of these columns. Of an AIJ all three are read where they lie; a BAIJ is converted by PETSc. SBAIJ is refused:
+of one whose diagonal blocks have their upper halves alone, PETSc 3.18 makes another matrix.
+
 The views are read-only, keep their PETSc object alive, and are good until its pattern changes.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,7 +75,7 @@ def vector(v, name="b"):
     """The entries of a Vec of one rank, read-only, not copied."""
     if v.comm.size > 1:
         raise InputError(f"{name} is a Vec spread over {v.comm.size} ranks: expected one of one rank; across ranks use "
-                         "swell as a preconditioner, -pc_type python -pc_python_type swell.integrations.petsc.PC")
+                         "swell as a KSP, -ksp_type python -ksp_python_type swell.integrations.petsc.KSP")
     return v.getArray(readonly=True)
 
 
@@ -112,12 +117,11 @@ def matrix(A):
     kind = A.getType()
     if A.comm.size > 1:
         raise InputError(f"A is a Mat of type {kind} spread over {A.comm.size} ranks: expected one of one rank; across "
-                         "ranks use swell as a preconditioner, -pc_type python -pc_python_type "
-                         "swell.integrations.petsc.PC, or give A.getDiagonalBlock()")
+                         "ranks use swell as a KSP, -ksp_type python -ksp_python_type swell.integrations.petsc.KSP, or "
+                         "give A.getDiagonalBlock()")
     if kind in MATRIX_FREE:
         return _matrix_free(A)
-    if not A.isAssembled():
-        raise InputError("A is not assembled: call A.assemble() first")
+    _check_assembled(A)
     A = local(A)
     stem = A.getType().removeprefix("seq")
     for start, read in (("aij", _aij), ("baij", _baij), ("sbaij", _sbaij), ("dense", _dense)):
@@ -125,6 +129,65 @@ def matrix(A):
             return read(A)
     raise InputError(f"A is a Mat of type {kind}: expected aij, baij, sbaij, dense or, without entries, "
                      f"{', '.join(MATRIX_FREE)}; convert it with A.convert('aij')")
+
+
+def _check_assembled(A):
+    if not A.isAssembled():
+        raise InputError("A is not assembled: call A.assemble() first")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A sequential AIJ inside a Mat, which it keeps alive."""
+
+    handle: int
+    whole: object
+
+    def getType(self):
+        return "seqaij"
+
+    def getSize(self):
+        from petsc4py import PETSc
+        sizes = (np.ctypeslib.as_ctypes_type(PETSc.IntType) * 2)()
+        _call("MatGetSize", self, ctypes.byref(sizes, 0), ctypes.byref(sizes, ctypes.sizeof(sizes) // 2))
+        return tuple(sizes)
+
+
+def parts(A):
+    """This rank's rows of a Mat of several ranks.
+
+    Parameters
+    ----------
+    A : petsc4py.PETSc.Mat
+        AIJ, read where it lies, or BAIJ, which PETSc converts.
+
+    Returns
+    -------
+    own : scipy.sparse.csr_matrix
+        The diagonal block.
+    rest : scipy.sparse.csr_matrix
+        The other entries, with columns numbered from 0.
+    columns : array
+        What these columns are in A, ascending.
+
+    Raises
+    ------
+    InputError
+        For other types, or a matrix that is not assembled.
+    """
+    from petsc4py import PETSc
+    kind = A.getType()
+    if not kind.startswith(("mpiaij", "mpibaij")):
+        raise InputError(f"A is a Mat of type {kind} on {A.comm.size} ranks: expected aij or baij; assemble it as one "
+                         "of these, or use swell as a preconditioner of each rank's diagonal block, -pc_type python "
+                         "-pc_python_type swell.integrations.petsc.PC")
+    _check_assembled(A)
+    if not kind.startswith("mpiaij"):
+        A = A.convert("mpiaij", PETSc.Mat())
+    own, rest, columns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    _call("MatMPIAIJGetSeqAIJ", A, *(ctypes.byref(out) for out in (own, rest, columns)))
+    own, rest = (_aij(_Part(part.value, A)) for part in (own, rest))
+    return own, rest, _view(columns.value, rest.shape[1], np.dtype(PETSc.IntType), A)
 
 
 def _rows(A, blocked):

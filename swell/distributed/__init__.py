@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import importlib
 
-_PLACES = {"DistributedMatrix": "matrix", "from_rows": "matrix", "from_subdomains": "subdomains",
-           "init": "mpi", "read": "distribute", "run": "threads", "scatter": "distribute"}
+_PLACES = {"DistributedMatrix": "matrix", "from_parts": "parts", "from_rows": "parts",
+           "from_subdomains": "subdomains", "init": "mpi", "read": "distribute",
+           "run": "threads", "scatter": "distribute"}
 
 __all__ = [*_PLACES]
 

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from swell.core.errors import InputError
 from swell.core.space import make_space
-from swell.distributed.matrix import DistributedMatrix, from_rows
+from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.partition import consecutive, owners
+from swell.distributed.parts import from_rows
 from swell.formats.csr import CSRMatrix
 
 PARTITIONS = ("rows", "graph")

@@ -16,15 +16,12 @@ from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 from swell.core.registry import load, names
 from swell.core.settings import describe
-from swell.distributed.devices import on_device
 from swell.distributed.halo import Halo
-from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
-from swell.inputs import checked_dtype
 
 
 class DistributedMatrix(LinearOperator):
-    """A square matrix in parts; every rank makes its own, by ``from_rows``, ``scatter`` or ``read``.
+    """A square matrix in parts; every rank makes its own, by ``from_rows``, ``from_parts``, ``scatter`` or ``read``.
 
     Attributes
     ----------
@@ -127,6 +124,22 @@ class DistributedMatrix(LinearOperator):
                 mine.update(theirs)
         if self.local is not self.own:
             self.local.update(self.own)
+
+    def with_values(self, own, rest):
+        """The same pattern with other values: those of the two parts in their order, arrays of the host.
+
+        Raises
+        ------
+        InputError
+            On every rank, if one of them brings another number of them, or NaN.
+        """
+        with self.space.agreed():
+            check_finite(own, rest)
+            if (own.size, rest.size) != (self.own.nnz, self.rest.nnz):
+                raise InputError(f"{own.size} and {rest.size} values for the {self.own.nnz} and {self.rest.nnz} "
+                                 "entries of this rank's two parts: prepare again")
+        return self._with(*(CSRMatrix(self.space.local, part.indptr, part.indices, self.space.from_host(values),
+                                      part.shape) for part, values in ((self.own, own), (self.rest, rest))))
 
     def discard_adjoint(self):
         """The values of the parts have changed."""
@@ -260,80 +273,9 @@ def _to_compare(configuration):
     return re.sub(r" at 0x[0-9a-f]+", "", words)
 
 
-def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:
-    """The matrix of which every rank brings its own rows.
-
-    Parameters
-    ----------
-    communicator : Communicator
-    rows : SciPy sparse, shape (rows of this rank, n)
-        Consecutive rows, with the columns of the whole matrix. The ranks have them in the order of their numbers.
-    device : str
-        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
-    starts, order : optional
-        Known from a partition.
-    overlap : bool
-        As in ``DistributedMatrix``.
-
-    Raises
-    ------
-    InputError
-        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, or there
-        are fewer GPUs than ranks.
-    """
-    local, communicator = on_device(communicator, device)
-    with communicator.agreed():
-        rows = _canonical(rows)
-    counts = communicator.allgather(rows.shape)
-    n = counts[0][1]
-    with communicator.agreed():
-        _check_shapes(counts)
-    if starts is None:
-        starts = np.concatenate([[0], np.cumsum([count for count, _ in counts])]).astype(np.int64)
-    dtype = np.result_type(*communicator.allgather(rows.dtype.str))
-    space = DistributedSpace(local, communicator, starts)
-    nnz = sum(communicator.allgather(int(rows.nnz)))
-    with local.active():
-        own, rest, boundary, ghosts = _split(rows.astype(dtype, copy=False), space)
-        halo = Halo(space, ghosts, dtype)
-        return DistributedMatrix(space, own, rest, boundary, halo, (n, n), nnz, order=order, overlap=overlap)
-
-
-def _canonical(rows):
-    """CSR with sorted, summed indices, of one of the four types, finite."""
-    rows = sp.csr_array(rows)
-    rows = rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    if not np.isfinite(rows.data).all():
-        raise InputError(f"A contains NaN or Inf ({int((~np.isfinite(rows.data)).sum())} entries of this rank's): a "
-                         "linear system needs finite numbers; look where it was assembled")
-    return rows
-
-
-def _check_shapes(shapes):
-    total = sum(count for count, _ in shapes)
-    for rank, (count, columns) in enumerate(shapes):
-        if columns != total:
-            raise InputError(f"rank {rank} brings {count} rows of {columns} columns, and all ranks together {total} "
-                             "rows: expected a square matrix, with all its columns on every rank")
-        if not count:
-            raise InputError(f"rank {rank} has no row of the {total}: start fewer ranks, or share the rows evenly")
-
-
-def _split(rows, space):
-    """(diagonal block, rest, rows that have a rest, columns that it needs) of the rows of this rank."""
-    inside = (rows.indices >= space.first) & (rows.indices < space.stop)
-    which = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    ends = np.concatenate([[0], np.cumsum(np.bincount(which[inside], minlength=rows.shape[0]))])
-    size = space.stop - space.first
-    from_host = space.from_host
-    own = CSRMatrix(space.local, from_host(ends), from_host((rows.indices[inside] - space.first)),
-                    from_host(rows.data[inside]), (size, size))
-    outside = ~inside
-    ghosts, columns = np.unique(rows.indices[outside].astype(np.int64), return_inverse=True)
-    boundary, counts = np.unique(which[outside], return_counts=True)
-    rest = CSRMatrix(space.local, from_host(np.concatenate([[0], np.cumsum(counts)])), from_host(columns),
-                     from_host(rows.data[outside]), (boundary.size, ghosts.size))
-    return own, rest, from_host(boundary.astype(np.int32)), ghosts
+def check_finite(*parts):
+    """Raise InputError for NaN or Inf among the values of this rank's parts."""
+    bad = sum(int((~np.isfinite(values)).sum()) for values in parts)
+    if bad:
+        raise InputError(f"A contains NaN or Inf ({bad} entries of this rank's): a linear system needs finite numbers; "
+                         "look where it was assembled")

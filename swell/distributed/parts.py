@@ -1,0 +1,129 @@
+"""Making a DistributedMatrix of what every rank brings: its rows, or their two parts as PETSc keeps them."""
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell.core.errors import InputError
+from swell.distributed.devices import on_device
+from swell.distributed.halo import Halo
+from swell.distributed.matrix import DistributedMatrix, check_finite
+from swell.distributed.space import DistributedSpace
+from swell.formats.csr import CSRMatrix
+from swell.inputs import checked_dtype
+
+
+def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:
+    """The matrix of which every rank brings its own rows.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    rows : SciPy sparse, shape (rows of this rank, n)
+        Consecutive rows, with the columns of the whole matrix. The ranks have them in the order of their numbers.
+    device : str
+        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
+    starts, order : optional
+        Known from a partition.
+    overlap : bool
+        As in ``DistributedMatrix``.
+
+    Raises
+    ------
+    InputError
+        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, or there
+        are fewer GPUs than ranks.
+    """
+    with communicator.agreed():
+        rows = _canonical(rows)
+    shapes = communicator.allgather(rows.shape)
+    with communicator.agreed():
+        _check_shapes(shapes)
+    if starts is None:
+        starts = _starts(count for count, _ in shapes)
+    parts = _split(rows, *starts[communicator.rank:communicator.rank + 2])
+    return from_parts(communicator, *parts, device=device, starts=starts, order=order, overlap=overlap)
+
+
+def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None,
+               overlap=True) -> DistributedMatrix:
+    """The same where every rank's rows are split already, as PETSc keeps them.
+
+    Parameters
+    ----------
+    own : SciPy CSR, shape (k, k)
+        The diagonal block of this rank's k rows, its indices sorted and summed. Arrays of the host are kept, not
+        copied, for device="cpu".
+    rest : SciPy CSR, shape (k, m)
+        The other entries of these rows; column j is ``ghosts[j]`` of the whole matrix.
+    ghosts : int array, shape (m,)
+        Columns of other ranks, ascending.
+    communicator, device, starts, order, overlap
+        As in ``from_rows``.
+    """
+    local, communicator = on_device(communicator, device)
+    counts = communicator.allgather(own.shape[0])
+    with communicator.agreed():
+        _check_counts(counts)
+        check_finite(own.data, rest.data)
+    starts = _starts(counts) if starts is None else starts
+    dtype = np.result_type(*communicator.allgather(own.dtype.str))
+    space = DistributedSpace(local, communicator, starts)
+    nnz = sum(communicator.allgather(int(own.nnz + rest.nnz)))
+    with local.active():
+        boundary, rest = _compressed(rest.astype(dtype, copy=False))
+        own, rest = (CSRMatrix.from_scipy(part, local) for part in (own.astype(dtype, copy=False), rest))
+        ghosts = ghosts.astype(np.int64, copy=False)
+        n = int(starts[-1])
+        return DistributedMatrix(space, own, rest, space.from_host(boundary), Halo(space, ghosts, dtype), (n, n), nnz,
+                                 order=order, overlap=overlap)
+
+
+def _starts(counts):
+    """The first row of each rank, and n."""
+    return np.concatenate([[0], np.cumsum([*counts])]).astype(np.int64)
+
+
+def _canonical(rows):
+    """CSR with sorted, summed indices, of one of the four types."""
+    rows = sp.csr_array(rows)
+    rows = rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_shapes(shapes):
+    total = sum(count for count, _ in shapes)
+    for rank, (count, columns) in enumerate(shapes):
+        if columns != total:
+            raise InputError(f"rank {rank} brings {count} rows of {columns} columns, and all ranks together {total} "
+                             "rows: expected a square matrix, with all its columns on every rank")
+
+
+def _check_counts(counts):
+    for rank, count in enumerate(counts):
+        if not count:
+            raise InputError(f"rank {rank} has no row of the {sum(counts)}: start fewer ranks, or share the rows "
+                             "evenly")
+
+
+def _split(rows, first, stop):
+    """(diagonal block, rest, columns that it needs) of the rows of one rank."""
+    inside = (rows.indices >= first) & (rows.indices < stop)
+    before = np.concatenate([[0], np.cumsum(inside)])[rows.indptr]               # entries inside, before each row
+    size = rows.shape[0]
+    own = sp.csr_array((rows.data[inside], rows.indices[inside] - first, before), shape=(size, size))
+    outside = ~inside
+    ghosts, columns = np.unique(rows.indices[outside].astype(np.int64), return_inverse=True)
+    rest = sp.csr_array((rows.data[outside], columns, rows.indptr - before), shape=(size, ghosts.size))
+    return own, rest, ghosts
+
+
+def _compressed(rest):
+    """(rows that have entries, their CSR)."""
+    counts = np.diff(rest.indptr)
+    rows = np.flatnonzero(counts)
+    indptr = np.concatenate([[0], np.cumsum(counts[rows])])
+    return rows.astype(np.int32), sp.csr_array((rest.data, rest.indices, indptr), shape=(rows.size, rest.shape[1]))
