@@ -1,10 +1,10 @@
 """BDDC across ranks: the setup and the application of one device (preconditioners/bddc/) on subdomains that are spread
 over the ranks; here is what is different, the split of an assembled matrix.
 
-Each rank cuts its own rows into subdomains, which are counted in the order of ranks. As on one device, every pair aᵢⱼ is
-an element of the lower numbered subdomain, so that of pairs between two ranks the lower one gets the elements, and with
-them copies of the other's rows (splitting.py). An application: three all-reduces, two of as many numbers as there are
-dofs on the interface, one of the coarse unknowns; nothing else, and in no product.
+Each rank cuts its own rows into subdomains, which are counted in the order of ranks. As on one device, every pair aᵢⱼ
+is an element of the lower numbered subdomain, so that of pairs between two ranks the lower one gets the elements, and
+with them copies of the other's rows (splitting.py). An application: three all-reduces, two of as many numbers as there
+are dofs on the interface and one of the coarse unknowns; nothing else.
 """
 from __future__ import annotations
 

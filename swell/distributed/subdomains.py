@@ -105,8 +105,8 @@ def numbered(communicator, dofs):
     counts = communicator.allgather(mine.size)
     with communicator.agreed():
         if not min(counts):
-            raise InputError(f"all dofs of rank {counts.index(0)}'s subdomains are lower ranks', so that it has no row: "
-                             "give it another subdomain, or start fewer ranks")
+            raise InputError(f"all dofs of rank {counts.index(0)}'s subdomains are lower ranks', so that it has no "
+                             "row: give it another subdomain, or start fewer ranks")
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     number = np.empty(dofs.size, np.int64)
     asked = communicator.alltoall([dofs[owner == k] for k in range(size)])

@@ -1,4 +1,4 @@
-"""BDDC with its subdomains spread over ranks: the operator, iterations and solution of one device with the same ones."""
+"""BDDC with its subdomains spread over ranks: the operator, the iterations and the solution of one device."""
 from __future__ import annotations
 
 import numpy as np
@@ -207,7 +207,7 @@ def test_new_values_want_new_subdomains(ranks):
         ranks.run(on_rank)
 
 
-# -- what cannot work ----------------------------------------------------------------------------------------------------
+# -- what cannot work --------------------------------------------------------------------------------------------------
 
 def bar(communicator, change=lambda k, K, dofs: (K, dofs)):
     """Floating pieces of a bar, two on each rank, the first held at its end."""
@@ -254,8 +254,7 @@ def test_too_few_constraints_on_one_rank(ranks):
         return swell.solve(M, np.ones(M.own.shape[0]), method="cg", precond=settings)
 
     settings = swell.BDDC(domains=2 * ranks.size, partition="rows", constraints="c")
-    with pytest.raises(swell.InputError, match="on rank .*local problem of subdomain .* is singular .*add edges or faces|"
-                                               "on rank .*local problem of subdomain .* is singular .*add faces"):
+    with pytest.raises(swell.InputError, match="on rank .*local problem of subdomain .* is singular .*add .*faces"):
         ranks.run(on_rank)
 
 
@@ -264,8 +263,6 @@ def test_a_rank_without_subdomains(ranks):
     words = f"rank {ranks.size - 1} of {ranks.size} brings no subdomain, all together bring"
     with pytest.raises(swell.InputError, match=words):
         ranks.run(lambda c: solved(c, bar(c) if c.rank < c.size - 1 else []))
-    with pytest.raises(swell.InputError, match="9 ranks and 8 subdomains: start 8 ranks at most"):
-        PoissonCube(2, 2).share(0, 9)
     with pytest.raises(swell.InputError, match=r"BDDC\(domains=1\) on . ranks: each needs a subdomain"):
         ranks.run(lambda c: swell.solve(distributed.scatter(c, gallery.poisson2d(9)), np.ones(
             distributed.scatter(c, gallery.poisson2d(9)).own.shape[0]), method="cg", precond="bddc(domains=1)"))
@@ -320,7 +317,8 @@ def test_a_singular_matrix_is_called_so(ranks):
 def test_a_matrix_that_is_not_positive_definite_on_one_rank(ranks):
     def on_rank(communicator):
         last = 2 * communicator.size - 1
-        return solved(communicator, bar(communicator, lambda k, K, d: (K - 1.5 * (k == last) * np.diag([0, 1, 1, 1, 0]), d)))
+        less = 1.5 * np.diag([0, 1, 1, 1, 0])
+        return solved(communicator, bar(communicator, lambda k, K, d: (K - less if k == last else K, d)))
 
     for result in ranks.run(on_rank):
         assert not result.converged and result.reason in (Reason.NOT_FACTORED, Reason.SINGULAR)

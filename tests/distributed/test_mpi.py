@@ -47,7 +47,8 @@ def mpi():
 
 def test_the_solves_of_this_folder_across_processes():
     done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "test_solves.py"),
-                   str(HERE / "test_methods.py"), str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"))
+                   str(HERE / "test_methods.py"), str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"),
+                   str(HERE / "test_bddc.py"))
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -62,6 +63,19 @@ def test_the_command_line(tmp_path):
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["converged"]              # one object: rank 0 alone prints
         assert np.linalg.norm(b - A @ np.load(tmp_path / "x.npy")) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_bddc_on_the_command_line(tmp_path):
+    A = sp.csr_matrix(gallery.poisson2d(30))
+    scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry="symmetric")
+    command = ["-m", "swell", "solve", str(tmp_path / "a.mtx"), "--method", "cg", "--out", str(tmp_path / "x.npy"), "--json"]
+    done = started(*command, "--precond", "bddc(domains=8, partition=rows)")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["converged"] and found["iterations"] < 30
+    assert np.linalg.norm(1 - A @ np.load(tmp_path / "x.npy")) <= 1e-8 * 30
+    done = started(*command, "--precond", "bddc(domains=1)")
+    assert done.returncode == 2 and done.stderr.count("each needs a subdomain") == done.stderr.count("swell: ") == 1
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -179,6 +193,24 @@ def test_no_rank_holds_the_whole_matrix(tmp_path):
             f"before = peak(); A = swell.distributed.read(r, r'{tmp_path / 'a.npz'}'); print(peak() - before)")
     alone, = (int(word) for word in started("-c", code, ranks=1).stdout.split())
     both = [int(word) for word in started("-c", code).stdout.split()]
+    assert max(both) <= 0.65 * alone
+
+
+def test_no_rank_holds_all_subdomains():
+    """What a solve by BDDC takes beyond a small one, on each of two ranks, over what it takes on one."""
+    code = ("import resource, numpy, swell; from swell.pde.poisson_cube import PoissonCube\n"
+            "ranks = swell.distributed.init()\n"
+            "def solve(cube):\n"
+            "    parts = cube.share(ranks.rank, ranks.size)\n"
+            "    A, S = swell.distributed.from_subdomains(ranks, parts)\n"
+            "    bddc = swell.BDDC(subdomains=S)\n"
+            "    r = swell.solve(A, numpy.full(A.own.shape[0], cube.load), method='cg', precond=bddc)\n"
+            "    assert r.converged\n"
+            "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            "before = solve(PoissonCube(3, 2)); k = numpy.random.default_rng(0).uniform(1, 2, (32,) * 3)\n"
+            "print(solve(PoissonCube(8, 4, coefficient=k)) - before)")      # no two subdomains are equal
+    alone, = (int(word) for word in started("-c", code, ranks=1, OPENBLAS_NUM_THREADS="1").stdout.split())
+    both = [int(word) for word in started("-c", code, OPENBLAS_NUM_THREADS="1").stdout.split()]
     assert max(both) <= 0.65 * alone
 
 

@@ -42,6 +42,18 @@ def test_equal_subdomains_are_one_object():
     assert len({id(m) for m in matrices}) == 27 and len(matrices) == 64 and matrices[0].indices.dtype == np.int32
 
 
+def test_the_shares_of_ranks():
+    """Together they are what one process makes, and each makes its own alone."""
+    cube = PoissonCube(2, 3, coefficient=np.random.default_rng(0).uniform(1, 2, (6, 6, 6)))
+    whole = cube.assemble().subdomains
+    parts = [part for rank in range(4) for part in cube.share(rank, 4)]
+    assert [len(cube.share(rank, 4)) for rank in range(4)] == [6, 7, 7, 7]
+    for (matrix, dofs), other, rows in zip(parts, whole.matrices, whole.dofs, strict=True):
+        assert np.array_equal(dofs, rows) and abs(matrix - other).max() == 0
+    with pytest.raises(swell.InputError, match="28 ranks and 27 subdomains"):
+        cube.share(0, 28)
+
+
 def test_an_element():
     K = element_matrix(0.5)
     assert np.allclose(K.sum(axis=1), 0) and np.allclose(K, K.T) and np.linalg.matrix_rank(K) == 7

@@ -50,12 +50,13 @@ class BDDC(Preconditioner):
         take anyway, for subdomains many of which have the same interior, or where there is memory (blocks.py); or an
         incomplete factorisation such as "ic0".
     subdomains : Subdomains or None
-        The subdomain matrices; `swell.pde.poisson_cube` gives them. None: A is split, which takes a symmetric matrix
-        with no positive entry off the diagonal and no negative row sum (finite volumes, most differences).
+        The subdomain matrices; `swell.pde.poisson_cube` gives them, and `swell.distributed.from_subdomains` those of
+        a rank. None: A is split, which takes a symmetric matrix with no positive entry off the diagonal and no
+        negative row sum (finite volumes, most differences).
     domains : int
-        Where A is split: how many subdomains; 0 makes as many as give each about 4096 rows.
+        Where A is split: how many subdomains, of all ranks; 0 makes as many as give each about 4096 rows.
     partition : {"graph", "rows"}
-        Where A is split: by parts of its graph (needs pymetis), or by consecutive rows.
+        Where A is split: by parts of its graph (needs pymetis), or by consecutive rows; each rank cuts its own rows.
     adaptive : float
         0: the constraints named are all. Above: faces get as many more as they have eigenvalues above it (adaptive.py),
         such as 10, where coefficients jump within subdomains; for two levels, with faces among the constraints.
