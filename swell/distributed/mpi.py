@@ -39,13 +39,13 @@ def init() -> "MPICommunicator":
                          "start with that library's mpiexec")
     communicator = MPICommunicator(world)
     if world.size > 1:
-        _share_cores(communicator.local_size)
+        share_cores(communicator.local_size)
         sys.excepthook = communicator.die
     return communicator
 
 
-def _share_cores(ranks):
-    """Divide the machine's cores among its ranks."""
+def share_cores(ranks):
+    """Divide the machine's cores among its ranks, unless the user or the launcher has."""
     if "NUMBA_NUM_THREADS" in os.environ:
         return
     import numba

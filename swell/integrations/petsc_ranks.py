@@ -39,8 +39,9 @@ def communicator(comm):
     theirs = comm.tompi4py()
     ours = theirs.Get_attr(_key())
     if ours is None:
-        from swell.distributed.mpi import MPICommunicator
+        from swell.distributed.mpi import MPICommunicator, share_cores
         ours = MPICommunicator(theirs)
+        share_cores(ours.local_size)
         theirs.Set_attr(_key(), ours)
     return ours
 
