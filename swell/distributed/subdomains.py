@@ -211,7 +211,7 @@ class RankSubdomains(Subdomains):
         order = xp.argsort(row, kind="stable")   # within a row the own columns, then ghosts
         column, data = (xp.concatenate((mine, others[there]))[order]
                         for mine, others in ((own.indices, columns), (own.data, rest.data)))
-        indptr = xp.searchsorted(row[order], xp.arange(rows + 1))
+        indptr = xp.searchsorted(row[order], xp.arange(rows + 1, dtype=row.dtype))
         return CSRMatrix(A.space.local, indptr, column, data, (rows, self.n))
 
     def name_of(self, row):
