@@ -52,13 +52,15 @@ class Communicator(ABC):
         """Send ``parts[k]`` to rank k; what the ranks sent here, in their order."""
 
     @abstractmethod
-    def exchange(self, outgoing, incoming) -> "Exchange":
+    def exchange(self, outgoing, sent, incoming, received) -> "Exchange":
         """An exchange of fixed buffers, to be started as often as needed.
 
         Parameters
         ----------
-        outgoing, incoming : list of (int, array)
-            The other rank and the (contiguous) array that it gets, or that it fills.
+        outgoing, incoming : array
+            What the other ranks get, and what they fill: contiguous, one part for each rank, in their order.
+        sent, received : int array, shape (size,)
+            Entries of these parts.
         """
 
     @abstractmethod
@@ -140,6 +142,9 @@ class HostCommunicator(Communicator):
 class Exchange(ABC):
     """Buffers on their way between ranks."""
 
+    def __init__(self, outgoing, incoming):
+        self.outgoing, self.incoming = outgoing, incoming
+
     @abstractmethod
     def start(self):
         """Begin to send and to receive."""
@@ -147,6 +152,23 @@ class Exchange(ABC):
     @abstractmethod
     def finish(self):
         """Wait until all has been received, and the buffers sent may be changed."""
+
+    def start_gathered(self, kernels, index, x):
+        """Send x[index], with the kernels of ``halo``."""
+        kernels.pack(index, x, self.outgoing)
+        self.start()
+
+    def finish_product(self, kernels, rows, A, out, alpha):
+        """Wait, and out[rows] += α A (what was received)."""
+        self.finish()
+        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, alpha)
+
+
+def parts(buffer, counts):
+    """(rank, its part of the buffer) for every rank that has a part."""
+    ends = np.cumsum(counts)
+    return [(rank, buffer[end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends, strict=True))
+            if count]
 
 
 def _raise_first(answers):

@@ -1,4 +1,4 @@
-"""Where a rank keeps its part: on the CPU, or on a GPU of its own, with NCCL or kernels' own writes between the GPUs."""
+"""Where a rank keeps its part: on the CPU, or on a GPU of its own; by what the GPUs speak to one another."""
 from __future__ import annotations
 
 from swell.core.errors import InputError
@@ -50,10 +50,8 @@ def _between_gpus(communicator, space, messages):
 def _own_gpu(communicator) -> int:
     """The number of the GPU that is this rank's alone."""
     from swell.core.cuda import require_cupy
-    from swell.distributed.nccl import require_nccl
     _, count = require_cupy()
-    require_nccl()
     if count < communicator.local_size:
-        raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: NCCL wants a GPU "
-                         f"for each; start {count} a machine, mpiexec -n {count}")
+        raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: each wants a GPU "
+                         f"of its own; start {count} a machine, mpiexec -n {count}")
     return communicator.local_rank

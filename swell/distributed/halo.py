@@ -39,12 +39,11 @@ class Halo:
         self._index = space.from_host((np.concatenate(wanted) - space.first).astype(np.int32))
         self.values, self._packed = space.empty(ghosts.size, dtype), space.empty(self._index.size, dtype)
         self._kernels, self._back = space.kernels("swell.distributed", "halo", dtype), None
-        self._exchange = communicator.exchange(_parts(self._packed, self.outgoing), _parts(self.values, self.incoming))
+        self._exchange = communicator.exchange(self._packed, self.outgoing, self.values, self.incoming)
 
     def start(self, x):
         """Send what the neighbours need of x; ``values`` must not be read until ``finish``."""
-        self.pack(x)
-        self.send()
+        self._exchange.start_gathered(self._kernels, self._index, x)
 
     def pack(self, x):
         """Gather what the neighbours need of x."""
@@ -57,6 +56,10 @@ class Halo:
     def finish(self):
         """Wait for the ghosts; then x may be changed again."""
         self._exchange.finish()
+
+    def finish_product(self, rows, A, out, alpha):
+        """Wait for the ghosts, and out[rows] += α A ghosts; ``values`` need not have them afterwards."""
+        self._exchange.finish_product(self._kernels, rows, A, out, out.dtype.type(alpha))
 
     def give_back(self, out):
         """Add ``values``, here contributions to the rows of other ranks, to their ``out``: the adjoint of what
@@ -71,8 +74,7 @@ class Halo:
         if self._back is not None:
             return
         space, count, xp = self.space, self._index.size, self.space.xp
-        self._back = space.communicator.exchange(_parts(self.values, self.incoming),
-                                                 _parts(self._packed, self.outgoing))
+        self._back = space.communicator.exchange(self.values, self.incoming, self._packed, self.outgoing)
         gather = CSRMatrix(space.local, xp.arange(count + 1), self._index, xp.ones(count, self.values.dtype),
                            (count, space.stop - space.first))
         self._sum = gather.transpose()           # a row may be asked for by several ranks
@@ -86,9 +88,3 @@ class Halo:
     def nbytes(self) -> int:
         """Bytes held."""
         return self.values.nbytes + self._packed.nbytes + self._index.nbytes
-
-
-def _parts(buffer, counts):
-    """(rank, part of the buffer) for every rank that has a part."""
-    ends = np.cumsum(counts)
-    return [(rank, buffer[end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends)) if count]

@@ -60,8 +60,9 @@ class DistributedMatrix(LinearOperator):
             self.halo.finish()
         self.local.apply(x, out, alpha, beta)
         if self.overlap:
-            self.halo.finish()
-        self.add_rest(out, alpha)
+            self.halo.finish_product(self.boundary, self.rest, out, alpha)
+        else:
+            self.add_rest(out, alpha)
 
     def add_rest(self, out, alpha=1):
         """out += α (A − the diagonal block) x, of the x whose halo has arrived."""

@@ -7,7 +7,7 @@ import time
 import traceback
 
 from swell.core.errors import InputError, MissingDependency
-from swell.distributed.communicator import Exchange, HostCommunicator
+from swell.distributed.communicator import Exchange, HostCommunicator, parts
 from swell.distributed.launcher import launched
 
 PATIENCE = 2.0          # seconds that rank 0 has to end all ranks with an error that is every rank's
@@ -72,9 +72,8 @@ class MPICommunicator(HostCommunicator):
     def _exchange_objects(self, parts):
         return self.comm.alltoall(parts)
 
-    def exchange(self, outgoing, incoming):
-        return MPIExchange([self.comm.Send_init(array, dest=rank) for rank, array in outgoing]
-                           + [self.comm.Recv_init(array, source=rank) for rank, array in incoming])
+    def exchange(self, outgoing, sent, incoming, received):
+        return MPIExchange(self.comm, outgoing, sent, incoming, received)
 
     def abort(self):
         self.comm.Abort(1)
@@ -93,9 +92,12 @@ class MPICommunicator(HostCommunicator):
 class MPIExchange(Exchange):
     """Persistent requests."""
 
-    def __init__(self, requests):
+    def __init__(self, comm, outgoing, sent, incoming, received):
         from mpi4py import MPI
-        self.requests, self._mpi = requests, MPI
+        super().__init__(outgoing, incoming)
+        self._mpi = MPI
+        self.requests = [*(comm.Send_init(array, dest=rank) for rank, array in parts(outgoing, sent)),
+                         *(comm.Recv_init(array, source=rank) for rank, array in parts(incoming, received))]
 
     def start(self):
         self._mpi.Prequest.Startall(self.requests)

@@ -1,17 +1,18 @@
 """GPUs of one machine that reach one another's memory (NVLink, PCIe): a rank's kernels write what it sends straight to
-where it is wanted, and small sums need one launch and one way through the link.
+where it is wanted, and wait there for what they get.
 
-An exchange by NCCL takes a stream beside, two events and a kernel; an all-reduce some 5 µs; and after each the next
-kernel starts late, since a dependent start knows only kernels of its own stream. Here all of it are short kernels of
-the space's own stream (peer.cu), which a graph captures like others: what is sent travels while the diagonal block is
-multiplied. Numbers travel beside the number of their message, 8 bytes for each 4, so that nothing else says that they
-are there.
+By NCCL an exchange takes a stream beside, two events and a kernel, and a small sum 6 µs; and the kernel after each
+starts late, since a dependent start knows only kernels of its own stream. Here all of it are short kernels of the
+space's own stream (peer.cu), which a graph captures like others. An exchange needs no launch beside those of packing
+and of the off-diagonal product: what is sent travels while the diagonal block is multiplied. A sum is one launch, with
+one way through the link. Numbers travel beside the number of their message, 8 bytes for each 4, so that nothing else
+has to say that they are there.
 
-Differs from NCCL's own small protocol: every rank reads all numbers of all others, P (P - 1) n of them in all, and adds
-them in the order of ranks. Sums of more than ``MOST`` numbers are NCCL's.
+Every rank gets all numbers of all others and adds them in the order of ranks, to the same bits: (P − 1) n numbers into
+every GPU, for a few GPUs and sums of a few numbers.
 
 Memory that another process has opened must not be freed before that process has closed it: it is kept, for the next
-exchange, until the process ends.
+exchange, until the communicator is gone.
 """
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ import socket
 import numpy as np
 
 from swell.distributed.communicator import Exchange
-from swell.distributed.nccl import NCCLCommunicator
+from swell.distributed.device_communicator import DeviceCommunicator
 
-MOST = 512              # numbers of a sum
+MOST = 1 << 16          # numbers that are added up together
 CHUNK = 2 << 20         # bytes: CUDA cuts smaller pieces out of one of these, which can be opened only once
 ENABLED = 704           # cudaErrorPeerAccessAlreadyEnabled
 LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
@@ -38,98 +39,113 @@ def reachable(host, space) -> bool:
     return all(host.allgather(mine))
 
 
-class PeerCommunicator(NCCLCommunicator):
+class PeerCommunicator(DeviceCommunicator):
     """The GPUs of the ranks of another communicator, where each reaches the memory of all.
 
-    Parameters
+    Attributes
     ----------
-    host : Communicator
-    space : CudaSpace
-        Of this rank's GPU.
+    failed : int
+        The address of a word that is 1 where another rank has failed.
+    memory : SharedMemory
     """
 
     def __init__(self, host, space):
         super().__init__(host, space)
         xp = space.xp
         with space.active():
-            self._failed = xp.cuda.alloc_pinned_memory(8)        # looked at by kernels that wait
-            self._word = np.frombuffer(self._failed, np.int32, 1)
+            self._told = xp.cuda.alloc_pinned_memory(8)          # looked at by kernels that wait
+            self.failed, self._word = self._told.ptr, np.frombuffer(self._told, np.int32, 1)
             self._word[0] = 0
-            self._memory = SharedMemory(host, space)
-            self._messages = xp.zeros(1, np.int32)
-            self._inbox = self._memory.empty(2 * host.size * MOST * 16)
-            self._inboxes = xp.asarray(self._memory.addresses(self._inbox))
+            self.memory = SharedMemory(host, space)
+            self._sums = {dtype: self._inbox(np.dtype(dtype)) for dtype in ("float32", "float64")}
 
-    @property
-    def failed(self) -> int:
-        """The address of the word that says so."""
-        return self._failed.ptr
+    def _inbox(self, dtype):
+        """(own memory, that of all ranks, numbers of messages), for sums of a type."""
+        own = self.memory.empty(2 * self.size * MOST * 2 * dtype.itemsize)
+        return own, self.space.from_host(self.memory.addresses(own)), self.space.xp.zeros(MOST, np.int32)
 
     def allreduce(self, numbers):
         """Add up the numbers (a contiguous array of the GPU) of all ranks, in place and in the stream's order."""
-        real = np.empty(0, numbers.dtype).real.dtype
-        if self.size == 1 or numbers.nbytes > MOST * real.itemsize:
-            super().allreduce(numbers)
-            return
         self.reductions += 1
-        self._open()
-        kernels = self.space.kernels("swell.distributed", "peer", real)
-        kernels.add_up(numbers.reshape(-1).view(real), self._inboxes, self._messages, self.failed, self.rank, self.size,
-                       MOST)
-        self._wait_among_threads()
+        if self.size == 1:
+            return
+        self.require_open()
+        real = np.empty(0, numbers.dtype).real.dtype
+        flat, (_, inboxes, messages) = numbers.reshape(-1).view(real), self._sums[real.name]
+        add_up = self.space.kernels("swell.distributed", "peer", real).add_up
+        for first in range(0, flat.size, MOST):
+            add_up(flat[first:first + MOST], inboxes, messages, self.failed, self.rank, self.size, MOST)
+        self.wait_among_threads()
 
-    def exchange(self, outgoing, incoming):
-        return PeerExchange(self, self._memory, outgoing, incoming)
+    def exchange(self, outgoing, sent, incoming, received):
+        return PeerExchange(self, outgoing, sent, incoming, received)
 
     def abort_work(self):
-        self._word[0] = 1
         super().abort_work()
+        self._word[0] = 1
 
 
 class PeerExchange(Exchange):
-    """Messages by kernels. A rank that sends without getting anything gets one number, so as not to send twice before
-    it was heard once."""
+    """Messages by kernels.
 
-    def __init__(self, communicator, memory, outgoing, incoming):
-        self.communicator, space, xp = communicator, communicator.space, communicator.space.xp
-        told, heard = {rank for rank, _ in outgoing}, {rank for rank, _ in incoming}
-        dtype = next((array.dtype for _, array in (*outgoing, *incoming)), np.dtype(float))
-        outgoing = [*outgoing, *((rank, xp.zeros(1, dtype)) for rank in heard - told)]
-        incoming = [*incoming, *((rank, xp.zeros(1, dtype)) for rank in told - heard)]
-        self._kept = outgoing, incoming                                  # whose addresses the kernels have
-        self._source, self._target = (xp.asarray(_addresses(arrays)) for arrays in (outgoing, incoming))
-        self._sent, self._received = (xp.zeros(a.size, np.int32) for a in (self._source, self._target))
-        self._inbox = memory.empty(2 * self._target.size * 2 * dtype.itemsize)
+    A rank may not send twice to one that has not read the first: it knows from what that one has sent since. So who
+    has nothing to send back sends one entry, which nobody looks at.
+    """
+
+    def __init__(self, communicator, outgoing, sent, incoming, received):
+        super().__init__(outgoing, incoming)
+        self.communicator, space, memory = communicator, communicator.space, communicator.memory
+        to, of = np.maximum(sent, received > 0), np.maximum(received, sent > 0)
+        self._plain = (to == sent).all() and (of == received).all()
+        self._source, self._target = (space.from_host(_entries(*counts)) for counts in ((sent, to), (received, of)))
+        self._messages = space.xp.zeros(self._source.size, np.int32)
+        width = 2 * outgoing.dtype.itemsize
+        self._inbox = memory.empty(2 * self._target.size * width)
         inboxes = memory.addresses(self._inbox)
-        self._places = xp.asarray(self._at_others(inboxes, outgoing, incoming, 2 * dtype.itemsize))
-        self._kernels = space.kernels("swell.distributed", "peer", dtype)
-
-    def _at_others(self, inboxes, outgoing, incoming, width):
-        """Where the entries that are sent go: their addresses for messages of even number, then of odd ones."""
-        first, total = {}, 0
-        for rank, array in incoming:
-            first[rank] = total
-            total += array.size
-        everywhere = self.communicator.allgather((first, total))
-        rank = self.communicator.rank
-        return np.concatenate([np.empty(0, np.int64), *(
-            inboxes[to] + width * (parity * everywhere[to][1] + everywhere[to][0][rank] + np.arange(array.size))
-            for parity in (0, 1) for to, array in outgoing)])
+        theirs = communicator.allgather((_starts(of), self._target.size))
+        self._places = space.from_host(np.concatenate([
+            inboxes[k] + width * (parity * entries + starts[communicator.rank] + np.arange(count))
+            for parity in (0, 1) for k, (count, (starts, entries)) in enumerate(zip(to, theirs, strict=True))]))
+        self._kernels = space.kernels("swell.distributed", "peer", outgoing.dtype)
 
     def start(self):
-        self.communicator._open()
-        self._kernels.send(self._source, self._places, self._sent)
-        self.communicator._wait_among_threads()
+        self._send(self._source, self.outgoing)
+
+    def start_gathered(self, kernels, index, x):
+        if self._plain:
+            self._send(index, x)
+        else:
+            super().start_gathered(kernels, index, x)
+
+    def _send(self, index, x):
+        self.communicator.require_open()
+        self._kernels.send(index, x, self._places, self._messages)
+        self.communicator.wait_among_threads()
 
     def finish(self):
-        self._kernels.receive(self._target, self._inbox.data.ptr, self._received, self.communicator.failed)
-        self.communicator._wait_among_threads()
+        self._kernels.receive(self._target, self._inbox.data.ptr, self._messages, self.communicator.failed,
+                              self.incoming)
+        self.communicator.wait_among_threads()
+
+    def finish_product(self, kernels, rows, A, out, alpha):
+        if not self._plain:
+            super().finish_product(kernels, rows, A, out, alpha)
+            return
+        self._kernels.add_received(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
+                                   self._messages, self.communicator.failed, out, alpha)
+        self.communicator.wait_among_threads()
 
 
-def _addresses(parts):
-    """Those of all entries of (rank, array)."""
-    return np.concatenate([np.empty(0, np.int64),
-                           *(array.data.ptr + array.itemsize * np.arange(array.size) for _, array in parts)])
+def _starts(counts):
+    """Where the parts begin."""
+    return np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+def _entries(wanted, counts):
+    """For each entry that travels, which one of the buffer it is; -1 for those that only say that the last was read."""
+    parts = [np.arange(first, first + count) if count else np.full(number, -1)
+             for first, count, number in zip(_starts(wanted), wanted, counts, strict=True)]
+    return np.concatenate(parts).astype(np.int32)
 
 
 class SharedMemory:
@@ -139,7 +155,7 @@ class SharedMemory:
         self.host, self.space, self.xp = host, space, space.xp
         self._chunks, self._opened = [], {}
         self._pool = space.xp.cuda.MemoryPool(self._chunk)
-        self._place = socket.gethostname(), os.getpid()
+        self._process = socket.gethostname(), os.getpid()
 
     def _chunk(self, size):
         """A new piece for the pool."""
@@ -151,25 +167,27 @@ class SharedMemory:
         """So many bytes, all 0 when every rank has asked for ``addresses``."""
         array = self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
         array.fill(0)
-        self.space.xp.cuda.get_current_stream().synchronize()
+        self.xp.cuda.get_current_stream().synchronize()
         return array
 
     def addresses(self, array):
-        """Where the arrays of all ranks are for kernels of this one; asked by all of them."""
+        """Where the arrays of all ranks are for kernels of this one, int64; asked by all of them."""
         runtime, at = self.xp.cuda.runtime, array.data.ptr
         chunk = next(c for c in self._chunks if c.ptr <= at < c.ptr + c.size)
-        mine = self._place, self.space.device, chunk.ptr, at - chunk.ptr, runtime.ipcGetMemHandle(chunk.ptr)
+        mine = self._process, self.space.device, chunk.ptr, at - chunk.ptr, runtime.ipcGetMemHandle(chunk.ptr)
         everywhere = self.host.allgather(mine)
         return np.array([at if rank == self.host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
                         np.int64)
 
-    def _seen(self, place, device, base, offset, handle):
+    def _seen(self, process, device, base, offset, handle):
         """The address of another rank's memory."""
-        key = place, device, base
+        key = process, device, base
         if key not in self._opened:
-            self._opened[key] = base if place == self._place else self.xp.cuda.runtime.ipcOpenMemHandle(handle, LAZILY)
-            if place == self._place:
+            if process == self._process:
                 self._reach(device)
+                self._opened[key] = base
+            else:
+                self._opened[key] = self.xp.cuda.runtime.ipcOpenMemHandle(handle, LAZILY)
         return self._opened[key] + offset
 
     def _reach(self, device):

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from swell.distributed.communicator import Broken, Exchange, HostCommunicator
+from swell.distributed.communicator import Broken, Exchange, HostCommunicator, parts
 
 PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
 
@@ -55,8 +55,8 @@ class ThreadCommunicator(HostCommunicator):
     def _exchange_objects(self, parts):
         return [values[self.rank] for values in self._gather_objects(parts)]
 
-    def exchange(self, outgoing, incoming):
-        return ThreadExchange(self, outgoing, incoming)
+    def exchange(self, outgoing, sent, incoming, received):
+        return ThreadExchange(self, outgoing, sent, incoming, received)
 
     def abort(self):
         self.group.fail()
@@ -74,17 +74,19 @@ class ThreadCommunicator(HostCommunicator):
 class ThreadExchange(Exchange):
     """Copies through queues."""
 
-    def __init__(self, communicator, outgoing, incoming):
-        self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
+    def __init__(self, communicator, outgoing, sent, incoming, received):
+        super().__init__(outgoing, incoming)
+        self.communicator = communicator
+        self._to, self._from = parts(outgoing, sent), parts(incoming, received)
 
     def start(self):
         mine, queues = self.communicator.rank, self.communicator.group.queues
-        for rank, array in self.outgoing:
+        for rank, array in self._to:
             queues[mine, rank].put(array.copy())
 
     def finish(self):
         group, mine = self.communicator.group, self.communicator.rank
-        for rank, array in self.incoming:
+        for rank, array in self._from:
             while True:
                 try:
                     array[...] = group.queues[rank, mine].get(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Ranks with a GPU each: what test_solves.py shows on CPUs, here by threads of one process and NCCL."""
+"""Ranks with a GPU each: what test_solves.py shows on CPUs, here by threads of one process."""
 from __future__ import annotations
 
 import numpy as np
@@ -25,7 +25,7 @@ def count(request):
 
 
 def on_gpus(count, function, *arguments, messages=None):
-    """What ``function(communicator, *arguments)`` returns on each rank; NCCL's communicators are freed."""
+    """What ``function(communicator, *arguments)`` returns on each rank; communicators of GPUs are freed."""
     def rank(communicator):
         try:
             with_gpu = on_device(communicator, "cuda", messages)[0]
@@ -218,7 +218,7 @@ def test_an_error_of_one_rank_ends_the_others(count):
 def test_more_ranks_than_gpus():
     if not gpus():
         pytest.skip("there is no GPU")
-    with pytest.raises(swell.InputError, match="of its GPUs: NCCL wants a GPU for each"):
+    with pytest.raises(swell.InputError, match="of its GPUs: each wants a GPU of its own"):
         distributed.run(gpus() + 1, lambda c: parts(c, gallery.poisson2d(10)))
 
 

@@ -37,8 +37,9 @@ DEVICE bool arrived(unsigned long long place, unsigned message, unsigned* part, 
   return first == message && second == message;
 }
 
-// The value of a message, as soon as it is there; what is in the place if another rank has failed.
-template <class T> DEVICE T await(unsigned long long place, unsigned message, long long failed) {
+// Entry k of a message to an inbox of (2, n), as soon as it is there; whatever is in its place if another rank has failed.
+template <class T> DEVICE T await(unsigned long long inbox, unsigned message, long long n, long long k, long long failed) {
+  const unsigned long long place = inbox + ((message & 1) * n + k) * (2 * sizeof(T));
   T value;
   unsigned* part = reinterpret_cast<unsigned*>(&value);
 #pragma unroll
@@ -48,48 +49,59 @@ template <class T> DEVICE T await(unsigned long long place, unsigned message, lo
   return value;
 }
 
-// The values at ``source`` (addresses) to ``places``, each entry's for even messages, then each entry's for odd ones; ``message`` has
-// the number of the last one of each entry.
+// x[index] to ``places``, each entry's for messages of even number, then each entry's for odd ones; 0 where the index is -1.
+// ``message`` has the number of each entry's last one.
 // launch: elements of message, 256 threads
-template <typename T> __global__ void send(Context* ctx, const long long* source, const long long* places, int* message, long long n) {
+template <typename T> __global__ void send(Context* ctx, const int* index, const T* x, const long long* places, int* message, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
   const unsigned m = message[k] + 1;
   message[k] = m;
-  post(*reinterpret_cast<const T*>(source[k]), places[(m & 1) * n + k], m);
+  post(index[k] < 0 ? T(0) : x[index[k]], places[(m & 1) * n + k], m);
 }
 
-// What others have sent to ``inbox`` (2, n), to ``target`` (addresses).
-// launch: elements of message, 256 threads
-template <typename T> __global__ void receive(Context* ctx, const long long* target, long long inbox, int* message, long long failed, long long n) {
+// out[index] = what others have sent to ``inbox`` (2, n), which is nothing where the index is -1. ``sent`` counts this rank's own
+// messages: it begins every exchange before it ends it.
+// launch: elements of index, 256 threads
+template <typename T> __global__ void receive(Context* ctx, const int* index, long long inbox, const int* sent, long long failed, T* out, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  const unsigned m = message[k] + 1;
-  message[k] = m;
-  *reinterpret_cast<T*>(target[k]) = await<T>(inbox + ((m & 1) * n + k) * (2 * sizeof(T)), m, failed);
+  const T value = await<T>(inbox, *sent, n, k, failed);
+  if (index[k] >= 0) out[index[k]] = value;
+}
+
+// out[rows] += alpha A (what others have sent), of which ``received`` has the size.
+// launch: elements of rows, 256 threads
+template <typename T> __global__ void add_received(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
+                                                   const T* received, const int* sent, long long failed, T* out, T alpha, long long n,
+                                                   long long received_size) {
+  begin();
+  const long long k = thread_id();
+  if (k >= n) return;
+  T total(0);
+  for (int at = indptr[k]; at < indptr[k + 1]; ++at) total = fused(data[at], await<T>(inbox, *sent, received_size, indices[at], failed), total);
+  out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
 // Add up the numbers of all ranks, in the order of ranks, hence to the same bits on each. ``inboxes`` are those of all ranks,
-// (2, ranks, most): a row for what each rank sends.
-// launch: one block of 256 threads
-template <typename T> __global__ void add_up(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed, int rank,
-                                             int ranks, int most, long long numbers_size) {
+// (2, ranks, most): a row for what each rank sends. A block waits only for the same block of the others, and those start in
+// order: some block always has what it waits for.
+// launch: elements of numbers, 256 threads
+template <typename T> __global__ void add_up(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed, int rank, int ranks,
+                                             int most, long long n) {
   begin();
-  const int size = numbers_size;
-  const unsigned m = *message + 1;
+  const long long k = thread_id();
+  if (k >= n) return;
+  const unsigned m = message[k] + 1;
+  message[k] = m;
+  const T own = numbers[k];
   const long long row = (m & 1) * ranks;
-  for (int k = threadIdx.x; k < size * ranks; k += blockDim.x) {
-    const int other = k / size, i = k % size;
-    if (other != rank) post(numbers[i], inboxes[other] + ((row + rank) * most + i) * (2 * sizeof(T)), m);
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < size; i += blockDim.x) {
-    T total(0);
-    for (int other = 0; other < ranks; ++other)
-      total += other == rank ? numbers[i] : await<T>(inboxes[rank] + ((row + other) * most + i) * (2 * sizeof(T)), m, failed);
-    numbers[i] = total;
-  }
-  if (threadIdx.x == 0) *message = m;
+  for (int other = 0; other < ranks; ++other)
+    if (other != rank) post(own, inboxes[other] + ((row + rank) * most + k) * (2 * sizeof(T)), m);
+  T total(0);
+  for (int other = 0; other < ranks; ++other)
+    total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + k, failed);
+  numbers[k] = total;
 }
