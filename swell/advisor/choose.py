@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from swell.advisor.analyse import analyse
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -36,8 +34,6 @@ BLOCKS_FROM = 3             # block size from which blocks are the default: with
 FULL = 1.05                 # ... and the fill up to which they are
 WORTH_A_WORD = 1.7          # fill of blocks up to which the advice says why they are not taken: of stencils it is 1.9
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
-LONG = 16                   # entries a row above which CSR is faster on a CPU in complex: with 26, not with 9
-CACHED = 2_000_000          # ... in double complex up to so many entries; beyond caches SELL's fewer bytes count
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
@@ -61,9 +57,7 @@ def default_format(A):
         padded = A.space.name == "cpu" or longest > EVEN * mean
         return load("format", "bsr" if padded else "block_sell")(block=size)
     ragged = longest > 64 and longest > 8 * mean
-    slow = A.space.name == "cpu" and mean > LONG and (A.dtype == np.complex64
-                                                      or A.dtype == np.complex128 and A.nnz <= CACHED)
-    return setting("format", "csr" if ragged or slow else "sell")
+    return setting("format", "csr" if ragged else "sell")
 
 
 def choose(A, named: Configuration, resident=True) -> list[Configuration]:

@@ -6,7 +6,8 @@ test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
+from numba.extending import overload
 
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
@@ -136,26 +137,60 @@ def place_entries(indptr, indices, data, order, ptr, base, height, window, high_
 
 
 @njit(cache=True)
-def add(total, offset, value, x, column):
-    """total + a x of one entry; padding adds nothing, whatever its value."""
-    return accumulated(total, value, x[column + np.uint64(offset)]) if offset != PAD else total
+def add(total, offset, value, x, column, padded):
+    """total + a x of one entry; padding, if there may be any, adds nothing, whatever its value."""
+    return total if padded and offset == PAD else accumulated(total, value, x[column + np.uint64(offset)])
+
+
+@njit(cache=True, inline="always")
+def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
+    """The sums of eight rows with what columns begin to end of their slice add to them."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    for e in range(begin, end):
+        k = e * height + i
+        c = np.uint64(base[e])
+        s0 = add(s0, offsets[k], values[k], x, c, padded)
+        s1 = add(s1, offsets[k + np.uint64(1)], values[k + np.uint64(1)], x, c, padded)
+        s2 = add(s2, offsets[k + np.uint64(2)], values[k + np.uint64(2)], x, c, padded)
+        s3 = add(s3, offsets[k + np.uint64(3)], values[k + np.uint64(3)], x, c, padded)
+        s4 = add(s4, offsets[k + np.uint64(4)], values[k + np.uint64(4)], x, c, padded)
+        s5 = add(s5, offsets[k + np.uint64(5)], values[k + np.uint64(5)], x, c, padded)
+        s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c, padded)
+        s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c, padded)
+    return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+def full_until(zero, offsets, begin, end, height, i):
+    """A column before which none of rows i to i + 7 is padded, as rows are at their ends only; begin of real numbers,
+    of which testing every entry costs no more than finding it."""
+
+
+@overload(full_until)
+def _full_until(zero, offsets, begin, end, height, i):
+    if isinstance(zero, types.Float):
+        return lambda zero, offsets, begin, end, height, i: begin
+
+    def search(zero, offsets, begin, end, height, i):
+        while end > begin:
+            k = (end - np.uint64(1)) * height + i
+            padded = False
+            for lane in range(np.uint64(ROWS)):
+                padded |= offsets[k + lane] == PAD
+            if not padded:
+                break
+            end -= np.uint64(1)
+        return end
+    return search
 
 
 @njit(cache=True, inline="always")
 def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
     """The products of rows i to i + 7 of a slice whose columns are begin to end."""
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = nothing(zero)
-    for e in range(begin, end):
-        k = e * height + i
-        c = np.uint64(base[e])
-        s0 = add(s0, offsets[k], values[k], x, c)
-        s1 = add(s1, offsets[k + np.uint64(1)], values[k + np.uint64(1)], x, c)
-        s2 = add(s2, offsets[k + np.uint64(2)], values[k + np.uint64(2)], x, c)
-        s3 = add(s3, offsets[k + np.uint64(3)], values[k + np.uint64(3)], x, c)
-        s4 = add(s4, offsets[k + np.uint64(4)], values[k + np.uint64(4)], x, c)
-        s5 = add(s5, offsets[k + np.uint64(5)], values[k + np.uint64(5)], x, c)
-        s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c)
-        s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c)
+    none = nothing(zero)
+    full = full_until(zero, offsets, begin, end, height, i)
+    sums = none, none, none, none, none, none, none, none
+    sums = add_columns(sums, base, offsets, values, x, begin, full, height, i, False)
+    s0, s1, s2, s3, s4, s5, s6, s7 = add_columns(sums, base, offsets, values, x, full, end, height, i, True)
     return (collected(s0), collected(s1), collected(s2), collected(s3),
             collected(s4), collected(s5), collected(s6), collected(s7))
 
