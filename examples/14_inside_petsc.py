@@ -3,7 +3,7 @@
 What is set here by Options is what a PETSc user writes on the command line, and the command line comes first:
 
     python examples/14_inside_petsc.py -pc_swell_precond "ilu0(ordering=twisted)" -ksp_view
-    mpiexec -n 2 python examples/14_inside_petsc.py        # the preconditioner alone: block Jacobi
+    mpiexec -n 2 python examples/14_inside_petsc.py        # both across ranks; add -ksp_swell_device cuda for GPUs
 """
 import sys
 
@@ -56,12 +56,13 @@ solve(ksp, "PETSc's gmres, swell's ilu0")
 A.scale(2)                                                       # new values: the setup is refreshed, not made anew
 solve(ksp, "the same with new values")
 
-if A.comm.size == 1:                                             # swell's own KSP is for one rank
-    ksp = ksp_with(ksp_type="python", ksp_python_type="swell.integrations.petsc.KSP",
-                   ksp_swell_method="gmres(restart=50)", ksp_swell_precond="ilu0(ordering=twisted)")
-    solve(ksp, "swell's gmres and ilu0")
-    print(ksp.getPythonContext().result)                         # what ran, at what cost: swell's Result
+ilu0 = "ilu0(ordering=twisted)" if A.comm.size == 1 else "schwarz(overlap=1, inner=ilu0(ordering=twisted))"
+ksp = ksp_with(ksp_type="python", ksp_python_type="swell.integrations.petsc.KSP",
+               ksp_swell_method="gmres(restart=50)", ksp_swell_precond=ilu0)
+solve(ksp, "swell's gmres and ilu0")                             # each rank its rows, on its own core or GPU
+PETSc.Sys.Print(ksp.getPythonContext().result)                   # what ran, at what cost: swell's Result
 
+if A.comm.size == 1:
     r = swell.solve(A, b)                                        # read where it lies; x is a Vec, as b is
     assert r.converged and isinstance(r.x, PETSc.Vec)
     print(r)

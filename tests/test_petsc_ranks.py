@@ -135,7 +135,7 @@ def block_jacobi_where_a_rank_has_no_rows():
 
 
 @case
-def schwarz():
+def schwarz_and_bddc():
     A = spread(flow(16))
     alone, layers = ksp_for(A, **OWN_PC), ksp_for(A, pc_swell_precond="schwarz(overlap=2,inner=ilu0)", **OWN_PC)
     solved(alone, tolerance=1e-7)
@@ -147,6 +147,9 @@ def schwarz():
     expect(swell.InputError, "leave the type out", lambda: solved(ksp_for(
         A, pc_swell_precond="schwarz", pc_swell_dtype="float32", **OWN_PC)))
     layers.view()
+    A = spread(poisson(12))
+    x = solved(ksp_for(A, ksp_type="cg", pc_swell_precond="bddc", **OWN_PC), tolerance=1e-7)
+    assert difference(x, solved(ksp_for(A, ksp_swell_method="cg", ksp_swell_precond="bddc", **OWN_KSP))) < 1e-6
 
 
 # -- a KSP --------------------
