@@ -22,7 +22,7 @@ from swell.distributed.halo import Halo
 from swell.distributed.partition import consecutive, owners
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
-from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, assembled, checked_groups
+from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_groups, entries
 
 
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
@@ -63,14 +63,11 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
             pieces = Pieces.of(parts)
     dofs = np.unique(np.concatenate(pieces.dofs))
     owner, number, starts = numbered(communicator, dofs)
-    places = [np.searchsorted(dofs, of) for of in pieces.dofs]
-    mine, n = owner == communicator.rank, int(starts[-1])
-    near = assembled(pieces.matrices, places, dofs.size)
-    number = number.astype(index_type(n, n, near.nnz))
-    rows = gathered(communicator, near.tocoo(), number, mine, starts)
-    del near
-    A = from_rows(communicator, rows, device=device, starts=starts, order=dofs[mine], overlap=overlap)
-    numbers = [number[place] for place in places]
+    number = number.astype(index_type(int(starts[-1]), 0, 0))
+    numbers = [number[np.searchsorted(dofs, of)] for of in pieces.dofs]
+    rows = gathered(communicator, entries(pieces.matrices, numbers), starts)
+    A = from_rows(communicator, rows, device=device, starts=starts, order=dofs[owner == communicator.rank],
+                  overlap=overlap)
     return A, RankSubdomains(A, pieces, numbers, len(parts), groups)
 
 
@@ -116,29 +113,28 @@ def numbered(communicator, dofs):
     return owner, number, starts
 
 
-def gathered(communicator, near, number, mine, starts):
+def gathered(communicator, near, starts):
     """The rows of this rank as CSR: what it has of them, and what others have.
 
     Parameters
     ----------
-    near : sp.coo_array
-        This rank's entries, its dofs counted from 0.
-    number, mine : arrays, one entry a dof
-        Their numbers among all rows, and whether they are rows of this rank.
+    near : (values, (rows, columns))
+        This rank's entries, in rows of any rank; those of one place are summed.
     starts : int array
         The first row of each rank, and n.
     """
-    rank, here = communicator.rank, mine[near.row]
-    row, column, value = number[near.row[~here]], number[near.col[~here]], near.data[~here]
-    owner, parts = owners(starts, row), []
+    value, (row, column) = near
+    first, stop = starts[communicator.rank:communicator.rank + 2].astype(row.dtype)
+    mine = (row >= first) & (row < stop)
+    sent = [of[~mine] for of in (row, column, value)]
+    owner, parts = owners(starts, sent[0]), []
     for k in range(communicator.size):
-        parts.append((row[owner == k], column[owner == k], value[owner == k]))
-    parts = communicator.alltoall(parts)
-    parts.append((number[near.row[here]], number[near.col[here]], near.data[here]))
-    row, column, value = (np.concatenate(of) for of in zip(*parts, strict=True))
-    # A sum of two CSR matrices would drop entries that are zero, which yet say what is connected.
-    return sp.csr_array((value, (row - number.dtype.type(starts[rank]), column)),
-                        shape=(int(starts[rank + 1] - starts[rank]), int(starts[-1])))
+        parts.append([of[owner == k] for of in sent])
+    others = zip(*communicator.alltoall(parts), strict=True)
+    row, column, value = (np.concatenate([own if mine.all() else own[mine], *of])
+                          for own, of in zip((row, column, value), others, strict=True))
+    # Entries that are zero are kept: they say what is connected.
+    return sp.csr_array((value, (row - first, column)), shape=(int(stop - first), int(starts[-1])))
 
 
 @contextmanager

@@ -65,7 +65,10 @@ class Subdomains:
 
     def assemble(self):
         """A as a scipy.sparse.csr_array."""
-        return assembled(self.matrices, self.dofs, self.n)
+        import scipy.sparse as sp
+        A = sp.coo_array(entries(self.matrices, self.dofs), shape=(self.n, self.n)).tocsr()
+        A.sort_indices()
+        return A
 
     # -- what may be on other ranks: here nothing is (swell.distributed.subdomains) ----------------------------------
 
@@ -156,15 +159,12 @@ class Pieces:
         return cls(matrices, every, np.array(origin), notes)
 
 
-def assembled(matrices, dofs, n):
-    """Σ Rᵢᵀ Aᵢ Rᵢ as a scipy.sparse.csr_array with n rows."""
-    import scipy.sparse as sp
-    entries = [matrix.tocoo() for matrix in matrices]
-    rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(entries, dofs, strict=True)])
+def entries(matrices, dofs):
+    """(values, (rows, columns)) of all Rᵢᵀ Aᵢ Rᵢ."""
+    parts = [matrix.tocoo() for matrix in matrices]
+    rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(parts, dofs, strict=True)])
                      for axis in ("row", "col"))
-    A = sp.coo_array((np.concatenate([e.data for e in entries]), (rows, columns)), shape=(n, n)).tocsr()
-    A.sort_indices()
-    return A
+    return np.concatenate([e.data for e in parts]), (rows, columns)
 
 
 def _check_dofs(k, matrix, dofs):
