@@ -64,8 +64,16 @@ class Halo:
     def give_back(self, out):
         """Add ``values``, here contributions to the rows of other ranks, to their ``out``: the adjoint of what
         ``start`` and ``finish`` do."""
+        self.start_return()
+        self.finish_return(out)
+
+    def start_return(self):
+        """Send ``values`` back, the first half of ``give_back``."""
         self.prepare_return()
         self._back.start()
+
+    def finish_return(self, out):
+        """Wait for what the others give back, and add it to ``out``."""
         self._back.finish()
         self._sum.apply(self._packed, out, 1, 1)
 

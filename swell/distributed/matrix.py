@@ -73,10 +73,11 @@ class DistributedMatrix(LinearOperator):
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self._edge is None:                   # made at the first use, as adjoints are
             self._edge = self.space.empty(self.boundary.size, self.dtype)
-        self.local.apply_adjoint(x, out, alpha, beta)
         self._kernels.pack(self.boundary, x, self._edge)
         self.rest.apply_adjoint(self._edge, self.halo.values, alpha)
-        self.halo.give_back(out)
+        self.halo.start_return()
+        self.local.apply_adjoint(x, out, alpha, beta)            # while what belongs to others is under way
+        self.halo.finish_return(out)
 
     @property
     def diagonal_block(self):
