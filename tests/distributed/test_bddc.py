@@ -11,6 +11,7 @@ import swell
 from swell import distributed, gallery
 from swell.core.stopping import Reason
 from swell.distributed.launcher import launched
+from swell.pde import fvm
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.splitting import split
 
@@ -175,6 +176,17 @@ def test_an_assembled_matrix_is_split_as_on_one_device(ranks, scattered, domains
         assert abs(z - expected).max() < 1e-12 * abs(expected).max()
         assert result.converged and abs(result.iterations - M.solve(b).iterations) <= 1
         assert np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_finite_volumes_assembled_in_parts(ranks, partition):
+    pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+    walls = {name: fvm.Neumann() for name in ("xmax", "ymin", "ymax", "zmin", "zmax")} | {"xmin": fvm.Dirichlet(0.0)}
+    problem = fvm.Poisson(fvm.box((10, 10, 10)), walls, source=1.0)
+    alone, bddc = problem.solve(), f"bddc(domains=9, partition={partition})"
+    for found in ranks.run(lambda c: problem.solve(ranks=c, precond=bddc, scaling=None)):
+        assert found.converged and found.result.iterations < alone.result.iterations
+        assert abs(found.p - alone.p).max() < 1e-6 * abs(alone.p).max()
 
 
 def test_new_values_of_a_matrix_that_is_split(ranks):
