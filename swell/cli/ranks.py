@@ -5,16 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
+from swell.cli import BAD_INPUT, INTERRUPTED, UNSOLVED
 from swell.core.errors import InputError, SwellError
 
-BAD_INPUT, INTERRUPTED = 2, 130
 WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # what rank 0 alone writes
 
 
 def together(arguments, run) -> int:
     """``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` where no launcher started this.
 
-    An error of one rank becomes that of all, and rank 0 says it; one that swell did not expect ends them all.
+    An error of one rank becomes that of all, and rank 0 says it; one that swell did not expect ends them all, and so
+    does Ctrl-C before there is a solution, which the other ranks may not have heard of.
     """
     from swell.distributed.launcher import launched
     if launched() == 1:
@@ -29,10 +30,12 @@ def together(arguments, run) -> int:
         on_device(ranks, arguments.device or "cpu")         # a wrong one is said before anything is read
         with ranks.agreed():
             return run(arguments, ranks)
-    except (SwellError, KeyboardInterrupt) as error:
+    except SwellError:
         if ranks.rank:
-            return BAD_INPUT if isinstance(error, SwellError) else INTERRUPTED
+            return BAD_INPUT
         raise
+    except KeyboardInterrupt:
+        ranks.end(f"swell: {UNSOLVED}\n", INTERRUPTED)
     except Exception as error:
         ranks.die(type(error), error, error.__traceback__)
 

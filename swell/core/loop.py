@@ -16,11 +16,27 @@ from swell.core.kernels import judge as J
 from swell.core.stopping import Reason
 
 
+_elsewhere = set()      # what loops in other threads than the main one want called at Ctrl-C
+
+
+def pass_on_interrupt() -> bool:
+    """Ctrl-C for the loops of other threads, from the main one, to which signals belong; False if there are none."""
+    calls = list(_elsewhere)
+    for call in calls:
+        call()
+    return bool(calls)
+
+
 @contextmanager
 def interruptible(on_interrupt):
-    """Within this block the first Ctrl-C calls ``on_interrupt`` and the second raises KeyboardInterrupt."""
+    """Within this block the first Ctrl-C calls ``on_interrupt`` and the second raises KeyboardInterrupt; in another
+    thread than the main one, which waits for it, ``pass_on_interrupt`` calls it."""
     if threading.current_thread() is not threading.main_thread():
-        yield                                    # signals belong to the main thread
+        _elsewhere.add(on_interrupt)
+        try:
+            yield
+        finally:
+            _elsewhere.discard(on_interrupt)
         return
 
     def handler(number, frame):

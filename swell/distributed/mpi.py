@@ -78,6 +78,14 @@ class MPICommunicator(HostCommunicator):
     def abort(self):
         self.comm.Abort(1)
 
+    def end(self, message, status):
+        """End all ranks with a message and an exit status; where rank 0 does, too, with its message alone."""
+        if self.rank:
+            time.sleep(PATIENCE)
+        sys.stderr.write(message)
+        sys.stderr.flush()
+        self.comm.Abort(status)
+
     def die(self, kind, error, trace):
         """What becomes of an error that nobody catches: its message, then the end of all ranks. What all ranks were
         told, rank 0 says; the others only if it does not."""

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 
+from swell.core.loop import pass_on_interrupt
 from swell.distributed.communicator import Broken, Exchange, HostCommunicator, parts
 
 PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
@@ -99,10 +100,14 @@ class ThreadExchange(Exchange):
 def run(ranks: int, function, *arguments) -> list:
     """Call ``function(communicator, *arguments)`` in so many threads, each a rank; what they return, in their order.
 
+    Ctrl-C ends a solve that is under way with its iterate.
+
     Raises
     ------
     Exception
         The error of the first rank that failed; the others are ended.
+    KeyboardInterrupt
+        At a second Ctrl-C, and at the first where nothing is being solved.
     """
     group = Group(ranks)
     results, errors = [None] * ranks, [None] * ranks
@@ -117,9 +122,22 @@ def run(ranks: int, function, *arguments) -> list:
     threads = [threading.Thread(target=rank, args=(k,), daemon=True) for k in range(ranks)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    _wait_for(threads, group)
     own = [error for error in errors if error is not None and not isinstance(error, Broken)]
     if own:
         raise own[0]
     return results
+
+
+def _wait_for(threads, group):
+    """Until all have ended; Ctrl-C comes to the main thread, here."""
+    told = False
+    while any(thread.is_alive() for thread in threads):
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            if told or not pass_on_interrupt():
+                group.fail()
+                raise
+            told = True

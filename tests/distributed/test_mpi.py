@@ -118,6 +118,20 @@ def test_ctrl_c_before_there_is_a_solution_is_told_once():
     assert done.returncode == 130 and not done.stdout and done.stderr.count("swell: interrupted") == 1, done.stderr
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ctrl_c_of_one_rank_before_there_is_a_solution_ends_all(rank):
+    code = ("import os, signal\nfrom swell.cli import main\nfrom swell.cli import ranks\nread = ranks.matrix\n"
+            "def heard(group, arguments):\n"
+            f"    if group.rank == {rank}: os.kill(os.getpid(), signal.SIGINT)\n"
+            "    return read(group, arguments)\n"
+            "ranks.matrix = heard\nraise SystemExit(main(['solve', 'gallery:poisson2d:400']))")
+    started("-c", code.replace("os.kill", "str"))                # what starting takes is not counted
+    began = time.perf_counter()
+    done = started("-c", code, timeout=60)
+    assert done.returncode == 130 and not done.stdout and done.stderr.count("swell: interrupted") == 1, done.stderr
+    assert time.perf_counter() - began < 10
+
+
 def test_a_frequency_response_on_the_command_line(tmp_path):
     """Of ranks and of one: the same pressures, printed and written once."""
     for missing in ("skfem", "pymetis", "meshio"):
@@ -227,13 +241,16 @@ def test_finite_volumes_from_the_command_line(tmp_path):
     assert np.allclose(np.concatenate(one), np.concatenate(two), atol=1e-7)
 
 
-def test_ctrl_c_is_told_once_and_the_iterate_written(tmp_path):
-    """Both ranks get the signal, as from a terminal, while they iterate."""
+@pytest.mark.parametrize("ranks", ["0", "1", "01"])
+def test_ctrl_c_is_told_once_and_the_iterate_written(tmp_path, ranks):
+    """Both ranks get the signal, as from a terminal, or one of them, while they iterate."""
     code = ("import os, signal\nfrom swell.cli import main\n"
-            "from swell.cli.progress import Progress\n"
-            "def heard(self, k, residual):\n"
-            "    if k == 30: os.kill(os.getpid(), signal.SIGINT)\n"
-            "Progress.monitor = heard\n"
+            "from swell.distributed.space import DistributedLoop\nreport = DistributedLoop.report\n"
+            "def heard(self):\n"
+            "    report(self)\n"
+            f"    if self.iterations == 30 and str(self.space.communicator.rank) in '{ranks}':\n"
+            "        os.kill(os.getpid(), signal.SIGINT)\n"
+            "DistributedLoop.report = heard\n"
             f"raise SystemExit(main(['solve', 'gallery:poisson2d:40000', '--method', 'cg', '--rtol', '1e-13', '--out', "
             f"r'{tmp_path / 'x.npy'}']))")
     done = started("-c", code)

@@ -1,7 +1,10 @@
 """Solves across ranks give what one device gives: products, iterations, residuals; and say what cannot be done."""
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +17,7 @@ import swell
 from swell import distributed, gallery
 from swell.core.registry import resolve
 from swell.core.stopping import Reason
+from swell.distributed import threads
 from swell.distributed.all_gpus import on_a_rank
 from swell.distributed.launcher import launched
 from swell.distributed.partition import consecutive, load_balance
@@ -341,3 +345,34 @@ def test_one_process_gives_whole_vectors(named):
             assert np.linalg.norm(right - A @ result.x) <= 1e-8 * np.linalg.norm(right)
             for k, column in enumerate(result if right.ndim == 2 else [result]):
                 assert np.array_equal(column.x, result.x[:, k] if right.ndim == 2 else result.x)
+
+
+@pytest.mark.skipif(launched() > 1, reason="of threads")
+def test_ctrl_c_ends_threads_with_their_iterate():
+    """It comes to the main thread, which hands it on."""
+    A, b = system()
+
+    def solve(communicator):
+        M = distributed.scatter(communicator, A)
+
+        def monitor(k, residual):
+            if (k, communicator.rank) == (5, 1):
+                os.kill(os.getpid(), signal.SIGINT)
+        return swell.solve(M, b[M.rows], method="cg", rtol=1e-14, monitor=monitor)
+
+    results = threads.run(2, solve)
+    assert [r.reason for r in results] == [swell.Reason.INTERRUPTED] * 2
+    assert results[0].iterations == results[1].iterations and abs(results[0].x).max() > 0
+
+
+@pytest.mark.skipif(launched() > 1, reason="of threads")
+def test_ctrl_c_where_nothing_is_solved_ends_threads():
+    def wait(communicator):
+        if communicator.rank:
+            os.kill(os.getpid(), signal.SIGINT)
+        communicator.allgather(None)
+        time.sleep(0.5)
+        communicator.allgather(None)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(2, wait)
