@@ -87,7 +87,8 @@ class CSRMatrix(Matrix):
         return CSR(self.lanes).build(csr)
 
     def update(self, csr):
-        self.data[...] = csr.data
+        if csr.data is not self.data:            # else they were changed where they are, as a sweep does
+            self.data[...] = csr.data
         self.discard_adjoint()
 
     def take(self, new):
