@@ -4,7 +4,8 @@
 
 After a small cube, whose setup loads what every setup needs: seconds of the slowest rank for the matrix, for the setup
 by parts, and for CG to 1e-8 on a random right-hand side (the least of three); the largest memory of a rank, of the host
-and, on a GPU, what CuPy's pool has taken.
+and, on a GPU, what CuPy's pool has taken. On CPU ranks set OPENBLAS_NUM_THREADS=1: each rank's BLAS would start as many
+threads as there are cores.
 """
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ def measured(ranks, cube, settings, device):
     return results[-1], seconds, M
 
 
-def memory(ranks, device):
+def memory(ranks, space):
     """GiB of the rank with most: of the host, of the GPU's pool."""
     pool = 0
-    if device == "cuda":
-        import cupy
-        pool = cupy.get_default_memory_pool().total_bytes()
+    if space.name == "cuda":
+        with space.active():
+            pool = space.xp.get_default_memory_pool().total_bytes()
     mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, pool
     return np.max(ranks.allgather(mine), axis=0) / 2 ** 30
 
@@ -69,7 +70,7 @@ def main():
     measured(ranks, PoissonCube(3, 4), settings, arguments.device)
     cube = PoissonCube(arguments.elements, arguments.subdomains, arguments.levels, arguments.coefficient)
     result, seconds, M = measured(ranks, cube, settings, arguments.device)
-    host, pool = memory(ranks, arguments.device)
+    host, pool = memory(ranks, M.level.space)
     if ranks.rank == 0:
         print(f"{ranks.size} ranks, {cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.n} unknowns, "
               f"{cube.levels} levels, {arguments.coefficient}")
