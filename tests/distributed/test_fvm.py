@@ -7,7 +7,7 @@ from cases import rng
 
 import swell
 from swell.pde import fvm
-from swell.pde.fvm.across_ranks import Part
+from swell.pde.fvm.across_ranks import RankSystem
 from swell.pde.fvm.submesh import SubMesh
 
 pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
@@ -38,11 +38,11 @@ def test_rows_are_those_of_the_serial_system(ranks, gradient):
     explicit = serial.rhs(serial.whole(x))
 
     def parts(communicator):
-        part = Part(communicator, given, "cpu", "float64")
+        part = RankSystem(communicator, given, "cpu", "float64")
         y = np.empty(part.A.own.shape[0])
         part.A.apply(x[part.A.rows], y)
-        flux = part.system.whole(part.extended(x[part.A.rows]))
-        return part.A.gather(y), part.A.gather(part.system.rhs(flux)[part.sub.own])
+        flux = part.whole(x[part.A.rows])
+        return part.A.gather(y), part.A.gather(part.rhs(flux))
 
     for product, b in ranks.run(parts):
         assert np.allclose(product, A @ x, rtol=1e-12, atol=1e-12)

@@ -92,22 +92,24 @@ class Problem:
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         if ranks is not None and ranks.size > 1:
-            from swell.pde.fvm.across_ranks import steady
-            return steady(ranks, self, solvers, device, dtype, balance, mean, monitor)
-        system = self.assemble(device, dtype)
-        if self.velocity is None:
-            every_part_is_fixed(self.mesh, system.space.to_host(system.boundary.slope) != 0)
+            from swell.pde.fvm.across_ranks import RankSystem
+            system = RankSystem(ranks, self, device, dtype)
+        else:
+            system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
+            if self.velocity is None:
+                fixed = system.fixed()
+                with system.space.agreed():
+                    every_part_is_fixed(self.mesh, fixed)
             b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
             shift = b - system.b
-            stopping = solvers.within_corrections(float(system.space.xp.linalg.norm(b))) if system.deferred else None
+            stopping = solvers.within_corrections(system.norm(b)) if system.deferred else None
             solver = solvers.prepare(system.A, system.floating, stopping)
             return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [], monitor)
 
 
 def _correct(problem, system, solver, shift, p, rtol, mean, notes, monitor=None, diagonal=None, past=0.0):
     """Solve with the explicit terms of the last solution until they belong to the solution itself."""
-    metrics, norm = system.metrics, system.space.xp.linalg.norm
     flux = system.flux if p is None else system.whole(p)
     results, residual, first, interrupts = [], 0.0, None, []
     with interruptible(lambda: interrupts.append(True)):         # within a solve, Ctrl-C is the solver's
@@ -116,22 +118,22 @@ def _correct(problem, system, solver, shift, p, rtol, mean, notes, monitor=None,
             results.append(solver.solve(b, x0=p, monitor=monitor))
             p = results[-1].x
             flux = system.whole(p)
-            defect = system.rhs(flux) + shift + past - metrics.divergence(flux.of(metrics, p) - flux.c)
+            defect = system.rhs(flux) + shift + past - system.implicit(flux, p)
             if diagonal is not None:
                 defect -= diagonal * p
-            residual = float(norm(defect) / (norm(b) or 1.0))    # of the equation with its explicit terms
+            residual = system.norm(defect) / (system.norm(b) or 1.0)     # of the equation with its explicit terms
             first = residual if first is None else first
             if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
                 break
             if not results[-1].converged:        # more corrections would not help it
                 break
-            if interrupts:
+            if system.any(interrupts):
                 break
     if system.floating and diagonal is None:
-        p = p + (mean - (metrics.volumes * p).sum() / metrics.volumes.sum())
-    host = system.space.to_host
-    return Solution(host(p), problem.mesh, results, host(flux.of(metrics, p)), host(system.source + shift), residual,
-                    rtol, count if system.deferred else 0, notes, bool(interrupts))
+        p = system.levelled(p, mean)
+    p, fluxes, source = system.on_mesh(p, flux, system.source + shift)
+    return Solution(p, problem.mesh, results, fluxes, source, residual, rtol, count if system.deferred else 0, notes,
+                    system.any(interrupts))
 
 
 class Poisson(Problem):

@@ -67,6 +67,32 @@ class System:
         """V q less what is explicit in the fluxes (2.16)."""
         return self.source - self.metrics.divergence(flux.c)
 
+    def implicit(self, flux, p):
+        """What the implicit part of the fluxes takes out of each cell, A p."""
+        return self.metrics.divergence(flux.of(self.metrics, p) - flux.c)
+
+    def norm(self, v) -> float:
+        """‖v‖₂."""
+        return float(self.space.xp.linalg.norm(v))
+
+    def any(self, flag) -> bool:
+        """True if it is, on any rank."""
+        return bool(flag)
+
+    def fixed(self):
+        """For each face of the boundary, on the host, whether its condition fixes a value."""
+        return self.space.to_host(self.boundary.slope) != 0
+
+    def levelled(self, p, mean):
+        """p with that mean over the volume."""
+        volumes = self.metrics.volumes
+        return p + (mean - (volumes * p).sum() / volumes.sum())
+
+    def on_mesh(self, p, flux, source):
+        """(p, fluxes through the faces, source) on the host, for the whole mesh."""
+        host = self.space.to_host
+        return host(p), host(flux.of(self.metrics, p)), host(source)
+
     def balanced(self, b, shift):
         """b of an equation that determines p up to a constant: checked, or shifted so that it adds up to zero.
 
