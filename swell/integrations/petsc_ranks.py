@@ -33,7 +33,7 @@ def communicator(comm):
         raise MissingDependency(f"swell among {comm.size} ranks of PETSc needs mpi4py ({error}): pip install "
                                 "'swell[mpi]', for the MPI library that PETSc has") from None
     if MPI.COMM_WORLD.size < comm.size:
-        raise InputError(f"PETSc has {comm.size} ranks, mpi4py sees {MPI.COMM_WORLD.size}: it belongs to another "
+        raise InputError(f"PETSc has {comm.size} ranks, mpi4py {MPI.COMM_WORLD.size}: it belongs to another "
                          f"MPI library, {MPI.Get_library_version().splitlines()[0]}; install mpi4py for PETSc's, and leave "
                          "other MPI libraries out of this environment")
     theirs = comm.tompi4py()
