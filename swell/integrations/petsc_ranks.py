@@ -34,8 +34,8 @@ def communicator(comm):
                                 "'swell[mpi]', for the MPI library that PETSc has") from None
     if MPI.COMM_WORLD.size < comm.size:
         raise InputError(f"PETSc has {comm.size} ranks, mpi4py {MPI.COMM_WORLD.size}: it belongs to another "
-                         f"MPI library, {MPI.Get_library_version().splitlines()[0]}; install mpi4py for PETSc's, and leave "
-                         "other MPI libraries out of this environment")
+                         f"MPI library, {MPI.Get_library_version().splitlines()[0]}; install mpi4py for PETSc's, and "
+                         "leave other MPI libraries out of this environment")
     theirs = comm.tompi4py()
     ours = theirs.Get_attr(_key())
     if ours is None:
