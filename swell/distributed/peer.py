@@ -11,8 +11,9 @@ has to say that they are there.
 Every rank gets all numbers of all others and adds them in the order of ranks, to the same bits: (P − 1) n numbers into
 every GPU, for a few GPUs and sums of a few numbers.
 
-Memory that another process has opened must not be freed before that process has closed it: it is kept, for the next
-exchange, until the communicator is gone.
+The memory that others write to is kept for the next exchange until the process ends: to free it would wait for the
+other GPUs of the process, of which one may wait for this one; and what another process has opened must not be freed
+before that process has closed it.
 """
 from __future__ import annotations
 
@@ -56,13 +57,14 @@ class PeerCommunicator(DeviceCommunicator):
             self._told = xp.cuda.alloc_pinned_memory(8)          # looked at by kernels that wait
             self.failed, self._word = self._told.ptr, np.frombuffer(self._told, np.int32, 1)
             self._word[0] = 0
-            self.memory = SharedMemory(host, space)
+            self.memory = shared_memory(space)
             self._sums = {dtype: self._inbox(np.dtype(dtype)) for dtype in ("float32", "float64")}
 
     def _inbox(self, dtype):
         """(own memory, that of all ranks, numbers of messages), for sums of a type."""
         own = self.memory.empty(2 * self.size * MOST * 2 * dtype.itemsize)
-        return own, self.space.from_host(self.memory.addresses(own)), self.space.xp.zeros(MOST, np.int32)
+        inboxes = self.memory.addresses(self.host, own)
+        return own, self.space.from_host(inboxes), self.space.xp.zeros(MOST, np.int32)
 
     def allreduce(self, numbers):
         """Add up the numbers (a contiguous array of the GPU) of all ranks, in place and in the stream's order."""
@@ -101,7 +103,7 @@ class PeerExchange(Exchange):
         self._messages = space.xp.zeros(self._source.size, np.int32)
         width = 2 * outgoing.dtype.itemsize
         self._inbox = memory.empty(2 * self._target.size * width)
-        inboxes = memory.addresses(self._inbox)
+        inboxes = memory.addresses(communicator.host, self._inbox)
         theirs = communicator.allgather((_starts(of), self._target.size))
         self._places = space.from_host(np.concatenate([
             inboxes[k] + width * (parity * entries + starts[communicator.rank] + np.arange(count))
@@ -148,13 +150,23 @@ def _entries(wanted, counts):
     return np.concatenate(parts).astype(np.int32)
 
 
-class SharedMemory:
-    """Memory of this GPU that kernels of other ranks write to."""
+def shared_memory(space) -> "SharedMemory":
+    """That of a space's GPU."""
+    if space.device not in _memories:
+        _memories[space.device] = SharedMemory(space.xp, space.device)
+    return _memories[space.device]
 
-    def __init__(self, host, space):
-        self.host, self.space, self.xp = host, space, space.xp
+
+_memories = {}          # by GPU
+
+
+class SharedMemory:
+    """Memory of a GPU that kernels of other ranks write to."""
+
+    def __init__(self, xp, device):
+        self.xp, self.device = xp, device
         self._chunks, self._opened = [], {}
-        self._pool = space.xp.cuda.MemoryPool(self._chunk)
+        self._pool = xp.cuda.MemoryPool(self._chunk)
         self._process = socket.gethostname(), os.getpid()
 
     def _chunk(self, size):
@@ -170,13 +182,13 @@ class SharedMemory:
         self.xp.cuda.get_current_stream().synchronize()
         return array
 
-    def addresses(self, array):
-        """Where the arrays of all ranks are for kernels of this one, int64; asked by all of them."""
+    def addresses(self, host, array):
+        """Where the arrays of all ranks are for kernels of this one, int64; asked by all ranks of a communicator."""
         runtime, at = self.xp.cuda.runtime, array.data.ptr
         chunk = next(c for c in self._chunks if c.ptr <= at < c.ptr + c.size)
-        mine = self._process, self.space.device, chunk.ptr, at - chunk.ptr, runtime.ipcGetMemHandle(chunk.ptr)
-        everywhere = self.host.allgather(mine)
-        return np.array([at if rank == self.host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
+        mine = self._process, self.device, chunk.ptr, at - chunk.ptr, runtime.ipcGetMemHandle(chunk.ptr)
+        everywhere = host.allgather(mine)
+        return np.array([at if rank == host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
                         np.int64)
 
     def _seen(self, process, device, base, offset, handle):

@@ -17,7 +17,7 @@ from swell.pde.helmholtz.across_ranks import Part, PartOfSystem
 BAND = [90.0, 100.0, 110.0, 120.0]
 
 
-def duct(degree=1, shape=(10, 4, 3), **boundary):
+def duct(degree=1, shape=(12, 5, 4), **boundary):
     mesh = helmholtz.box(shape, upper=(1.0, 0.4, 0.3))
     given = boundary or {"xmax": helmholtz.Absorbing(), "ymin": helmholtz.Impedance(800 + 200j)}
     return helmholtz.Helmholtz(mesh, helmholtz.Medium(damping=0.02), given, degree=degree)

@@ -135,7 +135,7 @@ class Sweep:
             from swell.advisor.choose import default_format
             from swell.api import prepare
             with self.space.active(self.n):
-                form = self._format or default_format(self.system.A)
+                form = self._format or default_format(self.system.A.diagonal_block)
             self.solver = prepare(self.system.A, format=form, **self._named)
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
