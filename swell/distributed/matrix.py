@@ -64,6 +64,18 @@ class DistributedMatrix(LinearOperator):
         else:
             self.add_rest(out, alpha)
 
+    def apply_dots(self, x, out, w, dots):
+        self.halo.start(x)
+        if not self.overlap:
+            self.halo.finish()
+        self.local.apply_dots(x, out, w, dots)
+        rest = self.rest
+        if self.overlap:
+            self.halo.finish_product_dots(self.boundary, rest, out, w, dots)
+        else:
+            self._kernels.add_product_dots(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
+                                           w, dots)
+
     def add_rest(self, out, alpha=1):
         """out += α (A − the diagonal block) x, of the x whose halo has arrived."""
         rest = self.rest

@@ -137,6 +137,14 @@ class PeerExchange(Exchange):
                                    self._messages, self.communicator.failed, out, alpha)
         self.communicator.wait_among_threads()
 
+    def finish_product_dots(self, kernels, rows, A, out, w, dots):
+        if not self._plain:
+            super().finish_product_dots(kernels, rows, A, out, w, dots)
+            return
+        self._kernels.add_received_dots(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
+                                        self._messages, self.communicator.failed, out, w, dots)
+        self.communicator.wait_among_threads()
+
 
 def _starts(counts):
     """Where the parts begin."""

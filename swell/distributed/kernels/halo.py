@@ -1,6 +1,7 @@
 """What a distributed product does beside the local one, on the CPU; ``halo.cu`` is the same on a GPU."""
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, prange
 
 
@@ -19,3 +20,21 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
         for at in range(indptr[k], indptr[k + 1]):
             total += data[at] * x[indices[at]]
         out[rows[k]] += alpha * total
+
+
+@njit(parallel=True, cache=True)
+def add_product_dots(rows, indptr, indices, data, x, out, w, dots):
+    """The same for alpha = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out)."""
+    wy = dots.dtype.type(0)
+    yy = 0.0
+    for k in prange(rows.size):
+        total = data.dtype.type(0)
+        for at in range(indptr[k], indptr[k + 1]):
+            total += data[at] * x[indices[at]]
+        before = out[rows[k]]
+        after = before + total
+        out[rows[k]] = after
+        wy += np.conj(w[rows[k]]) * after - np.conj(w[rows[k]]) * before
+        yy += (np.conj(after) * after).real - (np.conj(before) * before).real
+    dots[0] += wy
+    dots[1] += yy

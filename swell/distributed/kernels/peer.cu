@@ -5,7 +5,8 @@
 // Every entry has two places, for messages of even and odd number: a rank sends message m + 2 when it has had its neighbour's
 // m + 1, and the neighbour sent that when it had read m.
 //
-// These kernels run also after the judge has spoken, as the other ranks' do: none must wait for what is not sent.
+// These kernels send and wait also after the judge has spoken, as the other ranks' do: none must wait for what is not sent. What they
+// would write to vectors and scalars is left out then.
 #include "context.cuh"
 
 constexpr int PATIENCE = 1 << 12;        // looks at a place from one look at whether another rank has failed to the next
@@ -72,6 +73,13 @@ template <typename T> __global__ void receive(Context* ctx, const int* index, lo
   if (index[k] >= 0) out[index[k]] = value;
 }
 
+// A row of A times what others have sent.
+template <class T> DEVICE T received_row(int at, int end, const int* indices, const T* data, long long inbox, long long size, int sent, long long failed) {
+  T total(0);
+  for (; at < end; ++at) total = fused(data[at], await<T>(inbox, sent, size, indices[at], failed), total);
+  return total;
+}
+
 // out[rows] += alpha A (what others have sent), of which ``received`` has the size.
 // launch: elements of rows, 256 threads
 template <typename T> __global__ void add_received(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
@@ -80,9 +88,30 @@ template <typename T> __global__ void add_received(Context* ctx, const int* rows
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  T total(0);
-  for (int at = indptr[k]; at < indptr[k + 1]; ++at) total = fused(data[at], await<T>(inbox, *sent, received_size, indices[at], failed), total);
-  out[rows[k]] = fused(alpha, total, out[rows[k]]);
+  const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
+  if (!ctx->flags[STOP]) out[rows[k]] = fused(alpha, total, out[rows[k]]);
+}
+
+// The same for alpha = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out).
+// launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
+template <typename T> __global__ void add_received_dots(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+                                                        long long inbox, const T* received, const int* sent, long long failed, T* out,
+                                                        const T* w, acc_t<T>* dots, long long n, long long received_size) {
+  begin();
+  const bool over = ctx->flags[STOP];
+  acc_t<T> wy(0);
+  double yy = 0;
+  for (long long k = thread_id(); k < n; k += threads()) {
+    const int row = rows[k];
+    const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
+    if (over) continue;
+    const T before = out[row], after = before + total;
+    out[row] = after;
+    wy = conj_fused(w[row], after, conj_fused(w[row], -before, wy));
+    yy += abs2(acc_t<T>(after)) - abs2(acc_t<T>(before));
+  }
+  Two<T> change(wy, yy);
+  if (grid_sum(ctx, change.v) && !over) dots[0] += change.wy(), dots[1] += acc_t<T>(change.yy());
 }
 
 // Add up the numbers of all ranks, in the order of ranks, hence to the same bits on each. ``inboxes`` are those of all ranks,
@@ -103,5 +132,5 @@ template <typename T> __global__ void add_up(Context* ctx, T* numbers, const lon
   T total(0);
   for (int other = 0; other < ranks; ++other)
     total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + k, failed);
-  numbers[k] = total;
+  if (!ctx->flags[STOP]) numbers[k] = total;
 }
