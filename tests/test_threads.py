@@ -1,12 +1,15 @@
 """Several threads: right answers, the same ones every time, and one thread gives them too."""
 from __future__ import annotations
 
+import os
+
 import numba
 import numpy as np
 import pytest
 
 import swell
 from swell import gallery
+from swell.core.space import CpuSpace
 
 N = 24_000              # above the size up to which one thread is used whatever there is
 
@@ -40,3 +43,15 @@ def test_small_systems_run_on_one_thread(all_threads):
     r = swell.solve(gallery.poisson2d(20), np.ones(400))
     assert "1 thread" in str(r)
     assert numba.get_num_threads() == all_threads                # and the setting is left alone
+
+
+@pytest.mark.parametrize("given, policy, spins", [({}, "passive", "1000"), ({"OMP_WAIT_POLICY": "active"}, "active", None),
+                                                  ({"GOMP_SPINCOUNT": "7"}, None, "7")])
+def test_how_threads_wait_is_the_users_if_they_say_so(monkeypatch, given, policy, spins):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    CpuSpace()
+    assert (os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT")) == (policy, spins)

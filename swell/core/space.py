@@ -207,9 +207,12 @@ class CpuSpace(Space):
 
     def __init__(self):
         super().__init__()
-        # Threads that wait shall sleep: by default OpenMP's spin, and on a machine with other work to do a solve then
-        # took 20 to 50 s instead of 1.5. Whoever has set the variable keeps it; it counts if OpenMP has not started.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        # Threads that wait shall spin for about 30 µs, as long as what is between two products, and then sleep. To wake
+        # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
+        # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
+        # variables keeps that; they count if OpenMP has not started.
+        if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+            os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
 
     def empty(self, shape, dtype):
         return np.empty(shape, dtype)

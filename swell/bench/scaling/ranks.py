@@ -26,6 +26,7 @@ from swell.core.errors import SwellError
 from swell.core.registry import resolve
 from swell.core.stopping import Stopping
 from swell.core.timing import times
+from swell.distributed.devices import on_device
 from swell.distributed.partition import consecutive, load_balance, owners
 from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
@@ -72,8 +73,8 @@ def measure(ranks, settings):
     """Iterate over the records; every rank goes through all of them."""
     device = settings["device"]
     _say(ranks, "compiling what is not in the cache")
-    warm_up = System("warm-up", "overhead", slab(ranks, SMALL, device), settings)
-    with warm_up.space.active():
+    with on_device(ranks, device)[0].active():
+        warm_up = System("warm-up", "overhead", slab(ranks, SMALL, device), settings)
         list(warm_up.measured())
         _say(ranks, "messages, reductions, copies")
         yield links(warm_up.space)
