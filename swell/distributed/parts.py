@@ -71,7 +71,7 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
     space = DistributedSpace(local, communicator, starts)
     nnz = sum(communicator.allgather(int(own.nnz + rest.nnz)))
     with local.active():
-        boundary, rest = _compressed(rest.astype(dtype, copy=False))
+        boundary, rest = compressed(rest.astype(dtype, copy=False))
         own, rest = (CSRMatrix.from_scipy(part, local) for part in (own.astype(dtype, copy=False), rest))
         ghosts = ghosts.astype(np.int64, copy=False)
         n = int(starts[-1])
@@ -121,7 +121,7 @@ def _split(rows, first, stop):
     return own, rest, ghosts
 
 
-def _compressed(rest):
+def compressed(rest):
     """(rows that have entries, their CSR)."""
     counts = np.diff(rest.indptr)
     rows = np.flatnonzero(counts)

@@ -87,9 +87,6 @@ class RuizTransform(Scaling):
         symmetric = settings.symmetric
         if symmetric is not False:
             found = modulus_symmetric(A)
-            if not found and A.diagonal_block is not A:
-                raise InputError("Ruiz scaling of a matrix whose |A| is not symmetric does not work across ranks: use "
-                                 "scaling='jacobi', or solve on one rank")
             if symmetric and not found:
                 raise InputError("RuizScaling(symmetric=True): |A| is not symmetric; leave symmetric out")
             symmetric = found

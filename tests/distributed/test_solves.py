@@ -173,10 +173,29 @@ def test_cg_refuses_an_unsymmetric_matrix(ranks):
         ranks.run(solved, A, b, "rows", {"method": "cg"})
 
 
-def test_ruiz_refuses_an_unsymmetric_matrix(ranks):
-    A, b = system(symmetric=False)
-    with pytest.raises(swell.InputError, match="not symmetric does not work across ranks"):
-        ranks.run(solved, A, b, "rows", {"method": "gmres", "scaling": "ruiz"})
+@pytest.mark.parametrize("scaling", ["ruiz", "ruiz(p=inf)", "ruiz(p=1)"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_ruiz_of_an_unsymmetric_matrix(ranks, dtype, scaling):
+    A, b = system(dtype, symmetric=False)
+    A = sp.csr_array(sp.diags_array(10.0 ** np.linspace(-3, 3, 441)) @ A)
+    settings = {"method": "gmres", "scaling": scaling, "rtol": 1e-10}
+    alone = swell.solve(A, b, **settings)
+    for x, result, *_ in ranks.run(solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= 1
+
+
+def test_a_transpose_is_in_the_same_parts(ranks):
+    A, x = system("complex128", symmetric=False)
+
+    def product(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        there = M.transpose()
+        y = there.times(x[M.rows])
+        return M.gather(y), there.nnz, M.gather(there.transpose().times(x[M.rows]))
+
+    for y, entries, again in ranks.run(product):
+        assert entries == A.nnz and np.allclose(y, A.T @ x, rtol=1e-13) and np.allclose(again, A @ x, rtol=1e-13)
 
 
 def test_a_zero_row_on_one_rank_is_an_error_on_all(ranks):
