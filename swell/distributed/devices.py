@@ -1,6 +1,8 @@
 """Where a rank keeps its part: on the CPU, or on a GPU of its own; by what the GPUs speak to one another."""
 from __future__ import annotations
 
+import socket
+
 from swell.core.errors import InputError
 from swell.core.space import make_space
 
@@ -48,10 +50,12 @@ def _between_gpus(communicator, space, messages):
 
 
 def _own_gpu(communicator) -> int:
-    """The number of the GPU that is this rank's alone."""
+    """The number of the GPU that is this rank's alone: launchers show a process all GPUs of its machine, or its own."""
     from swell.core.cuda import require_cupy
-    _, count = require_cupy()
-    if count < communicator.local_size:
+    cupy, count = require_cupy()
+    device = communicator.local_rank % count
+    mine = socket.gethostname(), cupy.cuda.runtime.deviceGetPCIBusId(device)
+    if communicator.allgather(mine).count(mine) > 1:
         raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: each wants a GPU "
                          f"of its own; start {count} a machine, mpiexec -n {count}")
-    return communicator.local_rank
+    return device

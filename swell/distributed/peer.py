@@ -34,10 +34,11 @@ LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
 def reachable(host, space) -> bool:
     """Do all ranks run on this machine, with GPUs that reach one another's memory? Asked by all of them."""
     runtime = space.xp.cuda.runtime
-    devices = host.allgather(space.device)
-    mine = host.local_size == host.size and all(
-        other == space.device or runtime.deviceCanAccessPeer(space.device, other) for other in devices)
-    return all(host.allgather(mine))
+    name = runtime.deviceGetPCIBusId(space.device)
+    others = {other for other in host.allgather(name) if other != name}
+    seen = [runtime.deviceGetPCIBusId(k) for k in range(runtime.getDeviceCount())]       # a launcher may hide some
+    return all(host.allgather(host.local_size == host.size and others <= {*seen} and all(
+        runtime.deviceCanAccessPeer(space.device, seen.index(other)) for other in others)))
 
 
 class PeerCommunicator(DeviceCommunicator):

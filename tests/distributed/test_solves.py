@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ import swell
 from swell import distributed, gallery
 from swell.core.registry import resolve
 from swell.core.stopping import Reason
-from swell.distributed import threads
+from swell.distributed import devices, peer, threads
 from swell.distributed.all_gpus import on_a_rank
 from swell.distributed.launcher import launched
 from swell.distributed.partition import consecutive, load_balance
@@ -344,6 +345,28 @@ def test_new_values_on_another_pattern_are_refused_by_all(ranks):
 
     with pytest.raises(swell.InputError, match="prepare again"):
         ranks.run(updated)
+
+
+@pytest.mark.parametrize("seen, own", [(["0:a", "0:b"], [0, 1]), (None, [0, 0])])
+def test_each_rank_has_a_gpu_of_its_own(monkeypatch, seen, own):
+    """Whether the launcher shows it all GPUs of the machine or one."""
+    def of(communicator):
+        names = seen or [f"0:{communicator.rank}"]
+        runtime = SimpleNamespace(deviceGetPCIBusId=names.__getitem__, getDeviceCount=lambda: len(names),
+                                  deviceCanAccessPeer=lambda mine, other: mine != other)
+        there.cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)), len(names)
+        device = devices._own_gpu(communicator)
+        space = SimpleNamespace(device=device, xp=there.cupy[0])
+        return device, peer.reachable(communicator, space)
+
+    there = threading.local()
+    monkeypatch.setattr("swell.core.cuda.require_cupy", lambda: there.cupy)
+    found = distributed.run(2, of)
+    assert [device for device, _ in found] == own
+    assert {reached for _, reached in found} == {seen is not None}       # a GPU that is hidden cannot be asked about
+    if seen:
+        with pytest.raises(swell.InputError, match="3 ranks on this machine and 2 of its GPUs: each wants a GPU"):
+            distributed.run(3, of)
 
 
 def test_gpus_without_nccl(monkeypatch):
