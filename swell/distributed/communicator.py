@@ -102,7 +102,9 @@ class Communicator(ABC):
         values = self.allgather(value)
         if any(other != values[0] for other in values):
             found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
-            raise InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
+            error = InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
+            error.told = True                    # every rank raises it
+            raise error
 
     @abstractmethod
     def allreduce(self, numbers):

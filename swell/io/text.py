@@ -16,7 +16,7 @@ def read_numbers(path):
     try:
         return np.loadtxt(lines, dtype=dtype, comments=("#", "%"), ndmin=2)
     except ValueError as error:
-        reason = str(error).split(";")[0]
+        reason = str(error).split(";")[0].rstrip(".")
         raise InputError(f"{path} is not a vector in plain text: {reason}. "
                          "Expected one number a line, or as many on every line.") from error
 

@@ -190,6 +190,13 @@ def test_a_rank_that_dies_ends_all(fate, message):
     assert time.perf_counter() - began < 2 * usual + 10
 
 
+def test_what_ranks_disagree_on_is_told_once():
+    """All know it at once, so that rank 0 alone says it."""
+    done = started("-c", "import swell; r = swell.distributed.init(); r.same(r.rank, 'the colour')")
+    assert done.returncode != 0
+    assert done.stderr.count("InputError: the ranks disagree on the colour: 0 on rank 0, 1 on rank 1") == 1, done.stderr
+
+
 def test_more_ranks_than_rows():
     done = started("-c", "import swell, scipy.sparse as sp; r = swell.distributed.init()\n"
                    "swell.distributed.scatter(r, sp.eye_array(1, format='csr'))")

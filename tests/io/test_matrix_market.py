@@ -282,7 +282,7 @@ def test_sparse_vector_reads_as_dense(write):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("1.0\ntwo\n", "not a vector in plain text.*'two'.*one number a line"),
+    ("1.0\ntwo\n", r"not a vector in plain text.*'two'[^.]*\. Expected one number a line"),
     ("1 2\n3\n", "number of columns changed"), ("# nothing\n", "holds no number")])
 def test_bad_text_vectors(write, text, message):
     with pytest.raises(InputError, match=message):
