@@ -67,6 +67,10 @@ class LinearOperator(ABC):
         self.apply(x, out)
         self.space.dots(w, out, dots)
 
+    def apply_dot(self, x, out, w, dots):
+        """The same where ``dots[1]`` is not looked at: it is anything."""
+        self.apply_dots(x, out, w, dots)
+
     def residual(self, x, b, out):
         """``out = b − A x``."""
         self.space.copy(b, out)

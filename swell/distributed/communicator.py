@@ -165,10 +165,10 @@ class Exchange(ABC):
         self.finish()
         kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, alpha)
 
-    def finish_product_dots(self, kernels, rows, A, out, w, dots):
-        """The same for α = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out)."""
+    def finish_product_dot(self, kernels, rows, A, out, w, dots):
+        """The same for α = 1, with what it changes in dots[0] = (w, out)."""
         self.finish()
-        kernels.add_product_dots(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots)
+        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots)
 
 
 def parts(buffer, counts):

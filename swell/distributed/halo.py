@@ -61,9 +61,9 @@ class Halo:
         """Wait for the ghosts, and out[rows] += α A ghosts; ``values`` need not have them afterwards."""
         self._exchange.finish_product(self._kernels, rows, A, out, out.dtype.type(alpha))
 
-    def finish_product_dots(self, rows, A, out, w, dots):
-        """The same for α = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out)."""
-        self._exchange.finish_product_dots(self._kernels, rows, A, out, w, dots)
+    def finish_product_dot(self, rows, A, out, w, dots):
+        """The same for α = 1, with what it changes in dots[0] = (w, out)."""
+        self._exchange.finish_product_dot(self._kernels, rows, A, out, w, dots)
 
     def give_back(self, out):
         """Add ``values``, here contributions to the rows of other ranks, to their ``out``: the adjoint of what

@@ -65,17 +65,19 @@ class DistributedMatrix(LinearOperator):
         else:
             self.add_rest(out, alpha)
 
-    def apply_dots(self, x, out, w, dots):
+    def apply_dot(self, x, out, w, dots):
+        """(w, out) is that of the diagonal block and what the rest changes in it, as exact as the product. (out, out)
+        would not be, where A x is small beside the diagonal block's product; so ``apply_dots`` takes a pass for it."""
         self.halo.start(x)
         if not self.overlap:
             self.halo.finish()
         self.local.apply_dots(x, out, w, dots)
         rest = self.rest
         if self.overlap:
-            self.halo.finish_product_dots(self.boundary, rest, out, w, dots)
+            self.halo.finish_product_dot(self.boundary, rest, out, w, dots)
         else:
-            self._kernels.add_product_dots(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
-                                           w, dots)
+            self._kernels.add_product_dot(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
+                                          w, dots)
 
     def add_rest(self, out, alpha=1):
         """out += α (A − the diagonal block) x, of the x whose halo has arrived."""

@@ -138,12 +138,12 @@ class PeerExchange(Exchange):
                                    self._messages, self.communicator.failed, out, alpha)
         self.communicator.wait_among_threads()
 
-    def finish_product_dots(self, kernels, rows, A, out, w, dots):
+    def finish_product_dot(self, kernels, rows, A, out, w, dots):
         if not self._plain:
-            super().finish_product_dots(kernels, rows, A, out, w, dots)
+            super().finish_product_dot(kernels, rows, A, out, w, dots)
             return
-        self._kernels.add_received_dots(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
-                                        self._messages, self.communicator.failed, out, w, dots)
+        self._kernels.add_received_dot(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
+                                       self._messages, self.communicator.failed, out, w, dots)
         self.communicator.wait_among_threads()
 
 

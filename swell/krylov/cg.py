@@ -109,7 +109,7 @@ class CGIteration(Iteration):
     def iterate(self):
         """One step of conjugate gradients."""
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dots(self.p, self.q, self.p, s[1:3])                           # q = A p;  σ = (p, q)
+        A.apply_dot(self.p, self.q, self.p, s[1:3])                            # q = A p;  σ = (p, q)
         self.space.allreduce(s[1:3])
         step.residual(self.q, self.r, self.weights, s)                         # α = ρ/σ;  r = r − α q
         if M is not None:

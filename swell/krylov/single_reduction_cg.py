@@ -100,7 +100,7 @@ class SingleReductionCGIteration(Iteration):
         """u = M r, w = A u; γ = (r, u), δ = (u, w)."""
         if self.M is not None:
             self.M.apply_dots(self.r, self.u, self.r, self.s[:2])
-        self.A.apply_dots(self.u, self.w, self.u, self.s[2:4])
+        self.A.apply_dot(self.u, self.w, self.u, self.s[2:4])
 
     def _replace(self):
         """r = b − A x and s = A p by products; what follows from r as well."""

@@ -18,13 +18,12 @@ template <typename T> __global__ void add_product(Context* ctx, const int* rows,
   out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
-// The same for alpha = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out).
+// The same for alpha = 1, with what it changes in dots[0] = (w, out).
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
-template <typename T> __global__ void add_product_dots(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+template <typename T> __global__ void add_product_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
                                                        const T* x, T* out, const T* w, acc_t<T>* dots, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
-  double yy = 0;
   for (long long k = thread_id(); k < n; k += threads()) {
     T total(0);
     for (int at = indptr[k]; at < indptr[k + 1]; ++at) total = fused(data[at], x[indices[at]], total);
@@ -32,8 +31,10 @@ template <typename T> __global__ void add_product_dots(Context* ctx, const int* 
     const T before = out[row], after = before + total;
     out[row] = after;
     wy = conj_fused(w[row], after, conj_fused(w[row], -before, wy));
-    yy += abs2(acc_t<T>(after)) - abs2(acc_t<T>(before));
   }
-  Two<T> change(wy, yy);
-  if (grid_sum(ctx, change.v)) dots[0] += change.wy(), dots[1] += acc_t<T>(change.yy());
+  double change[scalar<T>::parts];
+  split(change, wy);
+  if (!grid_sum(ctx, change)) return;
+  join(wy, change);
+  dots[0] += wy;
 }

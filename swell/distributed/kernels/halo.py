@@ -23,10 +23,9 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
 
 
 @njit(parallel=True, cache=True)
-def add_product_dots(rows, indptr, indices, data, x, out, w, dots):
-    """The same for alpha = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out)."""
-    wy = dots.dtype.type(0)
-    yy = 0.0
+def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
+    """The same for alpha = 1, with what it changes in dots[0] = (w, out)."""
+    change = dots.dtype.type(0)
     for k in prange(rows.size):
         total = data.dtype.type(0)
         for at in range(indptr[k], indptr[k + 1]):
@@ -34,7 +33,5 @@ def add_product_dots(rows, indptr, indices, data, x, out, w, dots):
         before = out[rows[k]]
         after = before + total
         out[rows[k]] = after
-        wy += np.conj(w[rows[k]]) * after - np.conj(w[rows[k]]) * before
-        yy += (np.conj(after) * after).real - (np.conj(before) * before).real
-    dots[0] += wy
-    dots[1] += yy
+        change += np.conj(w[rows[k]]) * after - np.conj(w[rows[k]]) * before
+    dots[0] += change

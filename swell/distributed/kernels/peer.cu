@@ -92,15 +92,14 @@ template <typename T> __global__ void add_received(Context* ctx, const int* rows
   if (!ctx->flags[STOP]) out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
-// The same for alpha = 1, with what it changes in dots[0] = (w, out) and dots[1] = (out, out).
+// The same for alpha = 1, with what it changes in dots[0] = (w, out).
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
-template <typename T> __global__ void add_received_dots(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+template <typename T> __global__ void add_received_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
                                                         long long inbox, const T* received, const int* sent, long long failed, T* out,
                                                         const T* w, acc_t<T>* dots, long long n, long long received_size) {
   begin();
   const bool over = ctx->flags[STOP];
   acc_t<T> wy(0);
-  double yy = 0;
   for (long long k = thread_id(); k < n; k += threads()) {
     const int row = rows[k];
     const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
@@ -108,10 +107,12 @@ template <typename T> __global__ void add_received_dots(Context* ctx, const int*
     const T before = out[row], after = before + total;
     out[row] = after;
     wy = conj_fused(w[row], after, conj_fused(w[row], -before, wy));
-    yy += abs2(acc_t<T>(after)) - abs2(acc_t<T>(before));
   }
-  Two<T> change(wy, yy);
-  if (grid_sum(ctx, change.v) && !over) dots[0] += change.wy(), dots[1] += acc_t<T>(change.yy());
+  double change[scalar<T>::parts];
+  split(change, wy);
+  if (!grid_sum(ctx, change) || over) return;
+  join(wy, change);
+  dots[0] += wy;
 }
 
 // Add up the numbers of all ranks, in the order of ranks, hence to the same bits on each. ``inboxes`` are those of all ranks,
