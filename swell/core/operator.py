@@ -81,7 +81,7 @@ class LinearOperator(ABC):
         """What maps the vectors' part that is here to itself: all of it on one device."""
         return self
 
-    def check(self, configuration):
+    def check(self, configuration, stopping):
         """Raise InputError for a configuration that cannot be used with this operator."""
 
     @property

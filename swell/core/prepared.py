@@ -39,7 +39,7 @@ class Prepared:
         self.notes = []
         self.workspace = Workspace(self.space)
         rows = self.space.share(A.shape[0])
-        A.check(configuration)
+        A.check(configuration, stopping)
         with self._timed("transform"):
             system = self._transform(A)
         with self._timed("preconditioner"):

@@ -33,9 +33,11 @@ class Communicator(ABC):
         What ``on_device`` has made for each device.
     threads : bool
         Ranks are threads of one process.
+    messages : str or None
+        How GPUs shall speak, as ``on_device`` takes it.
     """
 
-    threads = False
+    threads, messages = False, None
 
     def __init__(self, rank, size, local_rank=None, local_size=None):
         self.rank, self.size = rank, size

@@ -31,7 +31,7 @@ def on_device(communicator, device: str, messages: str | None = None):
                 raise InputError(f"device={device!r} across ranks: expected 'cpu', or 'cuda' for each rank's own GPU")
             space = make_space(device if device == "cpu" else f"cuda:{_own_gpu(communicator)}")
         if device == "cuda":
-            communicator.places[device] = space, _between_gpus(communicator, space, messages)
+            communicator.places[device] = space, _between_gpus(communicator, space, messages or communicator.messages)
         else:
             communicator.places[device] = space, communicator
     return communicator.places[device]
@@ -42,7 +42,10 @@ def _between_gpus(communicator, space, messages):
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
+    communicator.same(messages, "how GPUs speak")
     with communicator.agreed():
+        if messages not in (None, "peer", "nccl"):
+            raise InputError(f"messages={messages!r}: expected 'peer' or 'nccl'")
         if messages == "peer" and not possible:
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
                              "(nvidia-smi topo -p2p r): take messages='nccl'")

@@ -163,9 +163,10 @@ class DistributedMatrix(LinearOperator):
         self.own.discard_adjoint()
         self.rest.discard_adjoint()
 
-    def check(self, configuration):
+    def check(self, configuration, stopping):
         """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
         self.space.communicator.same(_to_compare(configuration), "what to solve with")
+        self.space.communicator.same(stopping, "when to stop")
         method, name = configuration.method, configuration.name
         if not method.distributed:
             able = [other for other in names("method") if load("method", other).distributed]

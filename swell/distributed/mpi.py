@@ -13,12 +13,18 @@ from swell.distributed.launcher import launched
 PATIENCE = 2.0          # seconds that rank 0 has to end all ranks with an error that is every rank's
 
 
-def init() -> "MPICommunicator":
+def init(messages: str | None = None) -> "MPICommunicator":
     """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
     all of them, with its message.
 
     Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
     some of them.
+
+    Parameters
+    ----------
+    messages : {"peer", "nccl"}, optional
+        How GPUs speak: by kernels that write to one another's memory, or by NCCL. Default: by kernels, where all ranks
+        are on one machine and its GPUs reach one another's memory.
 
     Raises
     ------
@@ -38,6 +44,7 @@ def init() -> "MPICommunicator":
                          f"another MPI than mpi4py, which uses {MPI.Get_library_version().splitlines()[0]}; "
                          "start with that library's mpiexec")
     communicator = MPICommunicator(world)
+    communicator.messages = messages
     if world.size > 1:
         share_cores(communicator.local_size)
         sys.excepthook = communicator.die
@@ -112,3 +119,8 @@ class MPIExchange(Exchange):
 
     def finish(self):
         self._mpi.Request.Waitall(self.requests)
+
+    def __del__(self):
+        if not self._mpi.Is_finalized():         # MPI keeps requests until they are given back
+            for request in self.requests:
+                request.Free()

@@ -22,6 +22,7 @@ import socket
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.distributed.communicator import Exchange
 from swell.distributed.device_communicator import DeviceCommunicator
 
@@ -185,20 +186,23 @@ class SharedMemory:
         return self.xp.cuda.MemoryPointer(memory, 0)
 
     def empty(self, nbytes):
-        """So many bytes, all 0 when every rank has asked for ``addresses``."""
-        array = self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
-        array.fill(0)
-        self.xp.cuda.get_current_stream().synchronize()
-        return array
+        """So many bytes."""
+        return self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
 
     def addresses(self, host, array):
-        """Where the arrays of all ranks are for kernels of this one, int64; asked by all ranks of a communicator."""
-        runtime, at = self.xp.cuda.runtime, array.data.ptr
+        """Where the arrays of all ranks are for kernels of this one, int64; asked by all ranks of a communicator. The
+        arrays are 0 then."""
+        stream, at = self.xp.cuda.get_current_stream(), array.data.ptr
         chunk = next(c for c in self._chunks if c.ptr <= at < c.ptr + c.size)
-        mine = self._process, self.device, chunk.ptr, at - chunk.ptr, runtime.ipcGetMemHandle(chunk.ptr)
-        everywhere = host.allgather(mine)
-        return np.array([at if rank == host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
-                        np.int64)
+        stream.synchronize()
+        host.allgather(None)                     # nothing older is under way to this memory
+        array.fill(0)
+        stream.synchronize()
+        handle = None if host.threads else self.xp.cuda.runtime.ipcGetMemHandle(chunk.ptr)
+        everywhere = host.allgather((self._process, self.device, chunk.ptr, at - chunk.ptr, handle))
+        with host.agreed():
+            return np.array([at if rank == host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
+                            np.int64)
 
     def _seen(self, process, device, base, offset, handle):
         """The address of another rank's memory."""
@@ -208,8 +212,17 @@ class SharedMemory:
                 self._reach(device)
                 self._opened[key] = base
             else:
-                self._opened[key] = self.xp.cuda.runtime.ipcOpenMemHandle(handle, LAZILY)
+                self._opened[key] = self._open(handle)
         return self._opened[key] + offset
+
+    def _open(self, handle):
+        """The address of another process's memory."""
+        runtime = self.xp.cuda.runtime
+        try:
+            return runtime.ipcOpenMemHandle(handle, LAZILY)
+        except runtime.CUDARuntimeError as error:
+            raise InputError(f"a rank cannot open the memory of another rank's GPU ({error}), as where containers keep "
+                             "processes apart: swell.distributed.init(messages='nccl')") from None
 
     def _reach(self, device):
         """Let kernels use the memory of another GPU that this process has."""

@@ -242,6 +242,13 @@ def test_ranks_that_disagree(ranks):
     with pytest.raises(swell.InputError, match="ranks disagree on what to solve with"):
         ranks.run(differently)
 
+    def sooner(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        return swell.solve(M, b[M.rows], method="cg", rtol=1e-8 if communicator.rank else 1e-2)
+
+    with pytest.raises(swell.InputError, match="ranks disagree on when to stop"):
+        ranks.run(sooner)
+
 
 def test_a_right_hand_side_of_another_shape_on_one_rank(ranks):
     A, b = system()
