@@ -390,7 +390,8 @@ def test_memory(monkeypatch):
 
 
 @pytest.mark.parametrize("parts, words", [
-    ([], "no parts"),
+    ([], "no parts"), ([np.eye(2)], "subdomain 0 is of type ndarray: expected a pair"),
+    ([(np.eye(2), [0, 1], [0])], "expected a pair"),
     ([(np.eye(2), [0, 1]), (np.zeros((0, 0)), [])], "subdomain 1 is empty"),
     ([(np.eye(2), [0, 1, 2])], "has 3 dofs and a matrix of shape"),
     ([(np.eye(2), [0, 0])], "names a dof twice"),
@@ -415,7 +416,8 @@ def test_bad_groups():
     ({"levels": 1}, "levels"), ({"constraints": "x"}, "expected some of the letters"), ({"constraints": ""}, "letters"),
     ({"weights": "deluxe"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"),
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
-    ({"domains": -1}, "domains"), ({"adaptive": 0.5}, "above 1"),
+    ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
+    ({"adaptive": 0.5}, "above 1"),
     ({"adaptive": 10, "constraints": "ce"}, "face averages"),
     ({"adaptive": 10, "levels": 3}, "two levels"),
 ])

@@ -102,6 +102,9 @@ class BDDC(Preconditioner):
         if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
+        if self.subdomains is not None and self.domains:
+            raise InputError(f"BDDC(subdomains=..., domains={self.domains}): the subdomains are given: leave domains "
+                             "out")
 
     def _check_interior(self, resolve):
         """Raise InputError unless ``interior`` names what can solve there."""

@@ -139,8 +139,10 @@ class Pieces:
         if not len(parts):
             raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
         matrices, every, origin, known, notes = [], [], [], {}, ()
-        for k, (given, dofs) in enumerate(parts):
-            dofs = np.asarray(dofs)
+        for k, part in enumerate(parts):
+            if not isinstance(part, (tuple, list)) or len(part) != 2:
+                raise InputError(f"subdomain {k} is of type {type(part).__name__}: expected a pair (matrix, dofs)")
+            given, dofs = part[0], np.asarray(part[1])
             new = id(given) not in known
             matrix = sp.csr_array(given) if new else known[id(given)][0]
             _check_dofs(k, matrix, dofs)
