@@ -23,6 +23,7 @@ from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
 
 NARROW = 2048           # rows of a level up to which one block solves it, in at most two rounds
 FEW = 32                # levels up to which "auto" launches one after the other
+DEEP = 1000             # levels from which a solve says that it has them
 SLICE, WINDOW = 32, 256
 
 
@@ -94,6 +95,14 @@ def by_length(xp, order, lengths, first):
     place = xp.arange(order.size)
     window = first + (place - first) // WINDOW * WINDOW
     return order[xp.argsort(window * (longest + 1) + longest - lengths[order], kind="stable")]
+
+
+def advice(levels, rows) -> tuple:
+    """What to say of a solve with so many levels: nothing, or that it keeps a GPU waiting."""
+    if levels < DEEP:
+        return ()
+    return (f"Exact(): {levels} levels of {rows / levels:.0f} rows on average, one after the other, keep a GPU "
+            "waiting: ordering='multicolor' or solve='sweeps(count=2)' leave it more to do at a time",)
 
 
 def grouped(counts, narrow=NARROW):
@@ -237,6 +246,7 @@ class ScheduledTriangular(Gathering):
         rows = sequence if order is None else order[sequence]
         self.sliced = Sliced(T, lower, unit, sequence, rows, place, self.stored(T.dtype))
         self._bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype)
+        self.notes = advice(self.schedule.levels, n) if lower else ()            # once for L and U
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)

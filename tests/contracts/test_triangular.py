@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from cases import rng
+from cases import rng, space_or_skip
 
 import swell
 from swell import gallery
 from swell.core.registry import resolve
 from swell.core.space import CpuSpace, accumulator
 from swell.formats.csr import CSRMatrix
+from swell.preconditioners.level_schedule import advice
 from swell.preconditioners.triangular import best_width
 
 SOLVES = ("exact(schedule='levels')", "exact(schedule='sync_free')", "sweeps(count=200)")
@@ -241,3 +242,16 @@ def test_halves_need_nothing_of_one_another():
 def test_settings_that_mean_nothing(text, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("triangular", text)
+
+
+def test_a_solve_of_many_levels_says_so():
+    assert advice(999, 1_000_000) == ()
+    assert "4012 levels of 22 rows on average" in advice(4012, 90_142)[0] and "multicolor" in advice(4012, 90_142)[0]
+
+
+@pytest.mark.gpu
+def test_a_chain_on_a_gpu_says_so():
+    space_or_skip("cuda")
+    A = sp.csr_array(sp.diags_array([[-1.0] * 2999, [2.5] * 3000, [-1.0] * 2999], offsets=[-1, 0, 1]))
+    notes = swell.solve(A, np.ones(3000), method="cg", precond="ic0", device="cuda").notes
+    assert sum("3000 levels of 1 rows" in note for note in notes) == 1
