@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from cases import rng, space_or_skip
+from cases import rng
+from conftest import space_or_skip
 
 import swell
 from swell import gallery
