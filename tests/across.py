@@ -1,4 +1,4 @@
-"""What tests across ranks share: a system, the methods, and how many GPUs there are."""
+"""What tests across ranks share: a system, the methods, and GPUs."""
 from __future__ import annotations
 
 import numpy as np
@@ -10,6 +10,7 @@ from swell import distributed, gallery
 from swell.core.cuda import require_cupy
 from swell.core.errors import MissingDependency
 from swell.core.registry import load, names
+from swell.distributed.devices import on_device
 
 METHODS = [name for name in names("method") if load("method", name).distributed and name != "stationary"]
 HERMITIAN = ("cg", "single_reduction_cg")
@@ -42,3 +43,16 @@ def gpus() -> int:
         return require_cupy()[1]
     except MissingDependency:
         return 0
+
+
+def on_gpus(count, function, *arguments, messages=None):
+    """What ``function(communicator, *arguments)`` returns on each rank; communicators of GPUs are freed."""
+    def rank(communicator):
+        try:
+            with_gpu = on_device(communicator, "cuda", messages)[0]
+            with with_gpu.active():
+                return function(communicator, *arguments)
+        finally:
+            for _, own in communicator.places.values():
+                own.close()
+    return distributed.run(count, rank)

@@ -17,7 +17,6 @@ from swell.core.operator import LinearOperator
 from swell.core.registry import load, names
 from swell.core.settings import describe
 from swell.distributed.halo import Halo
-from swell.distributed.partition import owners
 from swell.formats.csr import CSRMatrix
 
 
@@ -219,16 +218,13 @@ class DistributedMatrix(LinearOperator):
     def transpose(self):
         """Aᵀ in the same parts: entries in columns of other ranks are sent to them, through the host."""
         from swell.distributed.parts import compressed
+        from swell.distributed.subdomains import gathered
         space, rest = self.space, self.rest.to_scipy().tocoo()
         rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
-        columns = self.halo.ghosts[rest.col]
-        owner = owners(space.starts, columns)
-        wanted = [owner == rank for rank in range(space.communicator.size)]
-        mine, others, values = map(np.concatenate, zip(*space.communicator.alltoall(
-            [(columns[there], rows[there], rest.data[there]) for there in wanted]), strict=True))
-        ghosts, places = np.unique(others, return_inverse=True)
-        boundary, rest = compressed(sp.coo_array((values, (mine - space.first, places)),
-                                                 shape=(self.own.shape[0], ghosts.size)).tocsr())
+        found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
+        ghosts, places = np.unique(found.indices.astype(np.int64), return_inverse=True)
+        boundary, rest = compressed(sp.csr_array((found.data, places, found.indptr),
+                                                 shape=(self.own.shape[0], ghosts.size)))
         return DistributedMatrix(space, self.own.transpose(), CSRMatrix.from_scipy(rest, space.local),
                                  space.from_host(boundary), Halo(space, ghosts, self.dtype), self.shape, self.nnz,
                                  order=self.order, overlap=self.overlap)

@@ -29,14 +29,7 @@ def require_nccl():
 
 
 class NCCLCommunicator(DeviceCommunicator):
-    """The GPUs of the ranks of another communicator, by NCCL.
-
-    Parameters
-    ----------
-    host : Communicator
-    space : CudaSpace
-        Of this rank's GPU.
-    """
+    """The GPUs of the ranks of another communicator, by NCCL."""
 
     def __init__(self, host, space):
         self._nccl = nccl = require_nccl()

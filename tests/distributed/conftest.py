@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+from across import gpus
 
 from swell.distributed import threads
 from swell.distributed.launcher import launched
@@ -29,3 +30,11 @@ def world():
 @pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 3])
 def ranks(request, world):
     return Ranks(request.param, world)
+
+
+@pytest.fixture(params=[1, 2, 4])
+def count(request):
+    """Ranks with a GPU each."""
+    if gpus() < request.param:
+        pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
+    return request.param

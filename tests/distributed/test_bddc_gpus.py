@@ -3,31 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from across import gpus
+from across import on_gpus
 
 import swell
 from swell import distributed, gallery
 from swell.pde.poisson_cube import PoissonCube
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(params=[1, 2, 4])
-def count(request):
-    if gpus() < request.param:
-        pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
-    return request.param
-
-
-def on_gpus(count, function):
-    """What ``function(communicator)`` returns on each rank; communicators of GPUs are freed."""
-    def rank(communicator):
-        try:
-            return function(communicator)
-        finally:
-            for _, own in communicator.places.values():
-                own.close()
-    return distributed.run(count, rank)
 
 
 @pytest.mark.parametrize("cube, settings", [(PoissonCube(4, 3), {}), (PoissonCube(3, 4, levels=3), {}),

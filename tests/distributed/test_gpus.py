@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import HERMITIAN, METHODS, gpus, system
+from across import HERMITIAN, METHODS, gpus, on_gpus, system
 from solves import allocations_of_a_second_run
 
 import swell
@@ -15,26 +15,6 @@ from swell.core.stopping import Reason
 from swell.distributed.devices import on_device
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(params=[1, 2, 4])
-def count(request):
-    if gpus() < request.param:
-        pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
-    return request.param
-
-
-def on_gpus(count, function, *arguments, messages=None):
-    """What ``function(communicator, *arguments)`` returns on each rank; communicators of GPUs are freed."""
-    def rank(communicator):
-        try:
-            with_gpu = on_device(communicator, "cuda", messages)[0]
-            with with_gpu.active():
-                return function(communicator, *arguments)
-        finally:
-            for _, own in communicator.places.values():
-                own.close()
-    return distributed.run(count, rank)
 
 
 def parts(communicator, A, **settings):
