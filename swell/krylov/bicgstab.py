@@ -62,7 +62,7 @@ class BiCGSTABIteration(ShadowIteration):
         A, M, step, s = self.A, self.M, self.step, self.s
         if M is not None:
             M.apply(self.p, self.ph)                                           # p̂ = M p
-        A.apply_dot(self.ph, self.v, self.shadow, s[1:3])                      # v = A p̂;  (r̂, v)
+        A.apply_dots(self.ph, self.v, self.shadow, s[1:3])                     # v = A p̂;  (r̂, v)
         self.space.allreduce(s[1:3])
         step.half(self.v, self.r, s)                                           # α = ρ/(r̂, v);  s = r − α v
         if M is not None:

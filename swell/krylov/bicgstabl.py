@@ -88,11 +88,11 @@ class BiCGSTABLIteration(ShadowIteration):
         A, step, R, U, s, l = self.A, self.step, self.R, self.U, self.s, self.l
         for j in range(l):
             step.direction(R, U, s, j)                                         # û_i = r̂_i − β û_i
-            A.apply_dot(self._hat(U[j]), U[j + 1], self.shadow, s[1:3])        # û_j+1 = A û_j;  γ = (r̃, û_j+1)
+            A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, s[1:3])       # û_j+1 = A û_j;  γ = (r̃, û_j+1)
             self.space.allreduce(s[1:3])
             step.half(R, U, self.y, s, j, j > 0 or self.M is None)             # α = ρ/γ;  r̂_i −= α û_i+1;  x += α û_0
             if j + 1 < l:
-                A.apply_dot(self._hat(R[j]), R[j + 1], self.shadow, s[3:5])    # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
+                A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, s[3:5])   # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
                 self.space.allreduce(s[3:5])
             else:
                 A.apply(self._hat(R[j]), R[j + 1])

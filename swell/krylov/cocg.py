@@ -65,7 +65,7 @@ class COCGIteration(Iteration):
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dot(self.p, self.q, conjugate(self.p, self.pc), s[1:3])        # q = A p;  μ = pᵀ q
+        A.apply_dots(self.p, self.q, conjugate(self.p, self.pc), s[1:3])       # q = A p;  μ = pᵀ q
         self.space.allreduce(s[1:3])
         step.residual(self.q, self.r, self.rc, self.weights, s)                # α = ρ/μ;  r = r − α q
         if M is not None:

@@ -68,7 +68,7 @@ class COCRIteration(Iteration):
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dot(self.z, self.az, conjugate(self.z, self.zc), s[1:3])       # A z;  ρ' = zᵀ A z
+        A.apply_dots(self.z, self.az, conjugate(self.z, self.zc), s[1:3])      # A z;  ρ' = zᵀ A z
         self.space.allreduce(s[1:5])                                           # with the norm² of the iteration before
         step.direction(self.z, self.az, self.p, self.q, self.qc, s)            # β = ρ'/ρ;  p = z + β p;  q = A z + β q
         if self.ended():

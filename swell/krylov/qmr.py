@@ -72,7 +72,7 @@ class QMRIteration(ShadowIteration):
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dot(self.p, self.Ap, self.q, s[1:3])                           # A p;  ε = (q, A p)
+        A.apply_dots(self.p, self.Ap, self.q, s[1:3])                          # A p;  ε = (q, A p)
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
