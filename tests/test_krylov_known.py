@@ -224,3 +224,17 @@ def test_the_advisor_takes_cocg_where_all_is_symmetric(named, method):
     r = swell.solve(A, np.ones(225), **named)
     assert r.converged and r.method == method and not r.attempts
     assert ("complex symmetric, where cocg" in str(r)) == (method == "cocg")
+
+
+@pytest.mark.parametrize("k2h2, first", [(0.3, ["cg"]), (7.0, [])])
+def test_the_advisor_takes_cocg_where_nothing_damps_a_wave(k2h2, first):
+    """Real entries of a complex type, indefinite: before a factorisation, after cg where the diagonal does not tell."""
+    A = gallery.helmholtz((15, 15), k2h2, 0.0)
+    assert not A.imag.count_nonzero() and np.linalg.eigvalsh(A.toarray())[0] < 0
+    assert (A.diagonal().real.min() > 0) == bool(first)
+    chain = [c.name("method") for c in swell.prepare(A).chain]
+    assert chain == [*first, "cocg", "cocg", "direct", "gmres"]
+    r = swell.solve(A, np.ones(225))
+    assert r.converged and r.method == "cocg" and (not first or [a.method for a in r.attempts] == first)
+    definite = swell.solve(A + sp.diags_array(np.full(225, k2h2 + 1)), np.ones(225))
+    assert definite.converged and definite.method == "cg"

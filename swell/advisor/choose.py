@@ -6,10 +6,11 @@
    that, while the vectors fit on the chip), and with cg and IC(0) where that fails. Singular systems: Jacobi-scaled.
    Complex symmetric, unless a preconditioner is named that is not symmetric then: cocg, which on the real and the model
    wave problems took 0.2 to 0.9 of bicgstab's products, a half in the median, and converged wherever that did; cocr
-   takes as many and reads more. Everything else: bicgstab, which on the real systems of the tests converges more often
-   than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it
-   does with Jacobi, and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems
-   with Jacobi.
+   takes as many and reads more. The same where entries of a complex type are all real, as those of waves that nothing
+   damps: after cg, or at once where the diagonal is not positive. Everything else: bicgstab, which on the real systems
+   of the tests converges more often than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which
+   bicgstab converges there wherever it does with Jacobi, and two times more, in a median of a quarter of its
+   iterations; on a GPU and for singular systems with Jacobi.
 3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
    ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge;
    after it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
@@ -89,11 +90,14 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
                                  why=("Jacobi scaling was not enough",)))
         if resident:
             chain[0] = _resident(A, chain[0])
+        if facts.hermitian and facts.positive_diagonal and not facts.dominant and not singular:
+            wave = _indefinite(A, facts, named, singular, "A is real in a complex type, as waves without damping are")
+            chain += [wave] if wave.name("method") == "cocg" else []
     free = not (singular or named.precond or named.scaling or named.ordering)
-    if chain and chain[0].name("method") == "cocg" and free:
+    if chain and chain[-1].name("method") == "cocg" and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[0], precond=shifted, why=(why,)))
+        chain.append(replace(chain[-1], precond=shifted, why=(why,)))
         why = "the shifted Laplacian failed too"
     missing = unavailable(A.space)
     if missing:
@@ -116,25 +120,31 @@ def _across_ranks(A, named):
         raise InputError("diagonal entries of A are zero, where incomplete factorisations cannot start: name the "
                          "method and precond='none', or solve on one rank")
     definite = real and A.space.greatest(-d.real) < 0 and hermitian(A)
-    factor = load("precond", "ic0" if definite else "ilu0")
-    inexact = factor() if A.space.name == "cpu" else factor(solve="sweeps(count=2)")     # exact ones wait for levels
+    waves = A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A)
+    alike = waves and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
     free = not (named.precond or named.scaling)
-    named = replace(named, format=named.format or default_format(A.diagonal_block), precond=named.precond or inexact)
+    exact = {} if A.space.name == "cpu" else {"solve": "sweeps(count=2)"}      # exact solves wait for levels
+    named = replace(named, format=named.format or default_format(A.diagonal_block))
+
+    def choice(method, factor, why):
+        return replace(named, method=setting("method", method), why=(why,),
+                       precond=named.precond or load("precond", factor)(**exact))
+
+    chain, why = [], "the iterative choice failed"
     if definite:
-        method, what = "cg", "Hermitian with a positive diagonal"
-    elif A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A):
-        alike = keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
-        method, what = "cocg" if alike else "bicgstab", "complex symmetric"
-    else:
-        method, what = "bicgstab", "Hermitian, but its diagonal is not positive" if hermitian(A) else "not Hermitian"
-    chain = [replace(named, method=setting("method", method), why=(f"A is {what}",))]
-    why = "the iterative choice failed"
-    if method == "cocg" and free:
+        chain.append(choice("cg", "ic0", "A is Hermitian with a positive diagonal"))
+    if alike:
+        chain.append(choice("cocg", "ilu0", "A is real in a complex type, as waves without damping are" if real and
+                            hermitian(A) else "A is complex symmetric"))
+    elif not definite:
+        what = "Hermitian, but its diagonal is not positive" if hermitian(A) else "not Hermitian"
+        chain.append(choice("bicgstab", "ilu0", f"A is {'complex symmetric' if waves else what}"))
+    if alike and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[0], precond=shifted, why=(why,)))
+        chain.append(replace(chain[-1], precond=shifted, why=(why,)))
         why = "the shifted Laplacian failed too"
-    return [*chain, replace(named, method=setting("method", "gmres"), why=(why,))]
+    return [*chain, choice("gmres", "ilu0", why)]
 
 
 def _resident(A, chosen):
@@ -194,6 +204,14 @@ def _iterative(A, facts, named, singular):
         elif not singular:
             why += ", so it may be positive definite; cg will tell"
         return replace(named, method=setting("method", "cg"), scaling=scaling, precond=precond, why=(why + singular,))
+    if facts.hermitian:
+        why += " but its diagonal is not positive, so it is not positive definite"
+    return _indefinite(A, facts, named, singular, why)
+
+
+def _indefinite(A, facts, named, singular, why):
+    """The method for what cg cannot solve; ``why``: what A is."""
+    space = A.space
     precond, more = named.precond, ""
     if precond is None and not named.scaling:
         precond = setting("precond", "jacobi")
@@ -201,9 +219,8 @@ def _iterative(A, facts, named, singular):
             precond, more = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
         elif space.name != "cpu":
             more = "; Jacobi is a pass over a vector, an exact solve with triangles a step for each of their levels"
-    if facts.hermitian:
-        why += " but its diagonal is not positive, so it is not positive definite"
-    elif facts.symmetric and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi"):
+    alike = keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
+    if facts.complex and facts.symmetric and alike:
         why += ", where cocg needs one product an iteration and the fewest in all" + singular + more
         return replace(named, method=setting("method", "cocg"), precond=precond, why=(why,))
     return replace(named, method=setting("method", "bicgstab"), precond=precond,
