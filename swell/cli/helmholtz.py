@@ -247,7 +247,9 @@ def _write(arguments, response) -> list:
 def _print(arguments, mesh, response, written):
     """The result on stdout."""
     if arguments.json:
-        print(as_json({"mesh": arguments.MESH, **mesh.facts(), **response.as_dict(), "written": written}))
+        facts = mesh.facts()
+        facts["nodes"] = facts.pop("points")                     # points are those of the response
+        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), "written": written}))
     elif not arguments.quiet:
         print(response)
         for path in written:

@@ -42,7 +42,7 @@ def test_json_is_one_object(cli, room):
     assert status == 0 and not err and out.count("\n") == 1
     assert found["converged"] is True and found["asked"] == 3 and len(found["points"]) == 3 and len(found["ears"]) == 2
     assert found["unknowns"] == 17 * 13 * 11 and found["points"][0]["converged"] is True
-    assert found["boundaries"]["xmin"] == 30 and len(found["points"][2]["level"]) == 2
+    assert found["boundaries"]["xmin"] == 30 and len(found["points"][2]["level"]) == 2 and found["nodes"] == 9 * 7 * 6
 
 
 def test_a_point_source_and_quiet(cli, room):

@@ -26,7 +26,7 @@ def respond(**changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"mesh": "cube.msh"}, "mesh is of type str: expected a Mesh, such as read_mesh"),
-    ({"degree": 3}, "degree=3: expected 1 or 2"),
+    ({"degree": 3}, "degree=3: expected 1 or 2"), ({"degree": "1"}, "degree='1': expected 1 or 2"),
     ({"medium": 343.0}, "medium is of type float: expected a Medium"),
     ({"medium": {"bx": h.Medium()}}, "no region 'bx': did you mean 'box'"),
     ({"medium": {}}, "no medium for region box"),
@@ -42,11 +42,13 @@ def respond(**changes):
     ({"boundary": {"xmax": h.Pressure(np.nan)}}, "boundary 'xmax': its values are not finite"),
     ({"source": "roof"}, "no boundary 'roof'"),
     ({"source": None}, "nothing makes sound: name a source"),
+    ({"source": {"xmin": h.Velocity(0)}}, "nothing makes sound: name a source"),
+    ({"source": h.Monopole((0.5, 0.5, 0.5), 0)}, "nothing makes sound: name a source"),
     ({"source": 3.0}, "source=3.0: expected the name of a boundary, a point"),
     ({"source": (5.0, 0.5, 0.5)}, r"source = \(5, 0.5, 0.5\) lies outside.*\(1, 0.5, 0.5\), 4 m away"),
     ({"source": {"xmin": 2.0}}, "source {'xmin': 2.0}: expected a Velocity"),
     ({"ear": (0.5, 0.5, 1.25)}, r"ear = \(0.5, 0.5, 1.25\) lies outside.*nearest point.*\(0.5, 0.5, 1\), 0.25 m away"),
-    ({"ear": (0.5, 0.5)}, "expected 3 finite coordinates"),
+    ({"ear": (0.5, 0.5)}, r"ear = \(0.5, 0.5\): expected 3 finite coordinates"),
     ({"ear": (0.5, np.nan, 0.5)}, "expected 3 finite coordinates"),
     ({"ear": "left"}, "ear='left': expected a point"),
     ({"ear": []}, "ear has shape"),
@@ -70,7 +72,8 @@ def test_said_clearly(changes, message):
     (lambda: h.Medium(speed=0), "speed=0"), (lambda: h.Medium(density=-1), "density=-1"),
     (lambda: h.Medium(damping=-0.1), "negative loss factor"), (lambda: h.Medium(speed="fast"), "speed='fast'"),
     (lambda: h.Impedance(0), "holds the pressure at 0: use Pressure"), (lambda: h.Impedance(-5), "Re Z ≥ 0"),
-    (lambda: h.Impedance("soft"), "expected a complex number"), (lambda: h.Monopole((0, 0, 0), "loud"), "strength='loud'"),
+    (lambda: h.Impedance("soft"), "expected a complex number"),
+    (lambda: h.Impedance(complex(np.inf, np.inf)), r"expected a finite number.*Rigid\(\)"), (lambda: h.Monopole((0, 0, 0), "loud"), "strength='loud'"),
     (lambda: h.Monopole((0, 0, 0), np.inf), "finite number, in m³/s"),
     (lambda: h.band("20:600"), "expected numbers, such as"), (lambda: h.band("a:b:c"), "expected numbers"),
     (lambda: h.band("600:20:5"), "an end not below the beginning"), (lambda: h.band("20:600:0"), "step above 0"),
@@ -79,16 +82,23 @@ def test_said_clearly(changes, message):
     (lambda: h.band(""), "expected numbers"), (lambda: h.band("1,x"), "expected numbers"),
     (lambda: h.box((3,)), "two or three positive"), (lambda: h.box((3, 0)), "two or three positive"),
     (lambda: h.box((3, 3), shape="tetra"), "expected one of quad, triangle"),
-    (lambda: h.box((3, 3), 1.0, 1.0), "expected upper above lower"),
+    (lambda: h.box((3, 3), 1.0, 1.0), "expected upper above lower"), (lambda: h.box(3), "two or three positive"),
+    (lambda: h.box((3, 3), upper=(1, 2, 3)), r"upper=\(1, 2, 3\): expected a number or 2 of them"),
+    (lambda: h.box((3, 3), lower="left"), "lower='left': expected a number or 2 of them"),
     (lambda: h.car_cabin(-1), "size=-1"), (lambda: h.car_cabin(0.1, "wedge"), "kind='wedge'"),
     (lambda: h.car_cabin(0.9), "more than half the cabin's least side"), (lambda: h.car_cabin(1e-4), "take larger ones"),
-    (lambda: h.car_cabin(firewall=1.5), "firewall=1.5"), (lambda: h.cylinder(0.5), "more than the radius"),
+    (lambda: h.car_cabin(firewall=1.5), "firewall=1.5"), (lambda: h.car_cabin(seats="no"), "seats='no': expected True"), (lambda: h.cylinder(0.5), "more than the radius"),
     (lambda: h.cylinder(0.05, "wedge"), "kind='wedge'"), (lambda: h.paper_mesh("Audi3D-9"), "did you mean 'Audi3D-"),
     (lambda: h.paper_mesh("x"), "There are: Audi3D-1"),
 ])
 def test_settings_said_clearly(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_a_system_is_of_one_frequency():
+    with pytest.raises(InputError, match="expected one frequency in Hz, and 2 came"):
+        h.Helmholtz(CUBE).system([100.0, 200.0], "xmin")
 
 
 def test_bands():

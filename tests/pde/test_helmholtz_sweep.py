@@ -259,6 +259,8 @@ def test_files(room, tmp_path):
     np.testing.assert_allclose(read.points, room.mesh.points)
     with pytest.raises(InputError, match="extension is .txt, expected .csv"):
         r.write_csv(tmp_path / "r.txt")
+    with pytest.raises(InputError, match="extension is .svg, expected .png"):
+        r.plot(tmp_path / "r.svg")
     with pytest.raises(InputError, match="extension is .vtk, expected .vtu"):
         r.fields[150.0].write(tmp_path / "p.vtk")
 
@@ -323,5 +325,9 @@ def test_resonance_without_damping():
     close = room.response((0.1, 0.1), (0.9, 0.8), [100.0, at * (1 + 1e-9), at * 1.01], method="direct")
     assert close.converged and [bool(p.advice) for p in close.points] == [False, True, False]
     assert "so close to a resonance" in str(close) and "172.604 Hz: nothing damps" in str(close)
+    strict = room.response((0.1, 0.1), (0.9, 0.8), [100.0], method="direct", rtol=1e-30)      # what rounding forbids
+    assert strict.failed[0].reason is Reason.ATTAINABLE_ACCURACY and "resonance" not in strict.failed[0].advice
+    early = room.response((0.1, 0.1), (0.9, 0.8), [100.0], method="bicgstab", maxiter=2).failed[0]
+    assert early.reason is Reason.MAXITER and "raise maxiter" in early.advice and "resonance" in early.advice
     damped = h.Helmholtz(room.mesh, h.Medium(343.0, 1.2, 1e-8)).response((0.1, 0.1), (0.9, 0.8), [at], method="direct")
     assert damped.converged and not damped.points[0].advice

@@ -55,7 +55,7 @@ def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, fir
     MissingDependency
         Without gmsh.
     """
-    _check(size, kind, length, width, height, firewall)
+    _check(size, kind, length, width, height, firewall, seats)
     if kind == "hexahedron":
         return _carried(size, length, width, height, firewall, seats)
     with session() as gmsh:
@@ -78,7 +78,7 @@ def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, fir
     return divided(mesh) if kind == "divided" else mesh
 
 
-def _check(size, kind, length, width, height, firewall):
+def _check(size, kind, length, width, height, firewall, seats):
     for name, value in (("size", size), ("length", length), ("width", width), ("height", height)):
         if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name}={value!r}: expected a positive number, in m")
@@ -86,6 +86,8 @@ def _check(size, kind, length, width, height, firewall):
         raise InputError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     if not isinstance(firewall, numbers.Real) or not 0.2 <= firewall <= 0.95:
         raise InputError(f"firewall={firewall!r}: expected its height as a share of the cabin's, from 0.2 to 0.95")
+    if not isinstance(seats, bool):
+        raise InputError(f"seats={seats!r}: expected True or False")
     if size > 0.5 * min(length, width, height):
         raise InputError(f"size={size} is more than half the cabin's least side, {min(length, width, height)} m: "
                          "expected smaller cells, such as 0.1")

@@ -53,7 +53,10 @@ class Impedance:
             raise InputError(f"Impedance({self.value!r}): expected a complex number, in Pa s/m") from None
         if value == 0:
             raise InputError("Impedance(0): a wall of impedance 0 holds the pressure at 0: use Pressure(0)")
-        if cmath.isnan(value) or value.real < 0:
+        if not cmath.isfinite(value):
+            raise InputError(f"Impedance({self.value!r}): expected a finite number, in Pa s/m; a wall that takes no "
+                             "sound is Rigid()")
+        if value.real < 0:
             raise InputError(f"Impedance({self.value!r}): expected Re Z ≥ 0; a wall of negative resistance would feed "
                              "energy into the sound")
 

@@ -126,6 +126,9 @@ class Response:
     def plot(self, path):
         """Write the level at the ears against the frequency as a picture (.png)."""
         from swell.report.response import plot
+        path = Path(path)
+        if path.suffix.lower() != ".png":
+            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .png")
         plot(self, path)
 
     def as_dict(self) -> dict:
@@ -147,7 +150,7 @@ class Response:
         if self.points:
             iterations = sum(point.result.iterations for point in self.points)
             lines.append(f"  {seconds:.3g} s, {iterations} iterations, {sum(p.result.products for p in self.points)} "
-                         f"products, {self.setups} preconditioners, residuals up to "
+                         f"products, {self.setups} setup{'s' if self.setups > 1 else ''}, residuals up to "
                          f"{max(p.result.residual for p in self.points):.1e}"
                          + (f", compiling kernels {compiling:.2g} s" if compiling > 0.01 else ""))
         good = np.array([point.converged for point in self.points], bool)

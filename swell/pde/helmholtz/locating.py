@@ -23,7 +23,7 @@ def locate(mesh, point, what):
     except (TypeError, ValueError):
         raise InputError(f"{what} = {point!r}: expected {mesh.dim} coordinates in m") from None
     if x.shape != (mesh.dim,) or not np.isfinite(x).all():
-        raise InputError(f"{what} = {point!r}: expected {mesh.dim} finite coordinates in m for this mesh")
+        raise InputError(f"{what} = ({_words(x.ravel())}): expected {mesh.dim} finite coordinates in m for this mesh")
     for cells in _candidates(mesh, x):
         local = _reference(mesh, cells, x)
         over = np.maximum(-local, local - 1).max(axis=0)

@@ -75,6 +75,8 @@ class Helmholtz:
         if not isinstance(mesh, Mesh):
             raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('cabin.msh'), "
                              "box((32, 16, 16)) or car_cabin(0.1)")
+        if degree not in (1, 2):
+            raise InputError(f"degree={degree!r}: expected 1 or 2")
         self.mesh, self.degree = mesh, degree
         self.media, self.medium_of = of_cells(mesh, medium)
         self.conditions = walls.checked(mesh, boundary)
@@ -149,7 +151,7 @@ class Helmholtz:
         if not drives(panels, monopoles, self.conditions):
             raise InputError("nothing makes sound: name a source (a boundary such as source="
                              f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or a "
-                             "Pressure")
+                             "Pressure other than 0")
         f = load(self.space, self.mesh, panels, monopoles)
         given, value = self._given
         free = np.flatnonzero(~given)
@@ -187,7 +189,10 @@ class Helmholtz:
         >>> A.shape, bool(abs(A - A.T).max() == 0)
         ((125, 125), True)
         """
-        omega = 2 * math.pi * float(checked(frequency)[0])
+        frequencies = checked(frequency)
+        if len(frequencies) != 1:
+            raise InputError(f"frequency={frequency!r}: expected one frequency in Hz, and {len(frequencies)} came")
+        omega = 2 * math.pi * float(frequencies[0])
         (K, M, B), free, f, lifted = self._system(source)
         A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
         A.sort_indices()
@@ -320,15 +325,20 @@ class Helmholtz:
 
     def _advice(self, result):
         """What to do about a failed solve, or one whose answer means little."""
+        amplified = result.residual > AMPLIFIED * result.backward_error
         if result.converged:
-            amplified = result.residual > AMPLIFIED * result.backward_error
             return "" if self.damped or not amplified else (
                 "nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
                 f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium "
                 "a damping, say 0.01")
-        if not self.damped and result.reason in RESONANT:
+        if self.damped or result.reason not in RESONANT:
+            return result.message
+        if amplified:
             return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
-        return result.message
+        if result.reason is Reason.ATTAINABLE_ACCURACY:
+            return result.message
+        return result.message + ("; or, since nothing damps the sound, this may be (near) a resonance: give the medium "
+                                 "a damping, say 0.01")
 
 
 def _load(omega, f, lifted):

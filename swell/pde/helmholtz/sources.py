@@ -104,5 +104,6 @@ def load(space, mesh, panels, monopoles) -> np.ndarray:
 
 def drives(panels, monopoles, conditions) -> bool:
     """True where anything makes sound."""
-    held = [c.value for c in conditions.values() if isinstance(c, Pressure)]
-    return bool(panels or monopoles) or any(callable(value) or np.any(np.asarray(value) != 0) for value in held)
+    given = [c.value for c in (*panels.values(), *conditions.values()) if isinstance(c, (Velocity, Pressure))]
+    given += [source.strength for source in monopoles]
+    return any(callable(value) or np.any(np.asarray(value) != 0) for value in given)

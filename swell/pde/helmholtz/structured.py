@@ -30,14 +30,14 @@ def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
     >>> len(mesh.cells), sorted(mesh.boundaries)[:2]
     (96, ['xmax', 'xmin'])
     """
-    counts = tuple(cells)
+    counts = tuple(cells) if np.iterable(cells) else ()
     dim = len(counts)
     if dim not in SHAPES or not all(isinstance(c, (int, np.integer)) and c > 0 for c in counts):
         raise InputError(f"box({cells!r}): expected two or three positive numbers of cells, such as (32, 32, 32)")
     shape = shape or SHAPES[dim][0]
     if shape not in SHAPES[dim]:
         raise InputError(f"box of {dim} dimensions with shape={shape!r}: expected one of {', '.join(SHAPES[dim])}")
-    lower, upper = (np.broadcast_to(np.asarray(v, float), dim) for v in (lower, upper))
+    lower, upper = (_corner(name, value, dim) for name, value in (("lower", lower), ("upper", upper)))
     if not (upper > lower).all():
         raise InputError(f"box from {lower.tolist()} to {upper.tolist()}: expected upper above lower on every axis")
     axes = [np.linspace(low, high, c + 1) for low, high, c in zip(lower, upper, counts)]
@@ -53,6 +53,14 @@ def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
             groups[name + end] = _faces(face, shape)
     members = solid if shape in ("quad", "hexahedron") else _simplices(corner, dim)
     return Mesh(points, shape, members, {"box": np.arange(len(members))}, groups)
+
+
+def _corner(name, value, dim):
+    """A corner's coordinates."""
+    try:
+        return np.broadcast_to(np.asarray(value, float), dim)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={value!r}: expected a number or {dim} of them, in m") from None
 
 
 def _vtk(dim):
