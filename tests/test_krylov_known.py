@@ -218,7 +218,10 @@ def test_the_real_cabin_at_300_hertz(method, products, data):
 
 @pytest.mark.parametrize("named, method", [
     ({}, "cocg"), ({"precond": "iluk(level=1)"}, "cocg"), ({"scaling": "jacobi"}, "cocg"),
-    ({"precond": "iluk(solve='sweeps(count=4)')"}, "cocg"), ({"precond": "ilut"}, "bicgstab"), ({"scaling": "ruiz"}, "bicgstab"), ({"M": lambda r: r}, "bicgstab")])
+    ({"precond": "gauss_seidel"}, "cocg"), ({"precond": "shifted_laplacian(inner=gauss_seidel)"}, "cocg"),
+    ({"precond": "jacobi_sweeps"}, "cocg"), ({"precond": "gauss_seidel(direction=forward)"}, "bicgstab"),
+    ({"precond": "iluk(solve='sweeps(count=4)')"}, "cocg"), ({"precond": "ilut"}, "bicgstab"),
+    ({"scaling": "ruiz"}, "bicgstab"), ({"M": lambda r: r}, "bicgstab")])
 def test_the_advisor_takes_cocg_where_all_is_symmetric(named, method):
     A = complex_symmetric()
     r = swell.solve(A, np.ones(225), **named)

@@ -29,7 +29,7 @@ from swell.formats.symmetry import asymmetry, hermitian, tolerance
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
 
-SYMMETRIC = ("none", "jacobi", "block_jacobi", "chebyshev", "direct")      # symmetric where A = Aᵀ
+SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
@@ -184,6 +184,8 @@ def keeps_symmetry(precond) -> bool:
         return keeps_symmetry(resolve("precond", precond.inner))
     if name in ("ilu0", "iluk"):
         return resolve_solve(precond.solve).alike
+    if name == "gauss_seidel":
+        return precond.direction == "symmetric"
     return name in SYMMETRIC
 
 

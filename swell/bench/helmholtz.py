@@ -288,7 +288,7 @@ def _histories(records, rtol):
         axes.set_title(precond, fontsize=9, color=INK)
         axes.set_xlabel("products", color=INK, fontsize=9)
         axes.set_xlim(left=0)
-        axes.set_ylim(0.1 * rtol, 1e3)
+        axes.set_ylim(min([0.1 * rtol, *(0.5 * r["residual"] for r in records if r["residual"] > 0)]), 1e3)
         axes.tick_params(labelsize=8)
         axes.grid(True, color=GRID, lw=0.6)
     panels[0].set_ylabel("‖b − Ax‖₂ / ‖b‖₂", color=INK, fontsize=9)

@@ -35,7 +35,8 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", metavar="command")
     for name in COMMANDS:
         module = importlib.import_module(f"swell.cli.{name}")
-        command = commands.add_parser(name, help=module.HELP, description=module.__doc__)
+        command = commands.add_parser(name, help=module.HELP, description=module.__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -59,6 +59,14 @@ def test_files(own, tmp_path, capsys):
         assert len(list(csv.DictReader(stream))) == len(found)
 
 
+def test_ends_of_histories_lie_in_their_panel():
+    """A method whose last step goes far below the tolerance ends within the axes, not under them."""
+    record = {"problem": "room", "method": "cocg", "precond": "none", "reason": "CONVERGED", "residual": 1e-14,
+              "products": 4, "iterations": 3, "history": np.array([1.0, 1e-3, 1e-5, 1e-14])}
+    axes = bench._histories([record], 1e-9).axes[0]
+    assert axes.get_ylim()[0] <= 1e-14
+
+
 def test_a_method_that_fails_says_so(own, tmp_path, capsys):
     """And is nowhere called converged; no progress is judged, as in the paper."""
     out, report = tmp_path / "r.jsonl", tmp_path / "r.html"

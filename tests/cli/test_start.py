@@ -36,6 +36,10 @@ def test_every_command_has_help(cli, command):
     assert status == 0 and f"swell {command}" in out and not err
 
 
+def test_help_keeps_the_lines_of_its_example(cli):
+    assert "\n  swell helmholtz cabin.msh --source firewall" in cli("helmholtz", "--help")[1]
+
+
 def test_every_benchmark_has_a_page_of_its_own(cli):
     from swell.cli.bench import BENCHMARKS, OPTIONS, POSITIONAL
     pages = {name: cli("bench", name, "--help") for name in BENCHMARKS}
