@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -149,6 +150,8 @@ def _folder(name, path, hertz):
         raise InputError(f"--files {path}: {', '.join(missing)} missing: expected a mesh file, or a folder with the "
                          "matrices K.npz, M.npz and B.npz")
     K, M, B = (sp.load_npz(path / f"{part}.npz").tocsr() for part in "KMB")
+    if hertz is not None and not hertz.all():
+        raise InputError(f"--files {path} at frequency 0: A is then K, which is singular; begin above 0 Hz")
     for frequency in [HERTZ] if hertz is None else hertz:
         k = 2 * math.pi * frequency / SPEED
         A = (K - k * k * M + 1j * k * ABSORPTION * B).tocsr()
@@ -217,7 +220,8 @@ def _row(key, of):
     cpu, gpu = of.get("cpu"), of.get("cuda")
     first, paper = gpu or cpu, (gpu or cpu)["paper_iterations"] or ""
     if "failure" in first:
-        return (*key, f"REFUSED: {first['failure'][:60]}", "", paper, *[""] * (6 if gpu else 4))
+        words = textwrap.shorten(first["failure"], 70, placeholder=" …")
+        return (*key, f"REFUSED: {words}", "", paper, *[""] * (6 if gpu else 4))
     head = (*key, first["reason"], first["iterations"], paper, first["products"], f"{first['residual']:.1e}",
             f"{first['setup_seconds']:.3f}")
     if gpu is None:

@@ -126,6 +126,18 @@ def test_bad_arguments(option, value, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_K_alone_is_no_system(own, capsys):
+    assert bench_own("--files", own[1], "--frequencies", "0,90") == 2
+    assert "frequency 0" in capsys.readouterr().err
+
+
+def test_words_of_a_refusal_are_whole():
+    record = {"problem": "room", "method": "cocg", "precond": "ilut", "on": "cpu", "paper_iterations": None,
+              "failure": "cocg needs a preconditioner that is its own transpose, and this one, ILUT(), is not"}
+    words = bench.rows([record])[0][3].removeprefix("REFUSED: ").removesuffix(" …")
+    assert len(words) > 40 and record["failure"].startswith(words + " ")
+
+
 def test_a_folder_without_matrices(tmp_path, capsys):
     sp.save_npz(tmp_path / "K.npz", sp.identity(3, format="csr"))
     assert bench_own("--files", tmp_path) == 2
