@@ -154,8 +154,9 @@ class DistributedMatrix(LinearOperator):
             if (own.size, rest.size) != (self.own.nnz, self.rest.nnz):
                 raise InputError(f"{own.size} and {rest.size} values for the {self.own.nnz} and {self.rest.nnz} "
                                  "entries of this rank's two parts: prepare again")
-        return self._with(*(CSRMatrix(self.space.local, part.indptr, part.indices, self.space.from_host(values),
-                                      part.shape) for part, values in ((self.own, own), (self.rest, rest))))
+        with self.space.active():                # a rank's GPU need not be the process's current one
+            return self._with(*(CSRMatrix(self.space.local, part.indptr, part.indices, self.space.from_host(values),
+                                          part.shape) for part, values in ((self.own, own), (self.rest, rest))))
 
     def discard_adjoint(self):
         """The values of the parts have changed."""

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -352,6 +353,35 @@ def test_new_values_on_another_pattern_are_refused_by_all(ranks):
 
     with pytest.raises(swell.InputError, match="prepare again"):
         ranks.run(updated)
+
+
+def test_new_values_go_to_the_device_of_their_rank(ranks):
+    """While it is the active one: else those of a rank whose GPU is not the process's first go to the first."""
+    A, b = system()
+
+    def updated(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        local, inside = M.space.local, []
+        active, from_host = local.active, local.from_host
+
+        @contextmanager
+        def watched(rows=None):
+            with active(rows):
+                inside.append(True)
+                yield
+                inside.pop()
+
+        def moved(array, out=None):
+            assert inside
+            return from_host(array, out)
+
+        solver = swell.prepare(M, method="cg")
+        local.active, local.from_host = watched, moved
+        solver.update(M.with_values(2 * M.own.data, 2 * M.rest.data))
+        return M.gather(solver.solve(b[M.rows]).x)
+
+    for x in ranks.run(updated):
+        assert np.linalg.norm(b - 2 * A @ x) <= 1e-8 * np.linalg.norm(b)
 
 
 @pytest.mark.parametrize("seen, own", [(["0:a", "0:b"], [0, 1]), (None, [0, 0])])
