@@ -15,7 +15,7 @@ exact = 1.204 * 343 * 1e-3 * np.exp(-2j * np.pi * r.frequencies / 343 * 1.5)    
 print(f"duct: errors of {abs(r.pressure[:, 0] / exact - 1).max():.1%}")
 assert r.converged and abs(r.pressure[:, 0] / exact - 1).max() < 0.02
 
-# 2. The cabin: the firewall vibrates with 1 mm/s, the roof is lined, the air loses 2 % a cycle. The driver's ears.
+# 2. The cabin: the firewall vibrates with 1 mm/s, the roof is lined, the air's loss factor is 2 %. The driver's ears.
 mesh = helmholtz.car_cabin(size=0.16)
 print(mesh)
 air = helmholtz.Medium(speed=343.0, density=1.204, damping=0.02)
