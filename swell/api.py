@@ -177,6 +177,8 @@ class Solver:
         """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
         with self.space.agreed():
             rhs, guess = self._read(b, x0)
+        self.space.same((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape beside "
+                        "the rows, whether there is an x0)")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b)
         columns = []

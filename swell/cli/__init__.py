@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import time
 
-from swell.core.errors import InputError, SwellError
+from swell.core.errors import SwellError
 
 COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
 
@@ -24,6 +25,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         self.exit(BAD_INPUT, f"swell: {message} (see {self.prog} --help)\n")
+
+    def exit(self, status=0, message=None):
+        super().exit(status, message if _says(status) else None)
+
+    def print_help(self, file=None):
+        if _says(CONVERGED):
+            super().print_help(file)
 
 
 def parser() -> Parser:
@@ -68,8 +76,9 @@ def main(argv=None) -> int:
     if arguments.command is None:
         return _without_command(arguments)
     try:
-        if arguments.command not in ACROSS_RANKS:
-            _alone(arguments.command)
+        if arguments.command not in ACROSS_RANKS and _among_others():
+            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; those that "
+                           f"do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
         return arguments.run(arguments)
     except SwellError as error:
         return _complain(error, BAD_INPUT)
@@ -91,18 +100,31 @@ def main(argv=None) -> int:
 def _without_command(arguments) -> int:
     """``swell`` and ``swell --version``."""
     if not arguments.version:
-        return _complain("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
+        return _of_all("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
     from swell import __version__
-    print(f"swell {__version__}")
+    if _says(CONVERGED):
+        print(f"swell {__version__}")
     return CONVERGED
 
 
-def _alone(command):
-    """Raise InputError where a launcher started several of a command that does not share its work."""
+def _among_others() -> bool:
+    """Did a launcher start several of this command?"""
     from swell.distributed.launcher import launched
-    if launched() > 1:
-        raise InputError(f"swell {command} does not run across ranks: start it without mpiexec; those that do are "
-                         f"{' and '.join(ACROSS_RANKS)}")
+    return launched() > 1
+
+
+def _says(status) -> bool:
+    """Is it this process that says what all that a launcher started find in their command line? The others wait if it
+    is wrong: some launchers end all as soon as one has ended with an error."""
+    from swell.distributed.launcher import PATIENCE, first
+    if status and not first():
+        time.sleep(PATIENCE)
+    return first()
+
+
+def _of_all(message, status) -> int:
+    """A complaint that every process of a launcher has."""
+    return _complain(message, status) if _says(status) else status
 
 
 def _complain(message, status) -> int:

@@ -117,6 +117,9 @@ class Space(ABC):
         """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
         return nullcontext()
 
+    def same(self, value, what: str):
+        """Raise InputError on every rank unless all bring an equal value; nothing to do on one device."""
+
     def share(self, n: int) -> int:
         """How many entries of a vector of length n are here: all of them on one device."""
         return n

@@ -95,8 +95,12 @@ class Communicator(ABC):
         except Exception as own:
             if getattr(own, "told", False):
                 raise
-            _raise_first(self._gather_objects((_portable(own), None)))
+            self._tell(own)
         self.allgather(None)
+
+    def _tell(self, error):
+        """Answer the others with an error, and raise the first rank's."""
+        _raise_first(self._gather_objects((_portable(error), None)))
 
     def same(self, value, what: str):
         """Raise InputError, on every rank, unless all of them bring an equal value."""

@@ -35,6 +35,9 @@ class DeviceCommunicator(Communicator):
     def _exchange_objects(self, parts):
         return self.host._exchange_objects(parts)
 
+    def _tell(self, error):
+        self.host._tell(error)
+
     def abort(self):
         self.host.abort()
 

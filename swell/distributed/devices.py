@@ -44,12 +44,17 @@ def _between_gpus(communicator, space, messages):
     possible = reachable(communicator, space)
     communicator.same(messages, "how GPUs speak")
     with communicator.agreed():
-        if messages not in (None, "peer", "nccl"):
-            raise InputError(f"messages={messages!r}: expected 'peer' or 'nccl'")
-        if messages == "peer" and not possible:
+        if checked_messages(messages) == "peer" and not possible:
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
                              "(nvidia-smi topo -p2p r): take messages='nccl'")
     return (PeerCommunicator if possible and messages != "nccl" else NCCLCommunicator)(communicator, space)
+
+
+def checked_messages(messages):
+    """A way for GPUs to speak, or None; InputError for others."""
+    if messages not in (None, "peer", "nccl"):
+        raise InputError(f"messages={messages!r}: expected 'peer' or 'nccl'")
+    return messages
 
 
 def _own_gpu(communicator) -> int:

@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import traceback
 
-from swell.core.errors import InputError, MissingDependency
+from swell.core.errors import InputError, MissingDependency, SwellError
 from swell.distributed.communicator import Exchange, HostCommunicator, parts
-from swell.distributed.launcher import launched
+from swell.distributed.devices import checked_messages
+from swell.distributed.launcher import PATIENCE, launched
 
-PATIENCE = 2.0          # seconds that rank 0 has to end all ranks with an error that is every rank's
+HEARD = 5.0             # seconds that the other ranks have to hear of an error that swell did not expect
 
 
 def init(messages: str | None = None) -> "MPICommunicator":
@@ -31,7 +33,8 @@ def init(messages: str | None = None) -> "MPICommunicator":
     MissingDependency
         If mpi4py or an MPI library is missing.
     InputError
-        If the ranks do not find one another, since mpiexec and mpi4py belong to different MPI libraries.
+        For other ``messages``; if the ranks do not find one another, since mpiexec and mpi4py belong to different MPI
+        libraries.
     """
     try:
         from mpi4py import MPI
@@ -44,10 +47,10 @@ def init(messages: str | None = None) -> "MPICommunicator":
                          f"another MPI than mpi4py, which uses {MPI.Get_library_version().splitlines()[0]}; "
                          "start with that library's mpiexec")
     communicator = MPICommunicator(world)
-    communicator.messages = messages
     if world.size > 1:
         share_cores(communicator.local_size)
         sys.excepthook = communicator.die
+    communicator.messages = checked_messages(messages)
     return communicator
 
 
@@ -68,19 +71,33 @@ class MPICommunicator(HostCommunicator):
         from mpi4py import MPI
         here = comm.Split_type(MPI.COMM_TYPE_SHARED)
         super().__init__(comm.rank, comm.size, here.rank, here.size)
-        self.comm = comm.Dup()                   # our messages shall not meet those of the user's
+        self.comm = comm.Dup()                   # our messages shall not meet those of the user's,
+        self.numbers = comm.Dup()                # nor an error the numbers of a rank that is not asking
 
     def _gather_objects(self, value):
         return self.comm.allgather(value)
 
     def _gather_numbers(self, numbers, out):
-        self.comm.Allgather(numbers, out)
+        self.numbers.Allgather(numbers, out)
 
     def _exchange_objects(self, parts):
         return self.comm.alltoall(parts)
 
     def exchange(self, outgoing, sent, incoming, received):
-        return MPIExchange(self.comm, outgoing, sent, incoming, received)
+        return MPIExchange(self.numbers, outgoing, sent, incoming, received)
+
+    def _tell(self, error):
+        """What swell did not expect may come up anywhere, also where the others wait for this rank's numbers and never
+        hear of it; then it ends them all."""
+        if isinstance(error, SwellError):
+            super()._tell(error)
+        waited = threading.Timer(HEARD, self.die, (type(error), error, error.__traceback__))
+        waited.daemon = True
+        waited.start()
+        try:
+            super()._tell(error)
+        finally:
+            waited.cancel()
 
     def abort(self):
         self.comm.Abort(1)
@@ -95,8 +112,8 @@ class MPICommunicator(HostCommunicator):
 
     def die(self, kind, error, trace):
         """What becomes of an error that nobody catches: its message, then the end of all ranks. What all ranks were
-        told, rank 0 says; the others only if it does not."""
-        if self.rank and getattr(error, "told", False):
+        told, and what swell refuses, which it mostly does on all, rank 0 says; the others only if it does not."""
+        if self.rank and (getattr(error, "told", False) or isinstance(error, SwellError)):
             time.sleep(PATIENCE)
         text = "".join(traceback.format_exception(kind, error, trace))
         sys.stderr.write(f"rank {self.rank} of {self.size}:\n{text}")     # at once: other ranks write, too

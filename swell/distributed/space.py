@@ -38,6 +38,9 @@ class DistributedSpace(Space):
     def agreed(self):
         return self.communicator.agreed()
 
+    def same(self, value, what):
+        self.communicator.same(value, what)
+
     def allreduce(self, scalars):
         self.communicator.allreduce(scalars)
 

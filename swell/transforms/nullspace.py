@@ -125,10 +125,12 @@ class NullSpaceTransform(Transform):
         if size <= 0.5 * threshold:                              # the rest of the tolerance is for the iteration
             return 0.0
         if not self.settings.project:
+            total = xp.asarray([b.sum()])
+            self.space.allreduce(total)
             raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ "
                              "in the null space of its adjoint, which no x can produce (with constants: the entries of "
-                             f"b sum to {complex(b.sum()).real:.3e} instead of 0); correct the sources or the boundary "
-                             "fluxes, or take it out with NullSpace(..., project=True)")
+                             f"b sum to {complex(total[0]).real:.3e} instead of 0); correct the sources or the "
+                             "boundary fluxes, or take it out with NullSpace(..., project=True)")
         b -= self.left @ part
         return size / norm_b
 

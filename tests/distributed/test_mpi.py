@@ -102,6 +102,8 @@ def test_the_device_is_looked_at_before_a_mesh_is_read():
 @pytest.mark.parametrize("line, message", [
     ("swell.distributed.scatter(ranks, A, device='gpu')", "device='gpu' across ranks"),
     ("swell.solve(swell.distributed.scatter(ranks, A), [1.0] * 100)", "expected (50,) or (50, k) for b[A.rows]"),
+    ("swell.solve(swell.distributed.scatter(ranks, A), [1e-200] * 50)", "leave the range of double precision"),
+    ("swell.distributed.init(messages='smoke')", "messages='smoke': expected 'peer' or 'nccl'"),
 ])
 def test_a_script_says_what_is_wrong_once(line, message):
     """One traceback of one rank, and not that of what it passed on."""
@@ -150,9 +152,14 @@ def test_a_frequency_response_on_the_command_line(tmp_path):
     assert len(found[0]) == 3 and found[1] == pytest.approx(found[0], rel=1e-6)
 
 
-def test_a_command_that_does_not_share_its_work():
-    done = started("-m", "swell", "demo")
-    assert done.returncode == 2 and "swell demo does not run across ranks" in done.stderr
+@pytest.mark.parametrize("arguments, status, message", [
+    (["demo"], 2, "swell demo does not run across ranks: start it without mpiexec; those that do are solve, fvm and"),
+    ([], 2, "which command?"), (["solve"], 2, "arguments are required: A"), (["solve", "--rtol", "x"], 2, "invalid float"),
+    (["--version"], 0, "swell 0."), (["--help"], 0, "positional arguments"), (["solve", "-h"], 0, "Ctrl-C ends")])
+def test_what_a_command_line_says_is_said_once(arguments, status, message):
+    done = started("-m", "swell", *arguments)
+    assert done.returncode == status and (done.stderr if status else done.stdout).count(message) == 1, done.stderr
+    assert not (done.stdout if status else done.stderr)
 
 
 def test_a_file_that_only_some_ranks_can_read(tmp_path):
@@ -188,6 +195,24 @@ def test_a_rank_that_dies_ends_all(fate, message):
     done = started("-c", SOLVE.format(fate=fate), timeout=usual + 60)
     assert done.returncode != 0 and message in done.stderr
     assert time.perf_counter() - began < 2 * usual + 10
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_command_of_which_a_rank_throws_ends_all(rank):
+    """In the middle of iterations, where the others wait for numbers and not for words."""
+    code = ("from swell.cli import main\nfrom swell.distributed.space import DistributedLoop\n"
+            "report = DistributedLoop.report\n"
+            "def heard(self):\n"
+            "    report(self)\n"
+            f"    if (self.iterations, self.space.communicator.rank) == (33, {rank}):\n"
+            "        raise MemoryError('no room for the basis')\n"
+            "DistributedLoop.report = heard\n"
+            "raise SystemExit(main(['solve', 'gallery:poisson2d:4000', '--method', 'cg', '--rtol', '1e-13']))")
+    started("-c", code.replace("33", "-1"))                      # what starting takes is not counted
+    began = time.perf_counter()
+    done = started("-c", code, timeout=60)
+    assert done.returncode != 0 and not done.stdout and "no room for the basis" in done.stderr
+    assert time.perf_counter() - began < 15
 
 
 def test_what_ranks_disagree_on_is_told_once():

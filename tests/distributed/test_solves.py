@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -149,7 +150,7 @@ def test_constants_as_null_space(ranks):
     A = sp.csr_array(A - sp.diags_array(A @ np.ones(441)))
     b = rng().standard_normal(441)
     settings = {"method": "cg", "nullspace": "constants", "precond": "ic0(shift=1e-3)"}
-    with pytest.raises(swell.InputError, match="b is incompatible"):
+    with pytest.raises(swell.InputError, match=re.escape(f"the entries of b sum to {b.sum():.3e} instead")):
         ranks.run(solved, A, b, "rows", settings)
     b -= b.mean()
     for x, result, _ in ranks.run(solved, A, b, "rows", settings):
@@ -249,6 +250,24 @@ def test_ranks_that_disagree(ranks):
 
     with pytest.raises(swell.InputError, match="ranks disagree on when to stop"):
         ranks.run(sooner)
+
+
+@pytest.mark.parametrize("columns, guess", [(2, False), (1, True)])
+def test_ranks_that_bring_more_than_others(ranks, columns, guess):
+    A, b = system()
+    if ranks.size == 1:
+        pytest.skip("one rank agrees with itself")
+
+    def more(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        mine = b[M.rows]
+        if communicator.rank == 0:
+            return swell.solve(M, mine, method="cg")
+        return swell.solve(M, mine if columns == 1 else np.stack([mine] * columns, 1), method="cg",
+                           x0=mine if guess else None)
+
+    with pytest.raises(swell.InputError, match="ranks disagree on the right-hand sides and starting vectors"):
+        ranks.run(more)
 
 
 def test_a_right_hand_side_of_another_shape_on_one_rank(ranks):
