@@ -120,6 +120,25 @@ def test_a_face_of_two_conditions():
         h.Helmholtz(inner, boundary={"sheet": h.Rigid()})
 
 
+def test_a_face_in_two_boundaries_counts_once():
+    """Where both say the same of it; two velocities of one face are as much a contradiction as two conditions."""
+    left = CUBE.boundaries["xmin"]
+    mesh = h.Mesh(CUBE.points, "hexahedron", CUBE.cells, groups={
+        "left": CUBE.fem.facets[:, left].T, "part": CUBE.fem.facets[:, left[:4]].T})
+    lined, b = {}, {}
+    for names in (["left"], ["left", "part"]):
+        lined[len(names)] = h.Helmholtz(mesh, boundary={name: h.Impedance(400.0) for name in names}).matrices[2]
+        b[len(names)] = h.Helmholtz(mesh, boundary={name: h.Velocity(2e-3) for name in names}).system(100.0)[1]
+    assert abs(lined[1] - lined[2]).max() == 0 and lined[1].sum() == pytest.approx(1 / 400)
+    assert np.array_equal(b[1], b[2])
+    bare = h.Helmholtz(mesh)
+    assert np.array_equal(bare.system(100.0, "left")[1], bare.system(100.0, ["part", "left", "left"])[1])
+    held = h.Helmholtz(mesh, boundary={"left": h.Velocity(2e-3)})
+    for problem, source in ((bare, {"left": h.Velocity(1e-3), "part": h.Velocity(2e-3)}), (held, "part")):
+        with pytest.raises(InputError, match="'(left|part)' and '(left|part)' share 4 faces .* different velocities"):
+            problem.system(100.0, source)
+
+
 def test_regions_that_overlap():
     mesh = h.box((3, 3))
     mesh.regions = {"all": np.arange(9), "some": np.arange(3)}

@@ -84,13 +84,33 @@ def checked(mesh, conditions) -> dict:
             raise InputError(f"the condition of boundary {name!r} is {condition!r}: expected Rigid(), Pressure(p), "
                              "Velocity(v), Impedance(Z) or Absorbing()")
         for other, theirs in owner.items():
-            both = np.intersect1d(facets, theirs)
-            if both.size and conditions[other] is not condition:
-                place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
-                raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near ({place})) and "
-                                 "have different conditions: give a face one")
+            if not alike(conditions[other], condition):
+                apart(mesh, other, theirs, name, facets, "conditions")
         owner[name] = facets
     return dict(conditions)
+
+
+def alike(one, other) -> bool:
+    """True where two conditions say the same."""
+    return type(one) is type(other) and (isinstance(one, (Rigid, Absorbing)) or np.array_equal(one.value, other.value))
+
+
+def apart(mesh, other, theirs, name, facets, what):
+    """Raise InputError if two boundaries share faces."""
+    both = np.intersect1d(facets, theirs)
+    if both.size:
+        place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
+        raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near ({place})) and have "
+                         f"different {what}: give a face one")
+
+
+def once(mesh, names):
+    """(name, its facets without those of names before it): a face in several boundaries counts once."""
+    taken = np.zeros(len(mesh.exterior), bool)
+    for name in names:
+        facets = mesh.boundaries[name]
+        yield name, facets[~taken[facets]]
+        taken[facets] = True
 
 
 def boundary(mesh, name):

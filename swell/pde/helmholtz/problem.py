@@ -116,8 +116,8 @@ class Helmholtz:
     def admittances(self):
         """(facets, 1/Z of each) of every wall that takes sound."""
         plane = np.array([m.impedance for m in self.media])
-        for name, condition in self.conditions.items():
-            facets = self.mesh.boundaries[name]
+        for name, facets in walls.once(self.mesh, self.conditions):
+            condition = self.conditions[name]
             if isinstance(condition, walls.Impedance):
                 admittance = np.full(len(facets), 1 / complex(condition.value))
             elif isinstance(condition, walls.Absorbing):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.pde.helmholtz.conditions import Pressure, Rigid, Velocity, boundary, values
+from swell.pde.helmholtz.conditions import Pressure, Rigid, Velocity, alike, apart, boundary, once, values
 from swell.pde.helmholtz.locating import locate
 
 
@@ -88,14 +88,17 @@ def _add(mesh, conditions, panels, name, velocity):
             if np.intersect1d(facets, mesh.boundaries[other]).size:
                 raise InputError(f"boundary {name!r} is the source and shares faces with {other!r}, which has the "
                                  f"condition {type(theirs).__name__}: give a face one of them")
+    for other, theirs in panels.items():
+        if other != name and not alike(theirs, velocity):
+            apart(mesh, other, mesh.boundaries[other], name, facets, "velocities")
     panels[name] = velocity
 
 
 def load(space, mesh, panels, monopoles) -> np.ndarray:
     """f of b = iω f, shape (n,), complex."""
     f = np.zeros(space.n, complex)
-    for name, velocity in panels.items():
-        f += space.load(mesh.boundaries[name], partial(values, velocity.value, what=f"boundary {name!r}"))
+    for name, facets in once(mesh, panels):
+        f += space.load(facets, partial(values, panels[name].value, what=f"boundary {name!r}"))
     for source in monopoles:
         dofs, weights = space.at(*locate(mesh, source.position, "source"))
         f[dofs] += source.strength * weights
