@@ -115,6 +115,17 @@ def test_absorbing_takes_a_plane_wave():
     np.testing.assert_allclose(by["absorbing"].p, by["impedance"].p, rtol=1e-12)
 
 
+def test_a_monopole_sends_half_its_flow_each_way():
+    """In a duct open at both ends, away from the source: p = ρ c Q / (2 S) e^{−ik|x − x_s|}."""
+    mesh, medium, Q = h.box((120, 2, 2), upper=(3.0, 0.1, 0.05)), h.Medium(343.0, 1.2), 2e-4
+    duct = h.Helmholtz(mesh, medium, {"xmin": h.Absorbing(), "xmax": h.Absorbing()})
+    field = duct.solve(150.0, h.Monopole((1.3, 0.04, 0.02), Q), **EXACT)
+    k = 2 * math.pi * 150 / 343
+    for x in (0.2, 0.8, 1.9, 2.7):
+        wanted = 1.2 * 343 * Q / (2 * 0.1 * 0.05) * np.exp(-1j * k * abs(x - 1.3))
+        assert field.at((x, 0.03, 0.04)) == pytest.approx(wanted, rel=5e-3)
+
+
 def test_sign_convention():
     """e^{+iωt}: a wave along +x lags, p = ρ c v e^{−ikx}, and damping makes it decay along its way."""
     mesh = h.box((200, 1), upper=(4.0, 0.1))
