@@ -114,7 +114,7 @@ def _nccl() -> str:
     try:
         with warnings.catch_warnings():          # CuPy's own, where there is none
             warnings.simplefilter("ignore")
-            nccl = importlib.import_module("cupy.cuda").nccl
+            from cupy.cuda import nccl           # a module of its own, which importing cupy.cuda does not load
         return f"as CuPy finds it, {nccl.get_version()}" if nccl.available else ""
     except Exception:  # noqa: BLE001            CuPy without a driver fails in many ways
         return ""

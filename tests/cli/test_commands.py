@@ -1,5 +1,7 @@
 """``info``, ``doctor`` and ``demo``."""
 import json
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +48,15 @@ def test_doctor_reports_a_broken_cpu(cli, monkeypatch):
     monkeypatch.setattr("swell.cli.doctor._solve", broken)
     status, out, _ = cli("doctor")
     assert status == 2 and "RuntimeError: no kernels" in out
+
+
+def test_doctor_finds_the_nccl_that_cupy_finds(cli, monkeypatch):
+    """A module of CuPy's of its own, which ``import cupy.cuda`` does not load."""
+    monkeypatch.setattr("swell.cli.doctor._version", lambda distributions: "")
+    monkeypatch.setitem(sys.modules, "cupy.cuda", ModuleType("cupy.cuda"))
+    monkeypatch.setitem(sys.modules, "cupy.cuda.nccl", SimpleNamespace(available=True, get_version=lambda: 22703))
+    parts = json.loads(cli("doctor", "--json")[1])["parts"]
+    assert {part["name"]: part["found"] for part in parts}["NCCL"] == "as CuPy finds it, 22703"
 
 
 def test_demo(cli, tmp_path):
