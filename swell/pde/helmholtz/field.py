@@ -11,11 +11,11 @@ from swell.core.errors import InputError, MissingDependency
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.meshes import INSTALL
 
-REFERENCE = 20e-6       # Pa, effective: 0 dB
+REFERENCE = 20e-6       # Pa, RMS: 0 dB
 
 
 def decibels(p):
-    """Level of complex amplitudes (peaks, Pa) in dB re 20 µPa of the effective value |p|/√2."""
+    """Level of complex amplitudes (peaks, Pa) in dB re 20 µPa of the RMS value |p|/√2."""
     with np.errstate(divide="ignore"):
         return 20 * np.log10(np.abs(p) / (math.sqrt(2) * REFERENCE))
 

@@ -91,7 +91,7 @@ class Response:
 
     @property
     def level(self) -> np.ndarray:
-        """dB re 20 µPa of the effective values |p|/√2, shape (points, ears)."""
+        """dB re 20 µPa of the RMS values |p|/√2, shape (points, ears)."""
         return decibels(self.pressure)
 
     @property
