@@ -110,6 +110,15 @@ class Mesh:
         """The mean length of each cell's edges, shape (n,)."""
         return np.mean([self._length(*edge) for edge in EDGES[self.shape]], axis=0)
 
+    @cached_property
+    def parts(self) -> int:
+        """Sets of cells that share no face with one another."""
+        import scipy.sparse as sp
+        from scipy.sparse.csgraph import connected_components
+        inside = self.fem.f2t[:, ~self.exterior]
+        links = sp.coo_matrix((np.ones(inside.shape[1], np.int8), tuple(inside)), shape=(len(self.cells),) * 2)
+        return int(connected_components(links, directed=False)[0])
+
     def _length(self, a, b):
         return np.linalg.norm(self.points[self.cells[:, a]] - self.points[self.cells[:, b]], axis=1)
 

@@ -318,6 +318,9 @@ class Helmholtz:
             notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
                          f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed: refine it"
                          + (", or take degree=2" if self.degree == 1 else ""))
+        if self.mesh.parts > 1:
+            notes.append(f"the mesh is in {self.mesh.parts} parts that share no face: no sound crosses from one to "
+                         "another; where they should be one, merge them before meshing (fragment in gmsh)")
         if not self.damped:
             notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the "
                          "medium a damping, or a wall an Impedance")
