@@ -10,7 +10,7 @@ from solves import allocations_of_a_second_run
 import swell
 from swell import distributed, gallery
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.space import accumulator, make_space
 from swell.core.stopping import Reason
 from swell.distributed.devices import on_device
 
@@ -60,6 +60,34 @@ def test_product(count, partition, format, dtype, overlap, messages):
         assert frobenius == pytest.approx(np.linalg.norm(exact), rel=rounding)
         both = (abs(x) + 1)[:, None] * abs(exact) * (abs(x) + 2)
         assert scaled == pytest.approx(both.sum(axis=1).max(), rel=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("overlap, messages", [(True, "peer"), (False, "peer"), (True, "nccl")])
+@pytest.mark.parametrize("both_ways", [True, False])
+def test_inner_products_beside_a_product(count, dtype, overlap, messages, both_ways):
+    """Also where a rank sends to whom it gets nothing from."""
+    A, x = system(dtype, symmetric=False)
+    if not both_ways:
+        A = sp.csr_array(sp.tril(A))
+    w, y = x[::-1].copy(), A.astype(np.complex128) @ x
+
+    def products(communicator):
+        M = parts(communicator, A, overlap=overlap)
+        space = M.space
+        mine, other, out = space.from_host(x[M.rows]), space.from_host(w[M.rows]), space.empty(x[M.rows].size, dtype)
+        two, one = (space.empty(2, accumulator(dtype)) for _ in range(2))
+        M.apply_dots(mine, out, other, two)
+        M.apply_dot(mine, out, other, one)
+        space.allreduce(two), space.allreduce(one)
+        return M.gather(out), space.to_host(two), space.to_host(one)[0]
+
+    rounding = 1e-5 if dtype in ("float32", "complex64") else 1e-13
+    size = np.linalg.norm(w) * np.linalg.norm(y)
+    for out, (wy, yy), alone in on_gpus(count, products, messages=messages):
+        assert np.allclose(out, y, rtol=rounding, atol=rounding)
+        assert abs(wy - np.vdot(w, y)) <= rounding * size and abs(alone - np.vdot(w, y)) <= rounding * size
+        assert yy == pytest.approx(np.vdot(y, y).real, rel=rounding)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
@@ -139,6 +167,16 @@ def test_methods_with_preconditioners_of_each_rank(count, method, precond):
     for x, result, allocated in on_gpus(count, twice):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
         assert allocated == 0 and result.host_reads == 0
+
+
+def test_ruiz_scaling_of_moduli_that_are_not_symmetric(count):
+    """It takes a transpose in the same parts, whose entries go to their ranks."""
+    A, b = system(symmetric=False)
+    settings = {"method": "bicgstab", "scaling": "ruiz"}
+    alone = swell.solve(A, b, **settings)
+    for x, result in on_gpus(count, solved, A, b, "rows", settings):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
 
 
 def test_a_breakdown_is_taken_up_by_all_ranks(count):
