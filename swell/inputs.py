@@ -83,7 +83,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
     if device is not None and not isinstance(device, str):
         raise InputError(f"device={device!r}: expected {DEVICES}")
     if isinstance(A, LinearOperator):
-        return _own(A, device, dtype)
+        return _own(A, device, dtype, b_dtype)
     if kind_of(A) == "petsc":
         from swell.core import petsc
         A = petsc.matrix(A)
@@ -107,9 +107,7 @@ def _with_entries(A, space, dtype, b_dtype) -> Input:
     _check_size(A, space)
     csr = _to_csr(A, space, notes)
     wanted = _wanted(dtype, csr.dtype, b_dtype)
-    if wanted.kind != "c" and csr.dtype.kind == "c":
-        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
-                         "complex128")
+    _check_not_real(wanted, csr.dtype)
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
@@ -135,15 +133,24 @@ def _wanted(dtype, own, b_dtype):
     return np.dtype(name)
 
 
+def _check_not_real(wanted, own):
+    """Raise InputError where a complex A would become real."""
+    if wanted.kind != "c" and own.kind == "c":
+        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
+                         "complex128")
+
+
 def _complexity(b_dtype):
     """The type that makes A's complex where b is complex, and changes nothing otherwise."""
     return np.complex64 if b_dtype is not None and np.dtype(b_dtype).kind == "c" else np.float32
 
 
-def _own(A, device, dtype) -> Input:
+def _own(A, device, dtype, b_dtype) -> Input:
     """An operator or a matrix of ours comes with its space."""
     if device is not None and not A.space.name == device.split(":")[0]:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
+    if A.diagonal_block is not A:
+        return _in_parts(A, dtype, b_dtype)
     if dtype is not None and np.dtype(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
     if A.shape[0] != A.shape[1]:
@@ -153,6 +160,15 @@ def _own(A, device, dtype) -> Input:
     csr = A.to_csr()
     _check_finite(csr.data, A.space, "A")
     return Input(csr, A.space, [], kept=A)
+
+
+def _in_parts(A, dtype, b_dtype) -> Input:
+    """A matrix in parts, converted on all ranks alike."""
+    wanted = _wanted(dtype, A.dtype, b_dtype)
+    A.space.same(wanted.name, "the type to solve in (dtype, or whether b is complex)")
+    _check_not_real(wanted, A.dtype)
+    notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
+    return Input(A if wanted == A.dtype else A.astype(wanted), A.space, notes)
 
 
 def _matrix_free(A, space, dtype, b_dtype) -> Input:

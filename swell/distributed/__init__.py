@@ -7,6 +7,9 @@
     x = A.gather(r.x)
 
 A rank gives its part of b and gets its part of x; Krylov methods and the judge are those of one device.
+
+All of these are calls that every rank makes, in the same order: a rank that reads, solves or gathers alone, as after
+``if ranks.rank == 0``, waits for the others. What they return may be printed or written by one.
 """
 from __future__ import annotations
 

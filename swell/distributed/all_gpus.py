@@ -9,6 +9,7 @@ from swell.core.errors import InputError
 from swell.core.result import Results
 from swell.distributed import threads
 from swell.distributed.distribute import scatter
+from swell.distributed.matrix import DistributedMatrix
 
 DEVICE = "cuda:all"
 
@@ -25,7 +26,7 @@ def solve(A, b, x0, monitor, dtype, named: dict):
     Raises
     ------
     InputError
-        For what cannot be shared out: a matrix-free A, a function M, vectors of a null space.
+        For what cannot be shared out: a matrix-free A, one in parts, a function M, vectors of a null space.
     MissingDependency
         Without CuPy or a GPU.
     """
@@ -35,6 +36,9 @@ def solve(A, b, x0, monitor, dtype, named: dict):
         raise InputError(f"device={DEVICE!r} takes no M: name a precond, or use mpiexec, where M acts on a rank's part")
     if not (named["nullspace"] is None or isinstance(named["nullspace"], str)):
         raise InputError(f"device={DEVICE!r} takes nullspace='constants' alone: use one GPU for other vectors")
+    if isinstance(A, DistributedMatrix):
+        raise InputError(f"device={DEVICE!r} gives rows to GPUs, and A is in parts already: leave device out; across "
+                         "ranks scatter or read A with device='cuda'")
     given = inputs.read_matrix(A, "cpu", dtype, inputs.dtype_of(b))
     if not given.A.has_entries:
         raise InputError(f"device={DEVICE!r} needs a matrix with entries, and A is matrix-free: use one GPU")

@@ -25,7 +25,8 @@ class DeviceCommunicator(Communicator):
 
     def __init__(self, host, space):
         super().__init__(host.rank, host.size, host.local_rank, host.local_size)
-        self.host, self.space, self._loops, self._broken = host, space, weakref.WeakSet(), False
+        self.host, self.space, self._loops = host, space, weakref.WeakSet()
+        self._broken = self._closed = False
         host.at_failure(self.abort_work)
         atexit.register(self.close)
 
@@ -62,15 +63,19 @@ class DeviceCommunicator(Communicator):
         self._loops.add(loop)
 
     def close(self):
-        """Free the graphs, then what they use; nothing can be sent any more."""
-        if self._broken:
+        """Free the graphs, then what they use, unless a failure has ended that; nothing can be sent any more. (CUDA
+        frees a graph that is under way when it is done.)"""
+        if self._closed:
             return
+        self._closed = True
         with self.space.active():
-            self._wait()
+            if not self._broken:
+                self._wait()
             for loop in self._loops:
                 loop.free()
-            self._broken = True
-            self._free()
+            if not self._broken:
+                self._broken = True
+                self._free()
         atexit.unregister(self.close)
 
     def _free(self):

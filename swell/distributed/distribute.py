@@ -2,6 +2,7 @@
 parts of a graph partition."""
 from __future__ import annotations
 
+import numbers
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ PARTITIONS = ("rows", "graph")
 
 
 def scatter(communicator, A=None, *, device="cpu", partition="rows", block=1, overlap=True) -> DistributedMatrix:
-    """Give every rank its rows of a matrix.
+    """Give every rank its rows of a matrix; a call of all ranks together.
 
     Parameters
     ----------
@@ -34,10 +35,15 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=1, ov
         Rows that stay together, of consecutive ones.
     overlap : bool
         As in ``DistributedMatrix``.
+
+    Raises
+    ------
+    InputError
+        On every rank, if rank 0 has no such matrix, there are more ranks than rows or than GPUs, or the ranks disagree.
     """
     parts = [None] * communicator.size
+    _check_partition(communicator, partition, block)
     with communicator.agreed():
-        _check_partition(partition, block)
         if communicator.rank == 0:
             if not sp.issparse(A) or A.ndim != 2 or A.shape[0] != A.shape[1]:
                 raise InputError(f"rank 0 gave {type(A).__name__} of shape {getattr(A, 'shape', None)}: expected a "
@@ -49,10 +55,12 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=1, ov
 
 
 def read(communicator, path, *, device="cpu", partition="rows", block=1, overlap=True) -> DistributedMatrix:
-    """Read a matrix, every rank its own rows and no more than a piece of the file beyond them.
+    """Read a matrix, every rank its own rows and no more than a piece of the file beyond them; a call of all ranks
+    together.
 
     Parameters
     ----------
+    communicator : Communicator
     path : str or path-like
         Matrix Market, of which each rank turns a part of the text into numbers; a PETSc binary file or a SciPy
         ``.npz`` in CSR, of which each rank reads its rows. Every rank must be able to read it.
@@ -62,11 +70,11 @@ def read(communicator, path, *, device="cpu", partition="rows", block=1, overlap
     Raises
     ------
     InputError
-        On every rank, if one of them cannot read the file.
+        On every rank, if one of them cannot read the file, or they disagree.
     """
     from swell.io import rows as reader
+    _check_partition(communicator, partition, block)
     with communicator.agreed():
-        _check_partition(partition, block)
         source = reader.open_rows(path)
         n, columns = source.shape
         if n != columns:
@@ -82,11 +90,15 @@ def read(communicator, path, *, device="cpu", partition="rows", block=1, overlap
     return _built(communicator, _sorted_out(communicator, entries, starts, n), device, partition, overlap)
 
 
-def _check_partition(partition, block):
-    if partition not in PARTITIONS:
-        raise InputError(f"partition={partition!r}: expected 'rows' or 'graph'")
-    if partition == "graph" and block != 1:
-        raise InputError("a graph partition keeps no blocks together: use partition='rows' with block")
+def _check_partition(communicator, partition, block):
+    with communicator.agreed():
+        if partition not in PARTITIONS:
+            raise InputError(f"partition={partition!r}: expected 'rows' or 'graph'")
+        if not isinstance(block, numbers.Integral) or block < 1:
+            raise InputError(f"block={block!r}: expected a number of rows that stay together, 1 or more")
+        if partition == "graph" and block != 1:
+            raise InputError("a graph partition keeps no blocks together: use partition='rows' with block")
+    communicator.same((partition, block), "partition and block")
 
 
 def _sorted_out(communicator, entries, starts, n):

@@ -103,7 +103,18 @@ class DistributedMatrix(LinearOperator):
         return slice(self.space.first, self.space.stop) if self.order is None else self.order
 
     def gather(self, x):
-        """The whole vector, in the user's order and on the host of every rank, of the parts that the ranks have."""
+        """The whole vector, in the user's order and on the host of every rank, of the parts that the ranks have.
+
+        All ranks call it together: one that asks alone, as after ``if rank == 0``, waits for the others.
+
+        Parameters
+        ----------
+        x : array, shape (rows of this rank,) or (rows of this rank, k)
+
+        Returns
+        -------
+        numpy.ndarray, shape (n,) or (n, k)
+        """
         host = self.space.to_host(x)
         parts = self.space.communicator.allgather((self.rows, host))
         whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)

@@ -14,7 +14,7 @@ from swell.inputs import checked_dtype
 
 
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:
-    """The matrix of which every rank brings its own rows.
+    """The matrix of which every rank brings its own rows; a call of all ranks together.
 
     Parameters
     ----------

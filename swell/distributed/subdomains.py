@@ -26,7 +26,7 @@ from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_gr
 
 
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
-    """The matrix of which every rank brings some of the subdomains.
+    """The matrix of which every rank brings some of the subdomains; a call of all ranks together.
 
     Parameters
     ----------
