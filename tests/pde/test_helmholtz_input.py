@@ -292,7 +292,8 @@ def test_a_mesh_in_parts_is_said():
     assert any("in 2 parts that share no face" in note and "fragment" in note for note in notes)
 
 
-@pytest.mark.parametrize("name", ["Audi3D-1", "Audi3D-2", "Twingo3D-0", "Cylinder3D-0"])
+@pytest.mark.parametrize("name", ["Audi3D-1", "Audi3D-2", "Twingo3D-0", "Cylinder3D-0", "Cylinder3D-1",
+                                  *(pytest.param(name, marks=pytest.mark.slow) for name in ("Twingo3D-1", "Twingo3D-2"))])
 def test_table_1(gmsh, name):
     """About as many unknowns as the paper has, and as many entries a row as trilinear cells make."""
     from swell.pde.helmholtz.table1 import MESHES

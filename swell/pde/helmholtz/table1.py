@@ -16,7 +16,7 @@ MESHES = {
     "Audi3D-1": ("bare cabin", 0.165, 1727), "Audi3D-2": ("cabin", 0.085, 11637),
     "Audi3D-3": ("cabin", 0.0365, 85001), "Audi3D-4": ("cabin", 0.0178, 648849),
     "Twingo3D-0": ("hard", 0.14, 8439), "Twingo3D-1": ("hard", 0.0575, 62357),
-    "Twingo3D-2": ("hard", 0.029, 479169),
+    "Twingo3D-2": ("hard", 0.0265, 479169),
     "Cylinder3D-0": ("cylinder", 0.0365, 2717), "Cylinder3D-1": ("cylinder", 0.0175, 19041),
     "Cylinder3D-2": ("cylinder", 0.0088, 142049),
 }
