@@ -8,7 +8,7 @@ import pytest
 
 import swell
 
-pytest.importorskip("skfem", reason="finite elements need scikit-fem: pip install 'swell[mesh]'")
+pytest.importorskip("skfem", reason="finite elements need scikit-fem: pip install 'swell[pde]'")
 pytest.importorskip("pymetis", reason="cells are shared out by pymetis: pip install 'swell[partition]'")
 
 from swell.pde import helmholtz
