@@ -47,7 +47,7 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=1, ov
         if communicator.rank == 0:
             if not sp.issparse(A) or A.ndim != 2 or A.shape[0] != A.shape[1]:
                 raise InputError(f"rank 0 gave {type(A).__name__} of shape {getattr(A, 'shape', None)}: expected a "
-                                 "square SciPy sparse matrix")
+                                 "square SciPy sparse matrix, as scipy.sparse.csr_array(A) makes")
             A = sp.csr_array(A)
             starts = consecutive(A.shape[0], communicator.size, block)
             parts = [A[first:stop] for first, stop in zip(starts, starts[1:])]

@@ -114,7 +114,17 @@ class DistributedMatrix(LinearOperator):
         Returns
         -------
         numpy.ndarray, shape (n,) or (n, k)
+
+        Raises
+        ------
+        InputError
+            On every rank, if one of them brings another shape.
         """
+        rows, shape = self.space.share(self.shape[0]), getattr(x, "shape", ())
+        with self.space.agreed():
+            if len(shape) not in (1, 2) or shape[0] != rows:
+                raise InputError(f"x has shape {tuple(shape)}: expected ({rows},) or ({rows}, k), this rank's part, as "
+                                 "a solve returns it")
         host = self.space.to_host(x)
         parts = self.space.communicator.allgather((self.rows, host))
         whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)

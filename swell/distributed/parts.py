@@ -60,13 +60,20 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
         Columns of other ranks, ascending.
     communicator, device, starts, order, overlap
         As in ``from_rows``.
+
+    Raises
+    ------
+    InputError
+        On every rank, if a rank has no row, its parts do not fit, entries are not finite, or there are fewer GPUs than
+        ranks.
     """
     local, communicator = on_device(communicator, device)
     counts = communicator.allgather(own.shape[0])
+    starts = _starts(counts) if starts is None else starts
     with communicator.agreed():
         _check_counts(counts)
+        _check_parts(own, rest, ghosts, starts[communicator.rank:communicator.rank + 2], starts[-1])
         check_finite(own.data, rest.data)
-    starts = _starts(counts) if starts is None else starts
     dtype = np.result_type(*communicator.allgather(own.dtype.str))
     space = DistributedSpace(local, communicator, starts)
     nnz = sum(communicator.allgather(int(own.nnz + rest.nnz)))
@@ -86,6 +93,9 @@ def _starts(counts):
 
 def _canonical(rows):
     """CSR with sorted, summed indices, of one of the four types."""
+    if getattr(rows, "ndim", 0) != 2:
+        raise InputError(f"{type(rows).__name__}: expected this rank's rows as a SciPy sparse matrix with the columns "
+                         "of the whole one")
     rows = sp.csr_array(rows)
     rows = rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
     if not rows.has_canonical_format:
@@ -107,6 +117,20 @@ def _check_counts(counts):
         if not count:
             raise InputError(f"rank {rank} has no row of the {sum(counts)}: start fewer ranks, or share the rows "
                              "evenly")
+
+
+def _check_parts(own, rest, ghosts, ours, n):
+    if own.shape[0] != own.shape[1]:
+        raise InputError(f"own has shape {own.shape}: expected a square diagonal block, of this rank's rows and their "
+                         "columns")
+    if rest.shape != (own.shape[0], ghosts.size):
+        raise InputError(f"rest has shape {rest.shape}: expected {(own.shape[0], ghosts.size)}, a row for each of own "
+                         "and a column of rest for each ghost")
+    first, stop = ours
+    if ghosts.size and (ghosts[0] < 0 or ghosts[-1] >= n or (np.diff(ghosts) <= 0).any()
+                        or ((ghosts >= first) & (ghosts < stop)).any()):
+        raise InputError(f"ghosts of the rank with rows {first} to {stop - 1} of {n}: expected ascending columns of "
+                         "other ranks")
 
 
 def _split(rows, first, stop):

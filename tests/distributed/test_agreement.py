@@ -1,6 +1,7 @@
 """What ranks must agree on, what is converted on all of them alike, and what is given back at the end."""
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -13,6 +14,9 @@ from swell import distributed
 from swell.distributed import threads
 from swell.distributed.communicator import Broken
 from swell.distributed.device_communicator import DeviceCommunicator
+
+
+ASCENDING = "ascending columns of other ranks"
 
 
 @pytest.fixture
@@ -66,6 +70,29 @@ def test_types_that_ranks_disagree_on(several):
 
     with pytest.raises(swell.InputError, match="the ranks disagree on the type to solve in"):
         several.run(mixed)
+
+
+@pytest.mark.parametrize("bring, message", [
+    (lambda c, own, rest, ghosts: distributed.from_rows(c, None), "NoneType: expected this rank's rows as a SciPy sparse"),
+    (lambda c, own, rest, ghosts: distributed.from_parts(c, own[:, 1:], rest, ghosts), "expected a square diagonal block"),
+    (lambda c, own, rest, ghosts: distributed.from_parts(c, own, rest, ghosts[1:]), "a column of rest for each ghost"),
+    (lambda c, own, rest, ghosts: distributed.from_parts(c, own, rest, ghosts[::-1]), ASCENDING),
+    (lambda c, own, rest, ghosts: distributed.from_parts(c, own, rest, ghosts - 441), ASCENDING),
+    (lambda c, own, rest, ghosts: distributed.from_parts(c, own, rest, np.arange(ghosts.size) + 200),
+     ASCENDING),
+    (lambda c, own, rest, ghosts: distributed.scatter(c, system()[0]).gather(np.ones(3)), "x has shape (3,): expected"),
+])
+def test_rows_and_parts_that_are_none(several, bring, message):
+    """One rank's mistake is an error of all."""
+    A, _ = system()
+
+    def brought(communicator):
+        M = distributed.scatter(communicator, A)
+        ghosts = M.halo.ghosts
+        return bring(communicator, M.own.to_scipy(), M.global_rows()[:, ghosts], ghosts)
+
+    with pytest.raises(swell.InputError, match=re.escape(message)):
+        several.run(brought)
 
 
 def test_a_matrix_in_parts_is_not_shared_out_again(ranks, monkeypatch):
