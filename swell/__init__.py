@@ -27,6 +27,7 @@ _PLACES = {
     "Jacobi": "swell.preconditioners.jacobi", "BlockJacobi": "swell.preconditioners.block_jacobi",
     "Schwarz": "swell.preconditioners.schwarz", "User": "swell.preconditioners.user",
     "ShiftedLaplacian": "swell.preconditioners.shifted_laplacian",
+    "Deflation": "swell.preconditioners.deflation",
     "BDDC": "swell.preconditioners.bddc.settings", "Subdomains": "swell.preconditioners.bddc.subdomains",
     "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
     "IC0": "swell.preconditioners.ic0", "ICK": "swell.preconditioners.ick",

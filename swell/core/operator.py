@@ -76,6 +76,9 @@ class LinearOperator(ABC):
         self.space.copy(b, out)
         self.apply(x, out, -1, 1)
 
+    def follow(self, A):
+        """Of a preconditioner that stays while A takes new values of its pattern: do what cannot wait."""
+
     @property
     def diagonal_block(self) -> "LinearOperator":
         """What maps the vectors' part that is here to itself: all of it on one device."""

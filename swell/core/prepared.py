@@ -209,6 +209,8 @@ class Prepared:
             self.S.update(A)
         if self.M is None or not keep_preconditioner or self._setup is self.configuration.method:
             self._factor(lambda: self._updated_preconditioner(A))
+        else:
+            self.M.follow(A if self._setup.across_ranks else A.diagonal_block)
         self.matrix.update(A)
         if self._bound != self._launched:        # a factorisation failed, works again, or is applied in another way
             self._bind()

@@ -34,6 +34,7 @@ TABLE = {
         "block_jacobi": "swell.preconditioners.block_jacobi:BlockJacobi",
         "schwarz": "swell.preconditioners.schwarz:Schwarz",
         "shifted_laplacian": "swell.preconditioners.shifted_laplacian:ShiftedLaplacian",
+        "deflation": "swell.preconditioners.deflation:Deflation",
         "bddc": "swell.preconditioners.bddc.settings:BDDC",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",

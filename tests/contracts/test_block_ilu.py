@@ -41,7 +41,7 @@ def dense(M):
 def test_blocks_of_the_product_are_those_of_the_matrix(s, ordering, dtype, space):
     if ordering != "natural" and s not in (1, 3):
         pytest.skip("one size will do")
-    worthwhile(s, space)
+    worthwhile(s, space, dtype)
     A = blocked(s, dtype)
     with space.active():
         M = built(f"block_ilu0(block={s}, ordering={ordering!r})", A, space)
@@ -59,7 +59,7 @@ def test_fixed_point_sweeps_converge_to_it(s, dtype, space):
     """And as many as there are levels and more are it; the description says by how much the last one changed it."""
     if dtype == "complex128" and s not in (1, 3, 11):
         pytest.skip("three sizes will do")
-    worthwhile(s, space)
+    worthwhile(s, space, dtype)
     A = blocked(s, dtype)
     x = vector(A.shape[0], dtype)
     with space.active():
@@ -131,7 +131,7 @@ def test_blocks_of_one_are_ilu0(dtype, space):
 @pytest.mark.parametrize("s", [2, 3, 6])
 def test_without_fill_it_is_the_inverse(s, dtype, space):
     """Block tridiagonal, and full."""
-    worthwhile(s, space)
+    worthwhile(s, space, dtype)
     for pattern in (sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(12, 12)), np.ones((4, 4))):
         A = sp.csr_array(sp.kron(sp.csr_array(pattern), np.ones((s, s)))).astype(dtype)
         A.data = vector(A.nnz, dtype, 2)
@@ -162,7 +162,7 @@ def test_rows_of_different_scales_are_not_singular(space):
 @pytest.mark.parametrize("s", [4, 7, 11])
 @pytest.mark.parametrize("ordering", ["natural", "rcm"])
 def test_a_size_that_does_not_divide_is_padded_where_asked(s, ordering, dtype, space):
-    worthwhile(s, space)
+    worthwhile(s, space, dtype)
     A = blocked(1, dtype, count=90)
     n = -(-90 // s) * s
     with space.active():
@@ -193,7 +193,7 @@ def test_the_block_size_is_found(space):
 @pytest.mark.parametrize("s", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("solve", SOLVES)
 def test_solves_as_dense_blocks_do(solve, s, lower, dtype, space):
-    worthwhile(s, space)
+    worthwhile(s, space, dtype)
     A = blocked(s, dtype)
     T = A.toarray() * np.kron((np.tril if lower else np.triu)(np.ones((30, 30))), np.ones((s, s)))
     b = vector(T.shape[0], dtype)

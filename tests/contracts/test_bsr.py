@@ -71,7 +71,7 @@ def test_every_size(format, size, space):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9, 17])
 def test_sparse_blocks(format, size, dtype, space):
     """Blocks with holes in them, which are stored as zeros and dropped again."""
-    worthwhile(size, space)
+    worthwhile(size, space, dtype)
     A = random_matrix(size * 14, 2.5 / (size * 14), dtype)
     A.data[::5] = 0                              # explicit zeros stay
     M = build(A, f"{format}(block={size})", space)
@@ -88,7 +88,7 @@ def test_sparse_blocks(format, size, dtype, space):
 @pytest.mark.parametrize("more", CUT)
 def test_padding(format, size, more, dtype, space):
     """Sizes that divide nothing: vectors keep their length, and nothing outside them is touched."""
-    worthwhile(size, space)
+    worthwhile(size, space, dtype)
     shape = (size * 6 + more[0], size * 5 + more[1])
     A = sp.csr_array(sp.random_array(shape, density=0.2, rng=rng(), format="csr")).astype(dtype)
     M = build(A, f"{format}(block={size}, pad=True)", space)
@@ -211,7 +211,7 @@ def test_nothing_to_detect(space):
 @pytest.mark.parametrize("order", ["row", "column"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 13])
 def test_from_blocks(order, size, dtype, space):
-    worthwhile(size, space)
+    worthwhile(size, space, dtype)
     A = blocks_of(size, dtype=dtype)
     B = A.tobsr((size, size))
     blocks = B.data if order == "row" else np.ascontiguousarray(B.data.transpose(0, 2, 1))

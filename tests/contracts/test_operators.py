@@ -140,7 +140,8 @@ def test_a_preconditioner_is_an_approximate_inverse(name, dtype, space):
     with space.active():
         x = vector(dtype, 1, space)
         z = applied(built("precond", name, A, space), x)
-        assert np.allclose(space.to_host(z), space.to_host(x) / np.arange(1.0, N + 1))
+        rounding = np.finfo("f4" if name == "deflation" else "f8").eps         # in which its vectors are stored
+        assert np.allclose(space.to_host(z), space.to_host(x) / np.arange(1.0, N + 1), rtol=1e-11, atol=4 * rounding)
 
 
 def test_direct_is_the_inverse(dtype, space):

@@ -5,6 +5,7 @@
 //
 // B is what the basis is stored as: T, or single precision where T is double. All arithmetic is T's.
 #include "judge.cuh"
+#include "strip.cuh"
 
 constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) is checked against it
 
@@ -20,23 +21,6 @@ template <typename T> __global__ void first(Context* ctx, T* u, const acc_t<T>* 
     columns[0] = 0;
     ctx->limits[RATIO2] = beta > 0 ? real(norm2[0]) / real(norm2[1]) : 1.0;
   }
-}
-
-// As many elements as 16 bytes of the basis hold, of whatever type: a pack of V, and what belongs to it of u and w.
-template <class T, int S> struct alignas(S * sizeof(T) < 16 ? S * sizeof(T) : 16) Strip {
-  T at[S];
-};
-template <int S, class T> DEVICE Strip<T, S> load_strip(const T* p, int i, int n) {
-  if ((i + 1ll) * S <= n) return reinterpret_cast<const Strip<T, S>*>(p)[i];
-  Strip<T, S> out;
-#pragma unroll
-  for (int e = 0; e < S; ++e) out.at[e] = i * S + e < n ? p[i * S + e] : T(0);
-  return out;
-}
-template <class T, int S> DEVICE void store_strip(T* p, int i, int n, const Strip<T, S>& in) {
-  if ((i + 1ll) * S <= n) { reinterpret_cast<Strip<T, S>*>(p)[i] = in; return; }
-#pragma unroll
-  for (int e = 0; e < S; ++e) if (i * S + e < n) p[i * S + e] = in.at[e];
 }
 
 // Strips that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them

@@ -1,8 +1,9 @@
-"""What a sweep tells preconditioners that ask for more than a matrix: mass matrix, faces between subdomains."""
+"""What a sweep tells preconditioners that ask for more than a matrix: mass matrix, faces between subdomains, A(ω)."""
 from __future__ import annotations
 
 from dataclasses import replace
 
+from swell.preconditioners.deflation import Deflation
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.shifted_laplacian import ShiftedLaplacian
 from swell.preconditioners.user import resolve_preconditioner
@@ -21,6 +22,8 @@ def informed(choice, system, interface=None):
     settings = resolve_preconditioner(choice)
     if isinstance(settings, ShiftedLaplacian) and settings.mass is None:
         return replace(settings, mass=system.mass)
+    if isinstance(settings, Deflation):
+        return replace(settings, inner=informed(settings.inner, system, interface), family=settings.family or system)
     if isinstance(settings, Schwarz) and settings.as_given and settings.interface is None and interface is not None:
         return replace(settings, interface=interface(system))
     return settings

@@ -1,0 +1,318 @@
+"""Deflation: the few directions in which a preconditioner is worst are solved for directly; the rest is left to it.
+
+U holds ``vectors`` harmonic Ritz vectors of A M with the least values, M the inner preconditioner, from one cycle of
+``steps`` of FGMRES with a random start (Morgan 1995; recycled from system to system as in Parks, de Sturler, Mackey,
+Johnson and Maiti, Recycling Krylov subspaces for sequences of linear systems, 2006). With W = A U and E = Lᴴ W:
+
+    B = (I − U E⁻¹ Wᴴ) M (I − W E⁻¹ Uᴴ) + U E⁻¹ Uᴴ          A = Aᴴ, or A = Aᵀ with ᵀ in place of ᴴ: L = U
+    B = M (I − W E⁻¹ Wᴴ) + U E⁻¹ Wᴴ                          any other A: L = W
+
+The first is the abstract balancing preconditioner (Mandel 1993; BNN in Tang, Nabben, Vuik and Erlangga 2009), which
+is symmetric as M is and needs no special start; the second is their A-DEF1 with the least residual over U.
+
+It pays where one set of vectors serves many solves: several right-hand sides, or a sweep over frequencies. There U is
+kept from matrix to matrix, and W and E follow each of them (``follow``); ``update`` finds all of it anew.
+
+An application beside that of M: U and W are read twice each (the second form: U once, W twice), 32 (24) bytes a row and
+vector of a complex system, in four (three) launches and two (one) small ones, with 2 (1) all-reduces across ranks.
+Storage: U and W in single precision, and two vectors; W's three terms too where a front end says that A is a polynomial
+in ω, and else ``vectors`` products are what it takes to follow. Set-up: ``steps`` products and applications of M, and
+2 ``steps`` vectors in single precision for as long.
+
+Differs from the literature: U is rounded to single precision before W = A U is formed, E is accumulated in double; a
+pseudo-inverse takes the place of E⁻¹, so that dependent vectors do no harm.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.core.operator import LinearOperator
+from swell.core.settings import describe, positive
+from swell.core.space import accumulator
+from swell.core.stopping import Stopping
+from swell.core.workspace import Workspace
+from swell.formats.symmetry import asymmetry, tolerance
+from swell.krylov.fgmres import FGMRES
+from swell.krylov.gmres import MOST
+from swell.krylov.method import System
+from swell.preconditioners.preconditioner import Preconditioner
+
+SEED = 2006
+
+
+@dataclass(frozen=True)
+class Deflation(Preconditioner):
+    """A preconditioner with its worst directions solved for directly.
+
+    Attributes
+    ----------
+    inner : str or settings object
+        M, what treats the rest.
+    vectors : int
+        Directions that are kept.
+    steps : int
+        Of FGMRES, from which they are found; 0: four times ``vectors``. More steps make better vectors.
+    family : object, or None
+        What a front end knows of how A changes: A itself as ``A``, a polynomial of second degree in ``omega``, which
+        ``form(omega)`` evaluates. W and E then follow without a product.
+    """
+
+    inner: Any = "ilu0"
+    vectors: int = 40
+    steps: int = 0
+    family: Any = field(default=None, repr=False, compare=False)
+
+    problem = "what its inner preconditioner is for, many times"
+    cost = "the inner preconditioner, and 4 passes over the kept vectors in single precision"
+    across_ranks = True
+
+    def __post_init__(self):
+        from swell.core.registry import resolve
+        positive(self, "vectors", most=MOST // 2)
+        positive(self, "steps", 0, MOST)
+        if self.steps and self.steps < self.vectors:
+            raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many steps "
+                             "as vectors, better two or three times as many")
+        if resolve("precond", self.inner) is None:
+            raise InputError(f"Deflation(inner={self.inner!r}): expected a preconditioner, such as 'ilu0' or 'jacobi'")
+
+    @property
+    def as_given(self):
+        """As its inner preconditioner."""
+        from swell.core.registry import resolve
+        return resolve("precond", self.inner).as_given
+
+    def build(self, A):
+        return DeflationOperator(A, self)
+
+
+class DeflationOperator(LinearOperator):
+    """z = B r for one matrix.
+
+    Attributes
+    ----------
+    inner : LinearOperator
+        M.
+    ritz : array
+        The harmonic Ritz values of the kept vectors, on the host.
+    """
+
+    def __init__(self, A, settings):
+        from swell.core.registry import resolve
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings = settings
+        inner = resolve("precond", settings.inner)
+        self._whole = inner.across_ranks
+        n = self.space.share(A.shape[0])
+        steps = settings.steps or min(4 * settings.vectors, MOST)
+        self._steps = min(steps, max(1, A.shape[0] // 2))
+        self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
+        k = min(settings.vectors, self._steps)
+        self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
+                              f"{describe(settings)} on {A.shape[0]} unknowns", "keep fewer vectors, from fewer steps")
+        self.inner = inner.build(self._seen(A))
+        self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
+        self._t, self._z = (self.space.empty(n, A.dtype) for _ in range(2))
+        scalar = accumulator(A.dtype)
+        self._inverse, self._adjoint_inverse = (self.space.empty((k, k), scalar) for _ in range(2))
+        self._sums, self._y = (self.space.empty(k, scalar) for _ in range(2))
+        self.space.reserve_sums(k)
+        self._kernels = self.space.kernels("swell.preconditioners", "deflation", A.dtype)
+        self._learn(A)
+        self.follow(A)
+
+    def _seen(self, A):
+        """What the inner preconditioner is built from."""
+        return A if self._whole else A.diagonal_block
+
+    def update(self, A):
+        """Take the values of a matrix of the same pattern, and find U anew."""
+        self.inner.update(self._seen(A))
+        self._learn(A)
+        self.follow(A)
+
+    def _learn(self, A):
+        """U: the harmonic Ritz vectors of A M, by one cycle of FGMRES; and what W is a combination of."""
+        xp, n, m = self.space.xp, self._t.size, self._steps
+        b, x = self._t, self._z
+        self.space.random(SEED, b)
+        x.fill(0)
+        H, Z = arnoldi(System(A, self.inner, b, x, None, Workspace(self.space), None), m)
+        if not len(Z):
+            raise FactorisationError(f"Deflation: A times {self.inner.describe()} gave zero or NaN for a random "
+                                     "vector: choose another inner preconditioner")
+        self.ritz, P = harmonic_ritz(H, min(len(self._U), len(Z)))
+        U = xp.matmul(xp.asarray(P.T.astype(self._single)), Z)
+        lengths = (abs(U) ** 2).sum(axis=1, dtype=np.float64)
+        self.space.allreduce(lengths)
+        self._U.fill(0)
+        self._U[:len(U), :n] = U / xp.sqrt(lengths).astype(np.float32)[:, None]
+        self._symmetric, self._conjugate = symmetry(A)
+        self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
+        self.variable, self.capturable = self.inner.variable, self.inner.capturable
+        self._terms = self._learn_terms(A)
+
+    def _learn_terms(self, A):
+        """A U and E of the terms of A = A₀ + (ω/s) A₁ + (ω/s)² A₂, from what A is at 0, s and −s; or nothing."""
+        family = self.settings.family
+        if family is None or family.A is not A or not self._symmetric:         # A was scaled, say, or E is not linear
+            return ()
+        now = family.omega
+        self._scale = 4 * abs(now) or 1.0                                      # beyond ω: what s multiplies is rounded
+        found = []
+        for omega in (0.0, self._scale, -self._scale):
+            family.form(omega)
+            images = self.space.empty(self._W.shape, self._single)
+            found.append((images, self._multiply(A, images)))
+        family.form(now)
+        for zero, plus, minus in zip(*found):                                  # A U, then E: values become terms
+            plus -= minus
+            plus *= plus.dtype.type(0.5)                                       # (A(s) − A(−s))/2
+            minus += plus
+            minus -= zero                                                      # (A(s) + A(−s))/2 − A(0)
+        return found
+
+    def follow(self, A):
+        """W = A U and E⁻¹ for the values that A has now; U and the inner preconditioner stay."""
+        if self._terms:
+            (P0, E0), (P1, E1), (P2, E2) = self._terms
+            t = self.settings.family.omega / self._scale
+            self._kernels.polynomial(P0, P1, P2, t, self._W)
+            E = E0 + t * E1 + t * t * E2
+        else:
+            E = self._multiply(A, self._W)
+        inverse = np.linalg.pinv(E, rcond=1e-14)
+        self._inverse[...] = self.space.xp.asarray(inverse)
+        self._adjoint_inverse[...] = self.space.xp.asarray(inverse.conj().T)
+
+    def _multiply(self, A, images):
+        """``images`` = A U; E, on the host."""
+        u, w, sums = self._t, self._z, self._sums
+        E = self.space.empty(self._inverse.shape, sums.dtype)
+        images.fill(0)                                                         # what pads the rows, too
+        U, images = self._U[:, :u.size], images[:, :u.size]
+        for j in range(len(U)):
+            u[...] = U[j]
+            A.apply(u, w)
+            images[j] = w
+            if self._symmetric:
+                self._kernels.dots(U, w, sums, self._conjugate)
+                E[:, j] = sums
+        for j in range(0 if self._symmetric else len(U)):
+            w[...] = images[j]
+            self._kernels.dots(images, w, sums, True)
+            E[:, j] = sums
+        self.space.allreduce(E)
+        return self.space.to_host(E).copy()
+
+    def apply(self, x, out, alpha=1, beta=0):
+        if self._symmetric:
+            self._balance(self.inner.apply, self._inverse, self._conjugate, False, x, out, alpha, beta)
+            return
+        self._coefficients(self._W, x, self._inverse, True, False)             # y = E⁻¹ Wᴴ x
+        self._kernels.subtract(self._W[:, :x.size], self._y, x, self._t, False)
+        self.inner.apply(self._t, self._z)                                     # z = M (x − W y)
+        self._add(self._U, False, out, alpha, beta)                            # z + U y
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if self._symmetric:                      # with ᵀ: the transpose with conjugates of U, W, E, M and so of x
+            self._balance(self.inner.apply_adjoint, self._adjoint_inverse, True, not self._conjugate, x, out, alpha,
+                          beta)
+            return
+        self._coefficients(self._U, x, self._adjoint_inverse, True, False)     # y = E⁻ᴴ Uᴴ x
+        self.inner.apply_adjoint(x, self._z)                                   # z = Mᴴ x
+        self._coefficients(self._W, self._z, self._adjoint_inverse, True, True)                # y = y − E⁻ᴴ Wᴴ z
+        self._add(self._W, False, out, alpha, beta)                            # z + W y
+
+    def _balance(self, inner, inverse, conjugate, conjugate_vectors, x, out, alpha, beta):
+        """The form for A = Aᴴ, or, with inner products that do not ``conjugate``, A = Aᵀ; or its adjoint."""
+        self._coefficients(self._U, x, inverse, conjugate, False)              # y = E⁻¹ Uᴴ x
+        self._kernels.subtract(self._W[:, :x.size], self._y, x, self._t, conjugate_vectors)
+        inner(self._t, self._z)                                                # z = M (x − W y)
+        self._coefficients(self._W, self._z, inverse, conjugate, True)         # y = y − E⁻¹ Wᴴ z
+        self._add(self._U, conjugate_vectors, out, alpha, beta)                # z + U y
+
+    def _coefficients(self, V, x, inverse, conjugate, again):
+        """y = E⁻¹ Vᴴ x, or, ``again``, y − E⁻¹ Vᴴ x."""
+        self._kernels.dots(V[:, :x.size], x, self._sums, conjugate)
+        self.space.allreduce(self._sums)
+        self._kernels.coefficients(inverse, self._sums, self._y, again)
+
+    def _add(self, V, conjugate, out, alpha, beta):
+        """out = α (z + V y) + β out."""
+        kind = out.dtype.type
+        self._kernels.correct(V[:, :out.size], self._y, self._z, out, kind(alpha), kind(beta), conjugate)
+
+    @property
+    def notes(self):
+        """Those of the inner preconditioner."""
+        return self.inner.notes
+
+    @property
+    def revision(self):
+        """That of the inner preconditioner."""
+        return self.inner.revision
+
+    @property
+    def nbytes(self):
+        terms = sum(images.nbytes for images, _ in self._terms)
+        return self._U.nbytes + self._W.nbytes + terms + self._t.nbytes + self._z.nbytes + self.inner.nbytes
+
+    def describe(self):
+        return (f"{describe(self.settings)}, harmonic Ritz values from {abs(self.ritz[0]):.1e} to "
+                f"{abs(self.ritz[-1]):.1e}; {self.inner.describe()}")
+
+
+def symmetry(A):
+    """(A equals its adjoint or transpose; it is the adjoint, or neither)."""
+    for conjugate in (True, False):
+        if asymmetry(A, conjugate) <= tolerance(A):
+            return True, conjugate
+    return False, True
+
+
+def arnoldi(system, m):
+    """H̄ and Z = M V of A Z = V H̄, from at most m steps of FGMRES; fewer where they find all that b leads to."""
+    loop = system.A.space.loop(Stopping(maxiter=m, window=0), system.A.shape[0])
+    iteration = FGMRES(restart=m, basis="single").bind(system._replace(loop=loop))
+    begun = 0
+
+    def cycle():                                 # one, unless it is cut short
+        nonlocal begun
+        begun = loop.iterations
+        iteration.body()
+
+    loop.begin(0.0, np.inf, 0)
+    iteration.start(True)
+    loop.run(cycle, False, m)
+    loop.end()
+    if loop.abort:
+        raise KeyboardInterrupt
+    done = loop.iterations - begun
+    H = np.triu(system.A.space.to_host(iteration.H)[:done + 1, :done], -1)     # undefined below
+    done = int(np.isfinite(H).all(axis=0).cumprod().sum())
+    return H[:done + 1, :done], iteration.Z[:done]
+
+
+def harmonic_ritz(H, count):
+    """The least harmonic Ritz values of a Hessenberg matrix (m + 1) × m, and an orthonormal basis of their vectors.
+
+    (H̄ᴴ H̄) g = θ Hᴴ g; Morgan, Computing interior eigenvalues of large matrices, 1991. A real H has real bases.
+
+    Returns
+    -------
+    values : array, shape (count,)
+    basis : array, shape (m, count)
+    """
+    import scipy.linalg
+    m = H.shape[1]
+    values, vectors = scipy.linalg.eig(H.conj().T @ H, H[:m].conj().T)
+    least = np.argsort(np.where(np.isfinite(values), abs(values), np.inf))[:count]
+    wanted = vectors[:, least]
+    if H.dtype.kind != "c":
+        wanted = np.hstack([wanted.real, wanted.imag])
+    return values[least], np.linalg.svd(wanted, full_matrices=False)[0][:, :count]

@@ -1,0 +1,101 @@
+"""The two projections of deflation on the CPU; ``deflation.cu`` is the same on a GPU.
+
+The rows of V, U and W are vectors in single precision; all else, and all arithmetic, is in the precision of the system.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.vector import FAST
+from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
+
+
+@njit(cache=True, inline="always")
+def add_tile(V, y, lo, hi, out, conjugate):
+    """out += Σ y_j V_j, or with the conjugates of V, for one tile."""
+    if conjugate:                                # the conjugate of what conjugates give
+        for k in range(hi - lo):
+            out[k] = np.conj(out[k])
+    for j in range(0, y.size, 4):
+        v0, v1, v2, v3 = four_rows(V, j, y.size, lo, hi)
+        y0, y1, y2, y3 = four_weights(y, j, y.size)
+        for k in range(hi - lo):
+            out[k] += y0 * v0[k] + y1 * v1[k] + y2 * v2[k] + y3 * v3[k]
+    if conjugate:
+        for k in range(hi - lo):
+            out[k] = np.conj(out[k])
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def dots(V, x, sums, conjugate):
+    """sums = Vᵀ x, or Vᴴ x."""
+    n = x.size
+    tiles = (n + TILE - 1) // TILE
+    parts = min(tiles, 64)
+    partial = np.zeros((parts, sums.size), sums.dtype)
+    for part in prange(parts):
+        mine = partial[part]
+        for tile in range(part * tiles // parts, (part + 1) * tiles // parts):
+            lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+            z = np.conj(x[lo:hi]) if conjugate else x[lo:hi]
+            for j in range(0, sums.size, 4):
+                v0, v1, v2, v3 = four_rows(V, j, sums.size, lo, hi)
+                a0 = a1 = a2 = a3 = sums.dtype.type(0)
+                for k in range(hi - lo):
+                    zk = z[k]
+                    a0 += v0[k] * zk
+                    a1 += v1[k] * zk
+                    a2 += v2[k] * zk
+                    a3 += v3[k] * zk
+                for k, a in enumerate((a0, a1, a2, a3)):
+                    if j + k < sums.size:
+                        mine[j + k] += a
+    sums[:] = 0
+    for part in range(parts):
+        for j in range(sums.size):
+            sums[j] += np.conj(partial[part, j]) if conjugate else partial[part, j]
+
+
+@njit(cache=True)
+def coefficients(inverse, sums, y, again):
+    """y = E⁻¹ s, or, ``again``, y − E⁻¹ s."""
+    for i in range(y.size):
+        total = y[i] if again else y.dtype.type(0)
+        sign = -1 if again else 1
+        for j in range(y.size):
+            total += sign * inverse[i, j] * sums[j]
+        y[i] = total
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def subtract(W, y, x, out, conjugate):
+    """out = x − W y, or with the conjugate of W."""
+    n = x.size
+    minus = -np.conj(y) if conjugate else -y
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        out[lo:hi] = x[lo:hi]
+        add_tile(W, minus, lo, hi, out[lo:hi], conjugate)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def correct(U, y, z, out, alpha, beta, conjugate):
+    """out = α (z + U y) + β out, or with the conjugate of U, by way of z."""
+    n = z.size
+    weights = np.conj(y) if conjugate else y
+    for tile in prange((n + TILE - 1) // TILE):
+        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
+        mine, there = z[lo:hi], out[lo:hi]
+        add_tile(U, weights, lo, hi, mine, conjugate)
+        for k in range(hi - lo):
+            there[k] = alpha * mine[k] if beta == 0 else alpha * mine[k] + beta * there[k]
+
+
+@njit(parallel=True, cache=True)
+def polynomial(P0, P1, P2, t, W):
+    """W = P₀ + t P₁ + t² P₂."""
+    for j in prange(W.shape[0]):
+        p0, p1, p2, w = P0[j], P1[j], P2[j], W[j]
+        for k in range(w.size):
+            w[k] = p0[k] + t * (p1[k] + t * p2[k])
