@@ -229,6 +229,14 @@ def test_the_advisor_takes_cocg_where_all_is_symmetric(named, method):
     assert ("complex symmetric, where cocg" in str(r)) == (method == "cocg")
 
 
+@pytest.mark.parametrize("precond", ["ilut", "schwarz", "gauss_seidel(direction=forward)", "ilu0(solve=isai)"])
+def test_the_advisor_takes_no_cg_with_what_is_not_symmetric(precond):
+    """The user named it: the method has to fit, where it was refused."""
+    for A in (gallery.poisson2d(15), gallery.helmholtz((15, 15), 0.3, 0.0), hermitian()):
+        r = swell.solve(A, np.ones(A.shape[0]), precond=precond)
+        assert r.converged and r.method == "bicgstab" and "with a preconditioner that is not" in str(r)
+
+
 @pytest.mark.parametrize("k2h2, first", [(0.3, ["cg"]), (7.0, [])])
 def test_the_advisor_takes_cocg_where_nothing_damps_a_wave(k2h2, first):
     """Real entries of a complex type, indefinite: before a factorisation, after cg where the diagonal does not tell."""

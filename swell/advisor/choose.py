@@ -1,16 +1,17 @@
 """The first advisor: chooses method, scaling and preconditioner by what it finds in A, and what to try next.
 
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
-2. Hermitian with a positive diagonal: cg. On a CPU with IC(0), which was never much slower than Jacobi there and gets
-   much further; on a GPU Jacobi-scaled, whose iterations cost a product (as resident_cg, whose iterations cost half of
-   that, while the vectors fit on the chip), and with cg and IC(0) where that fails. Singular systems: Jacobi-scaled.
-   Complex symmetric, unless a preconditioner is named that is not symmetric then: cocg, which on the real and the model
-   wave problems took 0.2 to 0.9 of bicgstab's products, a half in the median, and converged wherever that did; cocr
-   takes as many and reads more. The same where entries of a complex type are all real, as those of waves that nothing
-   damps: after cg, or at once where the diagonal is not positive. Everything else: bicgstab, which on the real systems
-   of the tests converges more often than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which
-   bicgstab converges there wherever it does with Jacobi, and two times more, in a median of a quarter of its
-   iterations; on a GPU and for singular systems with Jacobi.
+2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with
+   IC(0), which was never much slower than Jacobi there and gets much further; on a GPU Jacobi-scaled, whose iterations
+   cost a product (as resident_cg, whose iterations cost half of that, while the vectors fit on the chip), and with cg
+   and IC(0) where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named
+   that is not symmetric then: cocg, which on the real and the model wave problems took 0.2 to 0.9 of bicgstab's
+   products, a half in the median, and converged wherever that did; cocr takes as many and reads more. The same where
+   entries of a complex type are all real, as those of waves that nothing damps: after cg, or at once where the
+   diagonal is not positive. Everything else: bicgstab, which on the real systems of the tests converges more often
+   than gmres(30), and several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it
+   does with Jacobi, and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems
+   with Jacobi.
 3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
    ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge;
    after it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
@@ -88,11 +89,11 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
         if chain[0].scaling is not None and named.scaling is None and not singular:
             chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
                                  why=("Jacobi scaling was not enough",)))
-        if resident:
-            chain[0] = _resident(A, chain[0])
-        if facts.hermitian and facts.positive_diagonal and not facts.dominant and not singular:
+        if chain[0].name("method") == "cg" and not facts.dominant and not singular:
             wave = _indefinite(A, facts, named, singular, "A is real in a complex type, as waves without damping are")
             chain += [wave] if wave.name("method") == "cocg" else []
+        if resident:
+            chain[0] = _resident(A, chain[0])
     free = not (singular or named.precond or named.scaling or named.ordering)
     if chain and chain[-1].name("method") == "cocg" and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
@@ -119,7 +120,7 @@ def _across_ranks(A, named):
     if A.space.greatest(-abs(d)) >= 0:
         raise InputError("diagonal entries of A are zero, where incomplete factorisations cannot start: name the "
                          "method and precond='none', or solve on one rank")
-    definite = real and A.space.greatest(-d.real) < 0 and hermitian(A)
+    definite = real and A.space.greatest(-d.real) < 0 and hermitian(A) and not breaks_symmetry(named.precond)
     waves = A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A)
     alike = waves and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
     free = not (named.precond or named.scaling)
@@ -137,7 +138,9 @@ def _across_ranks(A, named):
         chain.append(choice("cocg", "ilu0", "A is real in a complex type, as waves without damping are" if real and
                             hermitian(A) else "A is complex symmetric"))
     elif not definite:
-        what = "Hermitian, but its diagonal is not positive" if hermitian(A) else "not Hermitian"
+        odd = breaks_symmetry(named.precond)
+        but = "with a preconditioner that is not" if odd else "but its diagonal is not positive"
+        what = f"Hermitian, {but}" if hermitian(A) else "not Hermitian"
         chain.append(choice("bicgstab", "ilu0", f"A is {'complex symmetric' if waves else what}"))
     if alike and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
@@ -189,10 +192,22 @@ def keeps_symmetry(precond) -> bool:
     return name in SYMMETRIC
 
 
+def breaks_symmetry(precond) -> bool:
+    """True for settings of a preconditioner that is not its own adjoint though A is."""
+    name = Configuration(None, precond).name("precond")
+    if name in ("schwarz", "shifted_laplacian"):
+        return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
+    if name in ("ilu0", "iluk"):
+        return not resolve_solve(precond.solve).alike
+    return name == "ilut" or name == "gauss_seidel" and precond.direction != "symmetric"
+
+
 def _iterative(A, facts, named, singular):
     """The method that the structure suggests."""
     space = A.space
     why = f"A is {facts.symmetry}"
+    if facts.hermitian and breaks_symmetry(named.precond):
+        return _indefinite(A, facts, named, singular, why + ", with a preconditioner that is not")
     if facts.hermitian and facts.positive_diagonal:
         scaling, precond = named.scaling, named.precond
         if scaling is None and precond is None:
