@@ -17,7 +17,10 @@ HEARD = 5.0             # seconds that the other ranks have to hear of an error 
 
 def init(messages: str | None = None) -> "MPICommunicator":
     """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
-    all of them, with its message.
+    all of them, with its message. A call of all ranks together.
+
+    Python tells nobody of sys.exit: a rank that leaves so alone keeps the others waiting, as with MPI itself. Raise an
+    error instead, or start with ``mpiexec -n 2 python -m mpi4py script.py``.
 
     Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
     some of them.
