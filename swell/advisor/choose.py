@@ -183,7 +183,7 @@ def incomplete_lu(A):
 def keeps_symmetry(precond) -> bool:
     """True for settings of a preconditioner, or None, that is symmetric where A = Aᵀ."""
     name = Configuration(None, precond).name("precond")
-    if name == "shifted_laplacian" or (name == "schwarz" and precond.kind != "restricted"):
+    if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
     if name in ("ilu0", "iluk"):
         return resolve_solve(precond.solve).alike
@@ -195,7 +195,7 @@ def keeps_symmetry(precond) -> bool:
 def breaks_symmetry(precond) -> bool:
     """True for settings of a preconditioner that is not its own adjoint though A is."""
     name = Configuration(None, precond).name("precond")
-    if name in ("schwarz", "shifted_laplacian"):
+    if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
     if name in ("ilu0", "iluk"):
         return not resolve_solve(precond.solve).alike

@@ -31,7 +31,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe, positive
+from swell.core.settings import positive
 from swell.core.space import accumulator
 from swell.core.stopping import Stopping
 from swell.core.workspace import Workspace
@@ -75,8 +75,8 @@ class Deflation(Preconditioner):
         positive(self, "vectors", most=MOST // 2)
         positive(self, "steps", 0, MOST)
         if self.steps and self.steps < self.vectors:
-            raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many steps "
-                             "as vectors, better two or three times as many")
+            raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many "
+                             "steps as vectors, better four times as many")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Deflation(inner={self.inner!r}): expected a preconditioner, such as 'ilu0' or 'jacobi'")
 
@@ -113,7 +113,7 @@ class DeflationOperator(LinearOperator):
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
         k = min(settings.vectors, self._steps)
         self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
-                              f"{describe(settings)} on {A.shape[0]} unknowns", "keep fewer vectors, from fewer steps")
+                              f"Deflation of {k} vectors on {A.shape[0]} unknowns", "keep fewer, from fewer steps")
         self.inner = inner.build(self._seen(A))
         self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
         self._t, self._z = (self.space.empty(n, A.dtype) for _ in range(2))
@@ -263,8 +263,8 @@ class DeflationOperator(LinearOperator):
         return self._U.nbytes + self._W.nbytes + terms + self._t.nbytes + self._z.nbytes + self.inner.nbytes
 
     def describe(self):
-        return (f"{describe(self.settings)}, harmonic Ritz values from {abs(self.ritz[0]):.1e} to "
-                f"{abs(self.ritz[-1]):.1e}; {self.inner.describe()}")
+        return (f"Deflation() of {self.ritz.size} vectors from {self._steps} steps, with harmonic Ritz values of "
+                f"{abs(self.ritz[0]):.1e} to {abs(self.ritz[-1]):.1e}; {self.inner.describe()}")
 
 
 def symmetry(A):

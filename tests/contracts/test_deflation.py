@@ -177,6 +177,13 @@ def test_across_ranks(inner):
         assert abs(r.iterations - alone) <= (1 if inner == "jacobi" else 5)
 
 
+@pytest.mark.parametrize("kind, inner, method", [("symmetric", "jacobi", "cg"), ("waves", "ilu0", "cocg"),
+                                                 ("waves", "ilut", "bicgstab"), ("convection", "ilu0", "bicgstab")])
+def test_the_advisor_knows_whether_it_is_symmetric(kind, inner, method):
+    r = swell.solve(KINDS[kind](), np.ones(144), precond=swell.Deflation(inner, vectors=5))
+    assert r.converged and r.method == method and "Deflation() of 5 vectors" in str(r)
+
+
 def test_what_an_exact_inner_leaves():
     """A M = I: one direction is all there is, and the solve is done at once."""
     r = swell.solve(gallery.poisson2d(10), np.ones(100), method="cg", precond=swell.Deflation("direct", vectors=5))
