@@ -157,7 +157,7 @@ def test_what_is_not_symmetric_is_refused_with_the_place(method, device):
 @pytest.mark.parametrize("method", SYMMETRIC)
 @pytest.mark.parametrize("precond", ["gauss_seidel(direction='forward')", "ilut"])
 def test_a_preconditioner_known_not_to_be_symmetric_is_refused(method, precond):
-    with pytest.raises(swell.InputError, match="its own adjoint"):
+    with pytest.raises(swell.InputError, match="its own adjoint|M = Mᵀ"):
         swell.solve(complex_symmetric(), np.ones(225), method=method, precond=precond)
 
 

@@ -143,8 +143,9 @@ class Prepared:
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
-            raise InputError(f"{c.name('method')} needs a preconditioner that is its own adjoint, and "
-                             f"{describe(settings)} is not: choose its symmetric form, or method='gmres'")
+            kind = "symmetric, M = Mᵀ" if c.method.symmetric_only else "its own adjoint"
+            raise InputError(f"{c.name('method')} needs a preconditioner that is {kind}, and {describe(settings)} is "
+                             "not: choose its symmetric form, or method='gmres'")
         return M
 
     def _seen(self, system):

@@ -163,6 +163,26 @@ def test_a_failed_solve_with_an_old_preconditioner_is_repeated(waves):
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("omega, b, message", [
+    (1.0, np.ones((400, 2)), r"shape \(400, 2\): expected \(400,\)"), (1.0, np.ones(30), r"shape \(30,\): expected"),
+    (np.nan, np.ones(400), "omega=nan"), ("1", np.ones(400), "omega='1'"), (1j, np.ones(400), "angular frequency")])
+def test_a_right_hand_side_or_frequency_that_does_not_fit(omega, b, message):
+    """Also after a solution is remembered, from which a start is made: that wrote past its arrays."""
+    K = gallery.poisson2d(20)
+    sweep = Sweep(K, sp.eye_array(400, format="csr"), 0.1 * sp.eye_array(400, format="csr"), **ITERATIVE)
+    assert sweep.solve(0.5, np.ones(400)).converged
+    with pytest.raises(InputError, match=message):
+        sweep.solve(omega, b)
+    assert sweep.solve(0.6, np.ones(400)).converged
+
+
+@pytest.mark.parametrize("setting", [{"remember": True}, {"remember": -1}, {"reuse": "no"}])
+def test_settings_of_reuse_that_mean_nothing(setting):
+    K = gallery.poisson2d(4)
+    with pytest.raises(InputError, match=next(iter(setting))):
+        Sweep(K, K, K, **setting)
+
+
 def test_the_real_cabin(data):
     """The mesh of the data's K, M and B gives them back; a sweep on them has true residuals, and reuse saves setups.
 

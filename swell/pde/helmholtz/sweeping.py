@@ -12,6 +12,7 @@ import numbers
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.core.space import make_space
 from swell.core.stopping import Reason
 from swell.pde.helmholtz.informed import informed
@@ -62,8 +63,10 @@ class Sweep:
                  part=None, free=None):
         if str(dtype) not in DTYPES:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}; A(ω) is complex")
-        if not isinstance(remember, numbers.Integral) or remember < 0:
+        if not isinstance(remember, numbers.Integral) or isinstance(remember, bool) or remember < 0:
             raise InputError(f"remember={remember!r}: expected a number of earlier solutions, 0 for none")
+        if not isinstance(reuse, bool):
+            raise InputError(f"reuse={reuse!r}: expected True or False")
         self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "rtol": rtol,
                        "maxiter": maxiter}
         self._format, self.reuse = format, reuse
@@ -95,7 +98,8 @@ class Sweep:
         Result
         """
         with self.space.active(self.n):
-            b = self.space.xp.asarray(b, dtype=self.system.dtype)
+            with self.space.agreed():
+                b = self._checked(omega, b)
             self.system.form(omega)
         kept = self.reuse and self._serves
         self._take_values(kept)
@@ -114,6 +118,16 @@ class Sweep:
             with self.space.active(self.n):
                 self._guess.add(self.space.xp.asarray(result.x))
         return result
+
+    def _checked(self, omega, b):
+        """b as an array of the space."""
+        if not real(omega) or not np.isfinite(omega):
+            raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
+        b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.share(self.n),)
+        if b.shape != expected:
+            raise InputError(f"b has shape {b.shape}: expected {expected}, an entry for each unknown (across ranks, each "
+                             "of the rank's own); for several right-hand sides call solve for each")
+        return b
 
     @property
     def rows(self):
