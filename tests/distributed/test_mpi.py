@@ -46,9 +46,8 @@ def mpi():
 
 
 def test_the_solves_of_this_folder_across_processes():
-    done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "test_solves.py"),
-                   str(HERE / "test_methods.py"), str(HERE / "test_fvm.py"), str(HERE / "test_helmholtz.py"),
-                   str(HERE / "test_bddc.py"))
+    files = [str(HERE / f"test_{name}.py") for name in ("solves", "agreement", "methods", "fvm", "helmholtz", "bddc")]
+    done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files)
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 
