@@ -23,7 +23,7 @@ from swell.core.errors import SwellError
 from swell.pde import helmholtz
 
 DAMPING, SPEED, SOURCE = 0.05, 340.0, 1000          # 1/Z of the walls, m/s, a node
-HEADER = ("method, precond", "reuse", "iterations", "most", "preconditioners", "setups, s", "threads' time, s",
+HEADER = ("method, precond", "reuse", "iterations", "most", "set up", "setups, s", "threads' time, s",
           "wall, s", "largest true residual")
 
 

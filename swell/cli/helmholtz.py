@@ -51,8 +51,8 @@ def add_arguments(parser):
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; "
                         "started by mpiexec, cuda is a GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
-    parser.add_argument("--rtol", type=float, default=1e-6, metavar="R",
-                        help="relative tolerance of each solve; default 1e-6")
+    parser.add_argument("--rtol", type=float, metavar="R",
+                        help="relative tolerance of each solve; default 1e-6, and 1e-4 in complex64")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
     parser.add_argument("--no-reuse", action="store_true", help="solve each frequency from the beginning")
     parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency: .csv")
@@ -90,7 +90,7 @@ def _run(arguments, ranks) -> int:
         velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity"))
     medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
     others = dict(_medium(text) for text in arguments.medium)
-    Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
+    Stopping(rtol=1e-6 if arguments.rtol is None else arguments.rtol, maxiter=arguments.maxiter)
     chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
     if ranks is None:
         make_space(arguments.device)

@@ -285,12 +285,28 @@ def test_files(room, tmp_path):
         r.fields[150.0].write(tmp_path / "p.vtk")
 
 
+def test_single_precision_has_a_tolerance_that_it_attains(room):
+    r = room.response("xmin", EAR, [60.0, 80.0], dtype="complex64")
+    assert r.converged and all(1e-6 < p.result.tolerance < 1e-3 for p in r.points)
+
+
+def test_walls_that_give_one_edge_two_pressures_are_told_of():
+    from swell.pde import helmholtz as h
+    mesh = h.box((4, 4, 4))
+    same, other = (h.Helmholtz(mesh, boundary={"xmin": h.Pressure(1.0), "ymin": h.Pressure(p)}) for p in (1.0, 2.0))
+    assert not any("meets another wall" in note for note in same.response(None, (0.6, 0.6, 0.6), [50.0]).notes)
+    told, = [note for note in other.response(None, (0.6, 0.6, 0.6), [50.0]).notes if "meets another wall" in note]
+    assert "boundary 'ymin'" in told and "at 5 points" in told
+
+
 def test_a_sweep_goes_on_after_a_failure(room, tmp_path):
     """Frequencies that fail are marked everywhere; the others are there."""
     r = room.response("xmin", EAR, [10.0, 900.0, 20.0], method="bicgstab", precond="ilu0", maxiter=11, remember=0)
     assert [p.converged for p in r.points] == [True, False, True] and not r.converged
     assert r.failed[0].reason is Reason.MAXITER and "raise maxiter" in r.failed[0].advice
     assert "900 Hz NOT converged (MAXITER)" in str(r) and "2 of 3 frequencies converged" in str(r)
+    others = room.response("xmin", EAR, np.arange(1.0, 11.0), method="bicgstab", precond="ilu0", maxiter=0, remember=0)
+    assert "1, 2, 3, 4, 5, 6, 7, 8 and 2 more, Hz NOT converged (MAXITER)" in str(others)
     assert any("too coarse above" in note and "nodes a wavelength" in note for note in r.notes)
     r.write_csv(tmp_path / "r.csv")
     rows = list(csv.DictReader((tmp_path / "r.csv").open()))

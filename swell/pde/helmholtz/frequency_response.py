@@ -11,6 +11,8 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
 
+SHOWN = 8               # frequencies named where several end alike
+
 
 @dataclass(eq=False)
 class Point:
@@ -159,12 +161,27 @@ class Response:
                 loudest = int(np.argmax(np.where(good, self.level[:, k], -np.inf)))
                 lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {self.level[loudest, k]:.1f} dB at "
                              f"{self.frequencies[loudest]:g} Hz")
-        lines += [f"  {point.frequency:g} Hz NOT converged ({point.reason.name}) at {point.result.residual:.1e}: "
-                  f"{point.advice}" for point in self.failed]
-        lines += [f"  {point.frequency:g} Hz: {point.advice}" for point in self.points
-                  if point.converged and point.advice]
+        lines += [f"  {listed(alike)} Hz NOT converged ({alike[0].reason.name}) at "
+                  f"{max(point.result.residual for point in alike):.1e}: {alike[0].advice}"
+                  for alike in grouped(self.failed)]
+        lines += [f"  {listed(alike)} Hz: {alike[0].advice}"
+                  for alike in grouped(point for point in self.points if point.converged and point.advice)]
         lines += [f"  note: {note}" for note in self.notes]
         if self.points:
             lines.append("  the last solve:")
             lines += ["    " + line for line in str(self.points[-1].result).splitlines()]
         return "\n".join(lines)
+
+
+def grouped(points):
+    """Those of one reason and advice together, in the order of their first."""
+    groups = {}
+    for point in points:
+        groups.setdefault((point.reason, point.advice), []).append(point)
+    return groups.values()
+
+
+def listed(points):
+    """Their frequencies, the first few by name."""
+    named = ", ".join(f"{point.frequency:g}" for point in points[:SHOWN])
+    return named + (f" and {len(points) - SHOWN} more," if len(points) > SHOWN else "")

@@ -125,8 +125,8 @@ class Sweep:
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
         b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.share(self.n),)
         if b.shape != expected:
-            raise InputError(f"b has shape {b.shape}: expected {expected}, an entry for each unknown (across ranks, each "
-                             "of the rank's own); for several right-hand sides call solve for each")
+            raise InputError(f"b has shape {b.shape}: expected {expected}, an entry for each unknown (across ranks, "
+                             "each of the rank's own); for several right-hand sides call solve for each")
         return b
 
     @property
