@@ -247,6 +247,7 @@ class Solver:
         InputError
             If the pattern, the shape or the type differs.
         """
+        self.space.same(keep_preconditioner, "keep_preconditioner")
         given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
         new, old = given.A, self.A
         if not (old.has_entries and type(new) is type(old)):
@@ -261,6 +262,7 @@ class Solver:
 
     def stop_by(self, stopping: Stopping) -> "Solver":
         """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
+        self.space.same(stopping, "when to stop")
         self.stopping = stopping
         for prepared in self._prepared.values():
             prepared.stop_by(stopping)

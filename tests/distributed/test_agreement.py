@@ -95,6 +95,20 @@ def test_rows_and_parts_that_are_none(several, bring, message):
         several.run(brought)
 
 
+@pytest.mark.parametrize("change, message", [
+    (lambda solver, M, rank: solver.stop_by(swell.Stopping(rtol=0.1 ** (rank + 2))), "the ranks disagree on when to stop"),
+    (lambda solver, M, rank: solver.update(M, keep_preconditioner=rank > 0), "disagree on keep_preconditioner")])
+def test_ranks_that_change_a_solver_in_their_own_ways(several, change, message):
+    A, b = system()
+
+    def changed(communicator):
+        M = distributed.scatter(communicator, A)
+        change(swell.prepare(M, method="cg", precond="bddc"), distributed.scatter(communicator, A), communicator.rank)
+
+    with pytest.raises(swell.InputError, match=message):
+        several.run(changed)
+
+
 def test_a_matrix_in_parts_is_not_shared_out_again(ranks, monkeypatch):
     A, b = system()
     monkeypatch.setattr("swell.core.cuda.require_cupy", lambda: (None, 2))
