@@ -9,13 +9,15 @@ from swell.core.registry import resolve
 from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 
-ON_A_CPU = (1, 2, 3)
+ON_A_CPU = (1, 3)
 
 
-def worthwhile(size, space, also=()):
-    """Skip a size whose code on a CPU is that of another one, unrolled as often: each costs many seconds of compilation.
+def worthwhile(size, space, dtype="float64", also=()):
+    """Skip a size whose code on a CPU is that of another one, looped over or unrolled: each costs many seconds of
+    compilation. In complex numbers one size will do: what differs there does not depend on the size.
     On a GPU every size has its own."""
-    if space.name == "cpu" and size <= UNROLLED and size not in (*ON_A_CPU, *also):
+    needed = (3,) if np.dtype(dtype).kind == "c" else (*ON_A_CPU, *also, *range(UNROLLED + 1, size + 1))
+    if space.name == "cpu" and size not in needed:
         pytest.skip("on a CPU other sizes have the same code")
 
 

@@ -1,6 +1,7 @@
 """Fixtures that every test may use: the devices there are, and the real systems where they lie."""
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import sys
@@ -19,12 +20,26 @@ DTYPES = ["float32", "float64", "complex64", "complex128"]
 DOUBLES = ["float64", "complex128"]              # what most tests use: every type costs compilation
 
 
+def pytest_collection_finish():
+    """Numba compiles with very many small objects: by Python's own settings a sixth of the time of compiling goes into
+    looking for cycles among them, and among thousands of collected tests, which live to the end anyway."""
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)
+
+
 def space_or_skip(device):
     """A space for the device; a skip that says why where there is none."""
     try:
         return make_space(device)
     except MissingDependency as missing:
         pytest.skip(str(missing))
+
+
+def skip_what_others_show(dtype, device):
+    """Skip complex64 on a CPU where float32 and complex128 are tested: the code is the same, and each of the two types
+    has half of what differs. Compiling for a fourth type takes long; a GPU runs all four."""
+    if dtype == "complex64" and device == "cpu":
+        pytest.skip("float32 and complex128 have each half of what differs")
 
 
 @pytest.fixture(scope="session", autouse=True)

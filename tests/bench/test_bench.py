@@ -147,14 +147,14 @@ def test_block_gmres_covers_the_papers_block_sizes():
 def test_block_gmres_with_blocks_that_are_not_full(tmp_path, capsys):
     """As the paper has them: dense blocks laid over a matrix of points. And what cannot be factored is left out, and said."""
     out, file = tmp_path / "r.jsonl", tmp_path / "hollow.npz"
-    hollow = sp.csr_matrix(sp.kron(sp.identity(40), [[0.0, 1.0], [1.0, 0.0]]))
+    hollow = sp.csr_matrix(sp.kron(sp.identity(27), [[0.0, 1, 0], [0, 0, 1], [1, 0, 0]]))
     hollow.eliminate_zeros()                         # no diagonal, so that point ILU(0) has none
     sp.save_npz(file, hollow)
     arguments = ["bench", "block-gmres", "--matrices", "ecology2~", "--scale", "0.0006", "--files", str(file), "--out", str(out)]
     assert main([*arguments, "--block", "7"]) == 2 and "do: " in capsys.readouterr().err
-    assert main([*arguments, "--block", "2"]) == 0
+    assert main([*arguments, "--block", "3"]) == 0
     found = [r for r in records(out) if r["benchmark"] == "block_gmres"]
-    assert {r["block"] for r in found} == {2} and {r["matrix"] for r in found} == {"ecology2~", "hollow"}
+    assert {r["block"] for r in found} == {3} and {r["matrix"] for r in found} == {"ecology2~", "hollow"}
     assert next(r["fill"] for r in found if r["matrix"] == "ecology2~") > 1.5
     assert "hollow: point ILU(0), exact is left out: " in capsys.readouterr().err
     assert {r["preconditioner"] for r in found if r["matrix"] == "hollow"} >= {"none", "block ILU(0), exact"}
@@ -162,10 +162,10 @@ def test_block_gmres_with_blocks_that_are_not_full(tmp_path, capsys):
 
 def test_what_stands_beside_a_gpu():
     from swell.bench.block_gmres import EXACT, HOST, WHOLLY, System, preconditioners
-    system = System(CpuSpace(), "transport", gallery.coupled_transport((6, 6, 6), 2), 2)
+    system = System(CpuSpace(), "transport", gallery.coupled_transport((6, 6, 6), 3), 3)
     found = list(system.beside_a_gpu(100))
     assert [(r["preconditioner"], r["rtol"]) for r in found] == [(k, rtol) for k in (HOST, WHOLLY) for rtol in (1e-3, 1e-5)]
-    exact = system.solver(system.build(preconditioners(2)[EXACT]), 1e-5).solve(system.b).iterations
+    exact = system.solver(system.build(preconditioners(3)[EXACT]), 1e-5).solve(system.b).iterations
     assert found[1]["iterations"] == found[3]["iterations"] == exact and found[0]["restart_seconds"]
     assert [r["reason"] for r in system.beside_a_gpu(1)] == ["MAXITER"] * 2
 

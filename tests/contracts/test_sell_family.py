@@ -42,7 +42,7 @@ def test_scipys_product_on_all_real_matrices(data, space):
         A.sum_duplicates()
         A = A if A.dtype.kind in "fc" else A.astype(np.float64)
         for format in ("csr", "sell", "ell(max_fill=1000)", "staircase_sell", "modified_sell", "bsr(block=1)",
-                       "bsr(block=2, pad=True)", "block_sell(block=3, pad=True)"):
+                       "bsr(block=3, pad=True)", "block_sell(block=3, pad=True)"):
             M = build(A, format, space)
             assert_product(M, A, A.dtype)
             assert (M.to_csr().to_scipy() != A).nnz == 0
