@@ -27,7 +27,7 @@ def world():
     return init() if launched() > 1 else None
 
 
-@pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 3])
+@pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 4])
 def ranks(request, world):
     return Ranks(request.param, world)
 
