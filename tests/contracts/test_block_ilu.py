@@ -457,7 +457,7 @@ def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
             assert (found == applied(fresh, x, adjoint)).all() and (found != before[adjoint]).any()
 
 
-@pytest.mark.parametrize("s, dtype", [(1, "float64"), (3, "float64"), (3, "complex64"), (9, "float64")])
+@pytest.mark.parametrize("s, dtype", [(1, "float64"), (3, "float64"), (3, "complex128"), (9, "float64")])
 def test_levels_on_threads_give_the_factor_of_one_thread(s, dtype, all_threads, monkeypatch):
     """To the bit, at levels of hundreds of block rows, and they count the same tiny pivots."""
     space, count = make_space("cpu"), 900
