@@ -290,6 +290,12 @@ def test_single_precision_has_a_tolerance_that_it_attains(room):
     assert r.converged and all(1e-6 < p.result.tolerance < 1e-3 for p in r.points)
 
 
+def test_a_long_sweep_that_costs_much_recommends_deflation(room):
+    for precond, count, recommended in (("jacobi", 20, True), ("jacobi", 19, False), ("deflation(inner=jacobi)", 20, False)):
+        r = room.response("xmin", EAR, np.linspace(300, 500, count), method="cocg", precond=precond, remember=0)
+        assert r.converged and any("precond='deflation'" in note for note in r.notes) == recommended
+
+
 def test_walls_that_give_one_edge_two_pressures_are_told_of():
     from swell.pde import helmholtz as h
     mesh = h.box((4, 4, 4))

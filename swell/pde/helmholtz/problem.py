@@ -34,6 +34,7 @@ AIR = Medium()
 # How solves end at a resonance that nothing damps; and ‖A‖ ‖p‖ / ‖b‖ of those that converge close to one.
 RESONANT = (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN, Reason.ATTAINABLE_ACCURACY,
             Reason.DIVERGED, Reason.FALSE_CONVERGENCE, Reason.NONFINITE)
+MANY, COSTLY = 20, 30   # frequencies, and iterations at each, from which deflation is recommended
 AMPLIFIED = 1e6
 
 
@@ -287,6 +288,10 @@ class Helmholtz:
             answer.notes.append(f"ended at {frequency:g} Hz, {len(answer.points)} of {len(frequencies)} frequencies "
                                 f"were solved: {error}")
         answer.setups = sweep.setups
+        costs = [point.result.iterations for point in answer.points if point.result.precond != "deflation"]
+        if reuse and sweep.space.name == "cpu" and len(costs) >= MANY and np.mean(costs) > COSTLY:
+            answer.notes.append(f"{np.mean(costs):.0f} iterations a frequency: precond='deflation' finds once what "
+                                "costs most of them, and keeps it for all; on a cabin that took two fifths of the time")
         return answer
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
