@@ -168,7 +168,10 @@ def _in_parts(A, dtype, b_dtype) -> Input:
     A.space.same(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     _check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
-    return Input(A if wanted == A.dtype else A.astype(wanted), A.space, notes)
+    if wanted != A.dtype:
+        with A.space.active():
+            A = A.astype(wanted)
+    return Input(A, A.space, notes)
 
 
 def _matrix_free(A, space, dtype, b_dtype) -> Input:

@@ -1,6 +1,8 @@
 """What tests across ranks share: a system, the methods, and GPUs."""
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import scipy.sparse as sp
 from cases import rng
@@ -56,3 +58,26 @@ def on_gpus(count, function, *arguments, messages=None):
             for _, own in communicator.places.values():
                 own.close()
     return distributed.run(count, rank)
+
+
+@contextmanager
+def arrays_while_active(local):
+    """Within this block the space takes arrays while it is active only: elsewhere another GPU may be the current one."""
+    inside, active, from_host = [], local.active, local.from_host
+
+    @contextmanager
+    def watched(rows=None):
+        with active(rows):
+            inside.append(True)
+            yield
+            inside.pop()
+
+    def moved(array, out=None):
+        assert inside
+        return from_host(array, out)
+
+    local.active, local.from_host = watched, moved
+    try:
+        yield
+    finally:
+        del local.active, local.from_host

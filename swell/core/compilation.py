@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import time
 from contextlib import contextmanager
 
@@ -16,7 +17,12 @@ def spent() -> float:
 
 @contextmanager
 def counted():
-    """What runs within this block is compilation."""
+    """What runs within this block is compilation.
+
+    Meanwhile Python does not look for cycles among objects, of which Numba makes very many that live to its end.
+    """
+    collects = gc.isenabled()
+    gc.disable()
     _depth[0] += 1
     start = time.perf_counter()
     try:
@@ -25,6 +31,8 @@ def counted():
         _depth[0] -= 1
         if not _depth[0]:
             _spent[0] += time.perf_counter() - start
+        if collects:
+            gc.enable()
 
 
 class Stopwatch:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from across import solved, system
+from across import arrays_while_active, solved, system
 
 import swell
 from swell import distributed
@@ -26,11 +26,11 @@ def several(ranks):
     return ranks
 
 
-@pytest.mark.parametrize("named", [{"partition": ["graph", "rows", "rows"]}, {"block": [1, 3, 3]}])
+@pytest.mark.parametrize("named", [{"partition": ["graph", "rows"]}, {"block": [1, 3]}])
 def test_ranks_that_disagree_on_the_parts(several, named):
     (kind, values), = named.items()
     with pytest.raises(swell.InputError, match="the ranks disagree on partition and block"):
-        several.run(lambda c: distributed.scatter(c, system()[0], **{kind: values[c.rank]}))
+        several.run(lambda c: distributed.scatter(c, system()[0], **{kind: values[c.rank > 0]}))
 
 
 @pytest.mark.parametrize("block", [0, -3, 1.5, "x"])
@@ -53,6 +53,18 @@ def test_the_type_to_solve_in(ranks, partition, named, factor, dtype):
         assert result.converged and result.dtype == x.dtype == dtype
         assert (f"A was converted from float64 to {dtype}" in result.notes) == ("dtype" in named)
         assert np.linalg.norm(b - A @ x) <= 1.01 * named.get("rtol", 1e-8) * np.linalg.norm(b)
+
+
+def test_a_conversion_is_made_on_the_own_gpu(ranks):
+    """Elsewhere than in a solve the process's first one is the current one."""
+    A, b = system()
+
+    def converted(communicator):
+        M = distributed.scatter(communicator, A)
+        with arrays_while_active(M.space.local):
+            return swell.prepare(M, method="cg", dtype="complex128").solve(b[M.rows]).converged
+
+    assert all(ranks.run(converted))
 
 
 def test_a_complex_matrix_does_not_become_real(ranks):

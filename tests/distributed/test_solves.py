@@ -7,13 +7,12 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import solved, system
+from across import arrays_while_active, solved, system
 from cases import rng
 
 import swell
@@ -380,23 +379,9 @@ def test_new_values_go_to_the_device_of_their_rank(ranks):
 
     def updated(communicator):
         M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
-        local, inside = M.space.local, []
-        active, from_host = local.active, local.from_host
-
-        @contextmanager
-        def watched(rows=None):
-            with active(rows):
-                inside.append(True)
-                yield
-                inside.pop()
-
-        def moved(array, out=None):
-            assert inside
-            return from_host(array, out)
-
         solver = swell.prepare(M, method="cg")
-        local.active, local.from_host = watched, moved
-        solver.update(M.with_values(2 * M.own.data, 2 * M.rest.data))
+        with arrays_while_active(M.space.local):
+            solver.update(M.with_values(2 * M.own.data, 2 * M.rest.data))
         return M.gather(solver.solve(b[M.rows]).x)
 
     for x in ranks.run(updated):
