@@ -1,12 +1,10 @@
 """Compiling is told apart from setup and solve."""
 from __future__ import annotations
 
-import gc
 import time
 
 import numba
 import numpy as np
-import pytest
 
 import swell
 from swell.core.compilation import Stopwatch, count_numba, counted
@@ -33,18 +31,6 @@ def test_what_numba_compiles_counts_once():
     assert 0 < watch.compiled <= elapsed
     again = Stopwatch()
     assert outer(2) == 6 and again.compiled == 0
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_no_search_for_cycles_while_compiling(before):
-    found = gc.isenabled()
-    (gc.enable if before else gc.disable)()
-    try:
-        with counted(), counted():
-            assert not gc.isenabled()
-        assert gc.isenabled() == before
-    finally:
-        (gc.enable if found else gc.disable)()
 
 
 def test_results_tell_it():

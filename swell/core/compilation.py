@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import time
 from contextlib import contextmanager
 
@@ -17,12 +16,7 @@ def spent() -> float:
 
 @contextmanager
 def counted():
-    """What runs within this block is compilation.
-
-    Meanwhile Python does not look for cycles among objects, of which Numba makes very many that live to its end.
-    """
-    collects = gc.isenabled()
-    gc.disable()
+    """What runs within this block is compilation."""
     _depth[0] += 1
     start = time.perf_counter()
     try:
@@ -31,8 +25,6 @@ def counted():
         _depth[0] -= 1
         if not _depth[0]:
             _spent[0] += time.perf_counter() - start
-        if collects:
-            gc.enable()
 
 
 class Stopwatch:
