@@ -4,6 +4,7 @@
 one says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, their sums in registers.
 Unsigned indices spare Numba's test for negative ones. ``_nrt=False``: without Numba's counting of references to arrays,
 atomic and in the loops where functions are inlined, which took longer than the solve; nothing may be allocated.
+``forceinline``: by LLVM, after each is compiled once; inlined by Numba they took four times as long to compile.
 """
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ CHUNKS = 64             # more than cores, so that they end together
 GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and needs no levels
 
 
-@njit(cache=True, inline="always", fastmath=CONTRACT)
+@njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def four_rows(values, x, zero, at, j, size, count):
     """The products of up to four rows of a block: the first begins at ``at``, its columns at j; there are count."""
     p0 = p1 = p2 = p3 = zero
@@ -33,14 +34,14 @@ def four_rows(values, x, zero, at, j, size, count):
     return p0, p1, p2, p3
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True, _nrt=False)
 def put(b, y, row, product, sign):
     """y[row] = b[row] + sign product, b being zero beyond its end; where y has no such row nothing."""
     if row < np.uint64(y.size):
         y[row] = (b[row] if row < np.uint64(b.size) else y.dtype.type(0)) + sign * product
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True, _nrt=False)
 def put_four(b, y, row, count, p0, p1, p2, p3, sign):
     """The same for up to four rows."""
     put(b, y, row, p0, sign)
@@ -52,7 +53,7 @@ def put_four(b, y, row, count, p0, p1, p2, p3, sign):
         put(b, y, row + np.uint64(3), p3, sign)
 
 
-@njit(cache=True, inline="always", fastmath=CONTRACT)
+@njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def block_row(columns, values, x, begin, end, size, row, b, y, sign):
     """y = b + sign (blocks begin to end) x in the rows from ``row`` on. Blocks are summed before they are added, so
     they need not wait for one another; up to 4 × 4 the sums stay in registers, of larger blocks they are in y."""
