@@ -97,6 +97,29 @@ class LinearOperator(ABC):
         return type(self).__name__
 
 
+class OperatorAround(LinearOperator):
+    """An operator around another one, ``inner``, which decides how it may be used."""
+
+    inner: LinearOperator
+
+    @property
+    def variable(self):
+        """That of the inner operator, as the next three."""
+        return self.inner.variable
+
+    @property
+    def capturable(self):
+        return self.inner.capturable
+
+    @property
+    def revision(self):
+        return self.inner.revision
+
+    @property
+    def notes(self):
+        return self.inner.notes
+
+
 class CallableOperator(LinearOperator):
     """A user's function as an operator: ``matvec(x)`` returns A x as an array of the same space.
 

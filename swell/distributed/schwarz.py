@@ -13,14 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError
-from swell.core.operator import LinearOperator
+from swell.core.operator import OperatorAround
 from swell.core.settings import describe
 from swell.distributed.halo import Halo
 from swell.distributed.partition import owners
 from swell.formats.csr import CSRMatrix
 
 
-class RankSchwarz(LinearOperator):
+class RankSchwarz(OperatorAround):
     """z = M r on the parts of a DistributedMatrix, for the settings of ``Schwarz``.
 
     Attributes
@@ -49,19 +49,12 @@ class RankSchwarz(LinearOperator):
         self._matrix = CSRMatrix.from_scipy(extended, A.space.local)
         self.inner = resolve("precond", settings.inner).build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
-        self.variable, self.notes = self.inner.variable, self.inner.notes
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
     def update(self, A):
         """Take a matrix of the same pattern and parts: the layers' rows are asked for again."""
         self._matrix.take(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
         self.inner.update(self._matrix)
-        self.notes = self.inner.notes
-
-    @property
-    def revision(self):
-        """Changes with that of the inner preconditioner."""
-        return self.inner.revision
 
     def apply(self, x, out, alpha=1, beta=0):
         halo, given, solved, below = self._halo, self._given, self._solved, self._below

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator
+from swell.core.operator import OperatorAround
 from swell.core.settings import positive
 from swell.core.space import accumulator
 from swell.core.stopping import Stopping
@@ -90,7 +90,7 @@ class Deflation(Preconditioner):
         return DeflationOperator(A, self)
 
 
-class DeflationOperator(LinearOperator):
+class DeflationOperator(OperatorAround):
     """z = B r for one matrix.
 
     Attributes
@@ -153,7 +153,6 @@ class DeflationOperator(LinearOperator):
         self._U[:len(U), :n] = U / xp.sqrt(lengths).astype(np.float32)[:, None]
         self._symmetric, self._conjugate = symmetry(A)
         self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
-        self.variable, self.capturable = self.inner.variable, self.inner.capturable
         self._terms = self._learn_terms(A)
 
     def _learn_terms(self, A):
@@ -246,16 +245,6 @@ class DeflationOperator(LinearOperator):
         """out = α (z + V y) + β out."""
         kind = out.dtype.type
         self._kernels.correct(V[:, :out.size], self._y, self._z, out, kind(alpha), kind(beta), conjugate)
-
-    @property
-    def notes(self):
-        """Those of the inner preconditioner."""
-        return self.inner.notes
-
-    @property
-    def revision(self):
-        """That of the inner preconditioner."""
-        return self.inner.revision
 
     @property
     def nbytes(self):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.core.operator import LinearOperator
+from swell.core.operator import OperatorAround
 from swell.core.settings import describe, positive
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.preconditioner import Preconditioner
@@ -108,7 +108,7 @@ class Schwarz(Preconditioner):
         return SchwarzOperator(A, self)
 
 
-class SchwarzOperator(LinearOperator):
+class SchwarzOperator(OperatorAround):
     """z = M r for one matrix.
 
     Attributes
@@ -146,7 +146,6 @@ class SchwarzOperator(LinearOperator):
         self._restricted = settings.kind == "restricted" and settings.layers > 0
         self._back = self._owned if self._restricted or not settings.layers else self._gather.transpose()
         self.inner = resolve("precond", settings.inner).build(self._matrix)
-        self.variable, self.capturable = self.inner.variable, self.inner.capturable
         self.self_adjoint = False if self._restricted else self.inner.self_adjoint
         self.spd = self.inner.spd and not self._restricted
 
@@ -181,16 +180,6 @@ class SchwarzOperator(LinearOperator):
         self._back.adjoint().apply(x, self._given)
         self.inner.apply_adjoint(self._given, self._solved)
         self._gather.adjoint().apply(self._solved, out, alpha, beta)
-
-    @property
-    def notes(self):
-        """Those of the inner preconditioner."""
-        return self.inner.notes
-
-    @property
-    def revision(self):
-        """That of the inner preconditioner."""
-        return self.inner.revision
 
     @property
     def nbytes(self):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.operator import LinearOperator
+from swell.core.operator import OperatorAround
 from swell.core.settings import describe, real
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
@@ -71,7 +71,7 @@ class ShiftedLaplacian(Preconditioner):
         return ShiftedLaplacianOperator(A, self)
 
 
-class ShiftedLaplacianOperator(LinearOperator):
+class ShiftedLaplacianOperator(OperatorAround):
     """z = M r for one matrix.
 
     Attributes
@@ -99,7 +99,6 @@ class ShiftedLaplacianOperator(LinearOperator):
         self.shifted = CSRMatrix(A.space, A.indptr, A.indices, A.space.empty(A.nnz, A.dtype), A.shape)
         self._form(A)
         self.inner = resolve("precond", settings.inner).build(self.shifted)
-        self.variable, self.capturable = self.inner.variable, self.inner.capturable
         self.self_adjoint = self.inner.self_adjoint
 
     def _form(self, A):
@@ -126,7 +125,6 @@ class ShiftedLaplacianOperator(LinearOperator):
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
-        self.variable = self.inner.variable
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply(x, out, alpha, beta)
@@ -141,11 +139,6 @@ class ShiftedLaplacianOperator(LinearOperator):
     def notes(self):
         """That nothing was shifted, and those of the inner preconditioner."""
         return (*self._notes, *self.inner.notes)
-
-    @property
-    def revision(self):
-        """That of the inner preconditioner."""
-        return self.inner.revision
 
     @property
     def nbytes(self):
