@@ -4,10 +4,10 @@ Solves a small system on the CPU, and on a GPU where there is one. Exit status 0
 """
 from __future__ import annotations
 
-import importlib
 import platform
 import shutil
 import subprocess
+import sys
 import warnings
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -97,16 +97,12 @@ def _version(distributions) -> str:
 
 
 def _mpi() -> str:
-    """The MPI library, without starting it."""
-    if not _version(("mpi4py",)):
-        return ""
-    try:
-        mpi4py = importlib.import_module("mpi4py")
-        mpi4py.rc.initialize = False             # looking must not join a parallel job
-        first_line = importlib.import_module("mpi4py.MPI").Get_library_version().split("\n")[0]
-        return " ".join(first_line.split(",")[0].strip("\0").split())
-    except (ImportError, RuntimeError):          # mpi4py is there, and no MPI that it could load
-        return ""
+    """The MPI library, without starting it: looking must not join a parallel job. Asked in a process of its own, since
+    one that has loaded MPI so is ended by MPI when it goes on to use it."""
+    asked = subprocess.run([sys.executable, "-c", "import mpi4py; mpi4py.rc.initialize = False\n"
+                            "from mpi4py import MPI; print(MPI.Get_library_version())"],
+                           capture_output=True, text=True, timeout=60, check=False)
+    return " ".join(asked.stdout.split("\n")[0].split(",")[0].strip("\0").split()) if asked.returncode == 0 else ""
 
 
 def _nccl() -> str:

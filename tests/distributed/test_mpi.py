@@ -221,6 +221,18 @@ def test_what_ranks_disagree_on_is_told_once():
     assert done.stderr.count("InputError: the ranks disagree on the colour: 0 on rank 0, 1 on rank 1") == 1, done.stderr
 
 
+def test_init_starts_mpi_where_nobody_has():
+    """Importing mpi4py does, unless it was told not to; MPI ends the process of who calls it before that."""
+    done = started("-c", "import mpi4py; mpi4py.rc.initialize = False\nimport swell; r = swell.distributed.init()\n"
+                   "assert r.allgather(r.rank) == [0, 1] and swell.distributed.init().size == 2")
+    assert done.returncode == 0, done.stderr
+
+
+def test_init_after_the_end_of_mpi():
+    done = started("-c", "import swell; from mpi4py import MPI; MPI.Finalize(); swell.distributed.init()")
+    assert done.returncode != 0 and "InputError: MPI has been finalized in this process" in done.stderr
+
+
 def test_more_ranks_than_rows():
     done = started("-c", "import swell, scipy.sparse as sp; r = swell.distributed.init()\n"
                    "swell.distributed.scatter(r, sp.eye_array(1, format='csr'))")
