@@ -19,10 +19,12 @@ def together(arguments, run) -> int:
     """
     from swell.distributed.launcher import launched
     if launched() == 1:
+        if arguments.share_gpus:
+            raise InputError(f"--share-gpus is for ranks: start mpiexec -n 2 swell {arguments.command} ...")
         return run(arguments, None)
     from swell import distributed
     from swell.distributed.devices import on_device
-    ranks = distributed.init()
+    ranks = distributed.init(share_gpus=arguments.share_gpus)
     if ranks.rank:
         arguments.quiet = True
         vars(arguments).update(dict.fromkeys(WRITTEN & set(vars(arguments))))

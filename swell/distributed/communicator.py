@@ -35,9 +35,11 @@ class Communicator(ABC):
         Ranks are threads of one process.
     messages : str or None
         How GPUs shall speak, as ``on_device`` takes it.
+    share_gpus : bool
+        Ranks may share a GPU.
     """
 
-    threads, messages = False, None
+    threads, messages, share_gpus = False, None, False
 
     def __init__(self, rank, size, local_rank=None, local_size=None):
         self.rank, self.size = rank, size

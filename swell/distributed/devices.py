@@ -22,23 +22,25 @@ def on_device(communicator, device: str, messages: str | None = None):
     Raises
     ------
     InputError, MissingDependency
-        On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks.
+        On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks that are not to share them.
     """
     communicator.same(device, "the device")
     if device not in communicator.places:
         with communicator.agreed():
             if device not in ("cpu", "cuda"):
                 raise InputError(f"device={device!r} across ranks: expected 'cpu', or 'cuda' for each rank's own GPU")
-            space = make_space(device if device == "cpu" else f"cuda:{_own_gpu(communicator)}")
+            gpu, shared = _gpu(communicator) if device == "cuda" else (None, False)
+            space = make_space(device if gpu is None else f"cuda:{gpu}")
         if device == "cuda":
-            communicator.places[device] = space, _between_gpus(communicator, space, messages or communicator.messages)
+            messages = messages or communicator.messages
+            communicator.places[device] = space, _between_gpus(communicator, space, messages, shared)
         else:
             communicator.places[device] = space, communicator
     return communicator.places[device]
 
 
-def _between_gpus(communicator, space, messages):
-    """The communicator of GPUs."""
+def _between_gpus(communicator, space, messages, shared):
+    """The communicator of GPUs, of which ranks share some or do not."""
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
@@ -47,6 +49,10 @@ def _between_gpus(communicator, space, messages):
         if checked_messages(messages) == "peer" and not possible:
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
                              "(nvidia-smi topo -p2p r): take messages='nccl'")
+        if shared and (messages == "nccl" or not possible):
+            raise InputError("ranks that share a GPU speak by messages='peer', for NCCL refuses them, and this needs all "
+                             "ranks on one machine with GPUs that reach one another's memory: "
+                             + ("leave messages out" if possible else "start a rank for each GPU"))
     return (PeerCommunicator if possible and messages != "nccl" else NCCLCommunicator)(communicator, space)
 
 
@@ -57,13 +63,17 @@ def checked_messages(messages):
     return messages
 
 
-def _own_gpu(communicator) -> int:
-    """The number of the GPU that is this rank's alone: launchers show a process all GPUs of its machine, or its own."""
+def _gpu(communicator):
+    """(the number of this rank's GPU, whether ranks share one): launchers show a process all GPUs of its machine, or its
+    own."""
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count
     mine = socket.gethostname(), cupy.cuda.runtime.deviceGetPCIBusId(device)
-    if communicator.allgather(mine).count(mine) > 1:
+    names = communicator.allgather(mine)
+    shared = len({*names}) < len(names)
+    if shared and not communicator.share_gpus:
         raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: each wants a GPU "
-                         f"of its own; start {count} a machine, mpiexec -n {count}")
-    return device
+                         f"of its own; start {count} a machine, mpiexec -n {count}, or ask for less speed: "
+                         "swell.distributed.init(share_gpus=True), --share-gpus")
+    return device, shared

@@ -16,7 +16,7 @@ from swell.distributed.launcher import PATIENCE, launched
 HEARD = 5.0             # seconds that the other ranks have to hear of an error that swell did not expect
 
 
-def init(messages: str | None = None) -> "MPICommunicator":
+def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunicator":
     """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
     all of them, with its message. A call of all ranks together.
 
@@ -31,6 +31,9 @@ def init(messages: str | None = None) -> "MPICommunicator":
     messages : {"peer", "nccl"}, optional
         How GPUs speak: by kernels that write to one another's memory, or by NCCL. Default: by kernels, where all ranks
         are on one machine and its GPUs reach one another's memory.
+    share_gpus : bool, optional
+        Let ranks share a GPU where a machine has fewer of them, to try things out: they take turns on it, and wait a
+        turn for each message. Otherwise that is refused.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def init(messages: str | None = None) -> "MPICommunicator":
     if world.size > 1:
         share_cores(communicator.local_size)
         sys.excepthook = communicator.die
-    communicator.messages = checked_messages(messages)
+    communicator.messages, communicator.share_gpus = checked_messages(messages), share_gpus
     return communicator
 
 

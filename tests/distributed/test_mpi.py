@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from conftest import space_or_skip
 from swell import gallery
 from swell.distributed.launcher import launched
 
@@ -231,6 +232,21 @@ def test_init_starts_mpi_where_nobody_has():
 def test_init_after_the_end_of_mpi():
     done = started("-c", "import swell; from mpi4py import MPI; MPI.Finalize(); swell.distributed.init()")
     assert done.returncode != 0 and "InputError: MPI has been finalized in this process" in done.stderr
+
+
+@pytest.mark.gpu
+def test_ranks_that_share_a_gpu():
+    """Refused unless they are asked to: processes take turns on it."""
+    space_or_skip("cuda")
+    code = ("import numpy as np, swell; r = swell.distributed.init(share_gpus={share})\n"
+            "A = swell.distributed.scatter(r, swell.gallery.poisson2d(30) if r.rank == 0 else None, device='cuda')\n"
+            "for method in ('cg', 'gmres'):\n"
+            "    result = swell.solve(A, np.ones(A.space.share(900)), method=method)\n"
+            "    assert result.converged and r.size == 3")
+    done = started("-c", code.format(share=True), ranks=3, CUDA_VISIBLE_DEVICES="0")
+    assert done.returncode == 0, done.stderr
+    done = started("-c", code.format(share=False), ranks=3, CUDA_VISIBLE_DEVICES="0")
+    assert done.returncode != 0 and done.stderr.count("each wants a GPU of its own") == 1, done.stderr
 
 
 def test_more_ranks_than_rows():

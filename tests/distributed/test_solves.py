@@ -396,11 +396,12 @@ def test_each_rank_has_a_gpu_of_its_own(monkeypatch, seen, own):
         runtime = SimpleNamespace(deviceGetPCIBusId=names.__getitem__, getDeviceCount=lambda: len(names),
                                   deviceCanAccessPeer=lambda mine, other: mine != other)
         there.cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)), len(names)
-        device = devices._own_gpu(communicator)
+        communicator.share_gpus = share
+        device, _ = devices._gpu(communicator)
         space = SimpleNamespace(device=device, xp=there.cupy[0])
         return device, peer.reachable(communicator, space)
 
-    there = threading.local()
+    there, share = threading.local(), False
     monkeypatch.setattr("swell.core.cuda.require_cupy", lambda: there.cupy)
     found = distributed.run(2, of)
     assert [device for device, _ in found] == own
@@ -408,6 +409,18 @@ def test_each_rank_has_a_gpu_of_its_own(monkeypatch, seen, own):
     if seen:
         with pytest.raises(swell.InputError, match="3 ranks on this machine and 2 of its GPUs: each wants a GPU"):
             distributed.run(3, of)
+        share = True
+        assert distributed.run(3, of) == [(0, True), (1, True), (0, True)]
+
+
+@pytest.mark.parametrize("messages, possible, advice", [("nccl", True, "leave messages out"),
+                                                        (None, False, "start a rank for each GPU")])
+def test_ranks_that_share_a_gpu_speak_by_kernels(monkeypatch, messages, possible, advice):
+    monkeypatch.setattr("swell.distributed.devices._gpu", lambda communicator: (0, True))
+    monkeypatch.setattr("swell.distributed.devices.make_space", lambda device: None)
+    monkeypatch.setattr(peer, "reachable", lambda communicator, space: possible)
+    with pytest.raises(swell.InputError, match=f"ranks that share a GPU speak by messages='peer'.*{advice}"):
+        distributed.run(2, lambda communicator: devices.on_device(communicator, "cuda", messages))
 
 
 def test_gpus_without_nccl(monkeypatch):
