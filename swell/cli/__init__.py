@@ -48,8 +48,8 @@ def parser() -> Parser:
         command.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
         module.add_arguments(command)
         if name in ACROSS_RANKS:
-            command.add_argument("--share-gpus", action="store_true", help="started by mpiexec: let ranks take turns on "
-                                 "a GPU where there are fewer, to try things out; slow")
+            command.add_argument("--share-gpus", action="store_true", help="started by mpiexec: let ranks take turns "
+                                 "on a GPU where there are fewer, to try things out; slow")
         command.set_defaults(run=module.run)
     return top
 

@@ -50,8 +50,8 @@ def _between_gpus(communicator, space, messages, shared):
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
                              "(nvidia-smi topo -p2p r): take messages='nccl'")
         if shared and (messages == "nccl" or not possible):
-            raise InputError("ranks that share a GPU speak by messages='peer', for NCCL refuses them, and this needs all "
-                             "ranks on one machine with GPUs that reach one another's memory: "
+            raise InputError("ranks that share a GPU speak by messages='peer', for NCCL refuses them, and this needs "
+                             "all ranks on one machine with GPUs that reach one another's memory: "
                              + ("leave messages out" if possible else "start a rank for each GPU"))
     return (PeerCommunicator if possible and messages != "nccl" else NCCLCommunicator)(communicator, space)
 
@@ -64,8 +64,7 @@ def checked_messages(messages):
 
 
 def _gpu(communicator):
-    """(the number of this rank's GPU, whether ranks share one): launchers show a process all GPUs of its machine, or its
-    own."""
+    """(this rank's GPU, whether ranks share GPUs). Launchers show a process all GPUs of its machine, or its own."""
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count
