@@ -11,9 +11,9 @@ by "auto-tuning" without saying how; the candidates and the rule are ours:
   row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
   measured at all.
 
-Cost: conversions rather than products, 30 to 100 products' worth each on a CPU. So a solve never tunes unasked, and
-does not look into the file either: the same call gives the same bits whatever ran before. The defaults are chosen so
-that tuning gains little (`swell bench spmv --tune` shows how much).
+Cost: at most 88 timed products, and a conversion for each candidate, of 3 to 25 products' worth on a CPU. So a solve
+never tunes unasked, and does not look into the file either: the same call gives the same bits whatever ran before. The
+defaults are chosen so that tuning gains little (`swell bench spmv --tune` shows how much).
 """
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from swell.core import timing
 from swell.core.errors import InputError
 from swell.core.registry import name_of, resolve
 from swell.core.settings import positive, real
+from swell.formats.sell import own_height
 
 SMALL = 256             # rows below which nothing is gained
 GAIN = 0.97             # time, of the default's, that another choice must stay below
@@ -173,8 +174,9 @@ def candidates(csr, default: str) -> list[str]:
     if csr.space.name == "cpu":
         names = ["staircase_sell", "csr"]
         if not ragged:
-            names += ["sell(height=8)", "sell", "sell(height=32)", *(["sell(window=1)"] if sorts else []),
-                      "sell(height=16)", "sell(height=8, task=2048)"]
+            heights = [h for h in (8, 32, 16) if h != own_height(csr.dtype, "cpu")]
+            names += [f"sell(height={heights[0]})", "sell", f"sell(height={heights[1]})",
+                      *(["sell(window=1)"] if sorts else []), "sell(height=8, task=2048)"]
     else:
         lanes = next(l for l in (1, 2, 4, 8, 16, 32) if l == 32 or 2 * l > mean)
         csr_forms = [f"csr(lanes={l})" for l in (max(1, lanes // 2), min(32, 2 * lanes)) if l != lanes]

@@ -76,13 +76,18 @@ class SELL:
         return SELLMatrix(csr, self)
 
 
+def own_height(dtype, device: str) -> int:
+    """The slice height that a device takes where none is named."""
+    return (COMPLEX_HEIGHT if dtype.kind == "c" else HEIGHT)[device]
+
+
 class SELLMatrix(Matrix):
     """A matrix in SELL; see the top of this file for the arrays."""
 
     def __init__(self, csr: CSRMatrix, settings: SELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
-        self.height = settings.height or (COMPLEX_HEIGHT if csr.dtype.kind == "c" else HEIGHT)[csr.space.name]
+        self.height = settings.height or own_height(csr.dtype, csr.space.name)
         self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
         if csr.space.name == "cuda":             # the parts of two inner products that each block leaves
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
@@ -115,7 +120,7 @@ class SELLMatrix(Matrix):
         self.ptr = ptr.astype(index_type(*self.shape, stored))
         self.base = np.empty(stored // H, self.ptr.dtype)
         wide = np.empty(slices, bool)
-        kernels.find_bases(csr.indptr, csr.indices, order, self.ptr, H, self.base, wide)
+        kernels.find_bases(csr.indptr, csr.indices, order, self.ptr // H, H, PAD - 1, self.base, wide)
         sizes = np.where(wide, np.diff(self.ptr), 0)
         self.high_ptr = np.where(wide, np.cumsum(sizes) - sizes, -1).astype(self.ptr.dtype)
         self.values, self.offsets = np.empty(stored, self.dtype), np.empty(stored, np.uint16)

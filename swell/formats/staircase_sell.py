@@ -29,6 +29,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 HEIGHT = 32             # a warp
+LARGEST = 0xFFFF        # offset that fits into 16 bits
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,14 @@ class StaircaseSELLMatrix(Matrix):
         self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
 
     def _layout(self, csr):
-        """Place the rows, then the columns."""
+        """Place the rows, then the entries."""
         xp, n = self.space.xp, self.shape[0]
         slices = -(-n // HEIGHT)
         index = index_type(slices * HEIGHT, self.shape[1], self.nnz)
         lengths = xp.zeros(slices * HEIGHT, np.int64)
         lengths[:n] = xp.diff(csr.indptr)
         places, longest = xp.arange(lengths.size), int(lengths.max()) if n else 0
-        order = xp.argsort((places // self.settings.window) * (longest + 1) + (longest - lengths), kind="stable")
+        order = self._order(csr.indptr, lengths, longest)
         lengths = lengths[order]
         small = next(t for t in (np.uint8, np.uint16, np.uint32)
                      if max(longest, self.settings.window - 1) <= np.iinfo(t).max)
@@ -83,10 +84,41 @@ class StaircaseSELLMatrix(Matrix):
         by_slice = lengths.reshape(slices, HEIGHT)
         self.ptr[1:] = xp.cumsum(by_slice.sum(axis=1))
         self.base_ptr[1:] = xp.cumsum(by_slice[:, 0])            # the first row of a slice is its longest
+        if self.space.name == "cpu":
+            self._place_by_rows(csr, order)
+        else:
+            self._place_by_arrays(csr)
+
+    def _order(self, indptr, lengths, longest):
+        """The row at each place: descending length inside windows."""
+        xp, window = self.space.xp, self.settings.window
+        if self.space.name == "cpu":
+            from swell.formats.kernels.sell import sort_windows
+            order = np.empty(lengths.size, np.int64)
+            sort_windows(indptr, window, order)
+            return order
+        places = xp.arange(lengths.size)
+        return xp.argsort((places // window) * (longest + 1) + (longest - lengths), kind="stable")
+
+    def _place_by_rows(self, csr, order):
+        """On a CPU: two passes over slices, where whole arrays take twenty, most of them into new memory."""
+        from swell.formats.kernels import sell, staircase_sell
+        slices = self.ptr.size - 1
+        self.base, wide = np.empty(int(self.base_ptr[-1]), self.ptr.dtype), np.empty(slices, bool)
+        sell.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)
+        sizes = np.where(wide, np.diff(self.ptr), 0)
+        high_ptr = np.where(wide, np.cumsum(sizes) - sizes, -1).astype(self.ptr.dtype)
+        self.values, self.offsets = np.empty(self.nnz, self.dtype), np.empty(self.nnz, np.uint16)
+        self.high = np.empty(int(sizes.sum()), np.uint16)
+        staircase_sell.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base_ptr, self.base,
+                                     high_ptr, self.values, self.offsets, self.high)
+        self.high_ptr = high_ptr if self.high.size else high_ptr[:0]
+
+    def _place_by_arrays(self, csr):
         where, column, slice_, lane = self._where(csr.indptr)
-        self.values = xp.empty(self.nnz, self.dtype)
+        self.values = self.space.xp.empty(self.nnz, self.dtype)
         self.values[where] = csr.data
-        self._columns(csr.indices.astype(np.int64), where, column, slice_, lane, index)
+        self._columns(csr.indices.astype(np.int64), where, column, slice_, lane, self.ptr.dtype)
 
     def _row_at(self):
         """The row at each place."""
@@ -113,7 +145,7 @@ class StaircaseSELLMatrix(Matrix):
         least[column, lane] = most[column, lane] = indices
         least, most = (least.min(axis=1), most.max(axis=1)) if count else (least[:, 0], most[:, 0])
         wide_slices = xp.zeros(slices, bool)
-        wide_slices[rows_of(self.base_ptr, count, xp)[most - least > 0xFFFF]] = True
+        wide_slices[rows_of(self.base_ptr, count, xp)[most - least > LARGEST]] = True
         least[wide_slices[rows_of(self.base_ptr, count, xp)]] = 0
         self.base = least.astype(index)
         self.offsets, self.high = xp.empty(self.nnz, np.uint16), xp.empty(0, np.uint16)

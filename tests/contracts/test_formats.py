@@ -236,20 +236,38 @@ def test_heights_and_windows(height, window, space):
         assert M.padding <= build(A, f"sell(height={height}, window=1)", space).padding
 
 
-@pytest.mark.parametrize("settings_", ["sell", "sell(window=1)", "sell(height=8, window=8)", "sell(window=65536)"])
-@pytest.mark.parametrize("wide", [False, True])
-def test_rows_one_by_one_are_laid_out_as_whole_arrays_are(settings_, wide):
+def empty_rows_and_far_columns(wide):
+    """A matrix with rows of many lengths; wide: also one entry too far from the others for 16 bits."""
     A = random_matrix(333, 0.02, "float64")
     if wide:
         A = sp.block_diag([A, sp.csr_array((70_000, 70_000)), sp.eye_array(30)], format="lil")
         A[0, A.shape[1] - 1] = 2
-    by_rows, by_arrays = (build(sp.csr_array(A), settings_, CpuSpace()) for _ in range(2))
+    return sp.csr_array(A)
+
+
+@pytest.mark.parametrize("settings_", ["sell", "sell(window=1)", "sell(height=8, window=8)", "sell(window=65536)"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_rows_one_by_one_are_laid_out_as_whole_arrays_are(settings_, wide):
+    A = empty_rows_and_far_columns(wide)
+    by_rows, by_arrays = (build(A, settings_, CpuSpace()) for _ in range(2))
     by_arrays._layout_by_arrays(by_arrays.to_csr())
     assert by_rows.sorted == by_arrays.sorted and bool(by_rows.high.size) == wide
     for found, expected in zip(by_rows._arrays(), by_arrays._arrays()):
         if wide or found is not by_rows.high_ptr:
             assert found.dtype == expected.dtype and np.array_equal(found, expected)
     assert by_rows.place is None if by_arrays.place is None else np.array_equal(by_rows.place, by_arrays.place)
+
+
+@pytest.mark.parametrize("window", [32, 4096])
+@pytest.mark.parametrize("wide", [False, True])
+def test_staircases_too(window, wide):
+    A = empty_rows_and_far_columns(wide)
+    by_rows, by_arrays = (build(A, f"staircase_sell(window={window})", CpuSpace()) for _ in range(2))
+    by_arrays._place_by_arrays(by_arrays.to_csr())
+    assert bool(by_rows.high.size) == wide
+    for found, expected in zip(by_rows._arrays(), by_arrays._arrays()):
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert (by_rows.to_csr().to_scipy() != A).nnz == 0
 
 
 @pytest.mark.parametrize("n", [2000, 20_000])

@@ -89,12 +89,13 @@ def entries_at(indptr, order, place):
 
 
 @njit(parallel=True, cache=True)
-def find_bases(indptr, indices, order, ptr, height, base, wide):
-    """The least column of every slice column; wide: slices of which one does not fit into 16 bits, whose bases are 0.
+def find_bases(indptr, indices, order, starts, height, largest, base, wide):
+    """The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an
+    offset from it beyond the largest, whose bases are 0.
     """
     most = np.iinfo(base.dtype).max
     for s in prange(wide.size):
-        first, last = np.uint64(ptr[s] // height), np.uint64(ptr[s + 1] // height)
+        first, last = np.uint64(starts[s]), np.uint64(starts[s + 1])
         base[first:last] = most
         for lane in range(height):
             begin, length, _ = entries_at(indptr, order, s * height + lane)
@@ -105,7 +106,7 @@ def find_bases(indptr, indices, order, ptr, height, base, wide):
             begin, length, _ = entries_at(indptr, order, s * height + lane)
             for k in range(length):
                 reach = max(reach, indices[begin + k] - base[first + k])
-        wide[s] = reach >= PAD
+        wide[s] = reach > largest
         if wide[s]:
             base[first:last] = 0
 

@@ -1,4 +1,4 @@
-"""Staircase SELL products on the CPU: chunks of slices in parallel, the entries of a slice read as they lie.
+"""Staircase SELL on the CPU: its layout, and products by chunks of slices in parallel, entries read as they lie.
 
 The layout is described in ``swell/formats/staircase_sell.py``. Unsigned indices spare Numba's test for negative ones.
 """
@@ -7,8 +7,30 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.formats.kernels.sell import entries_at
+
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 HEIGHT = 32
+
+
+@njit(parallel=True, cache=True)
+def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, values, offsets, high):
+    """Every entry to its place, of the rows in ``order``."""
+    for s in prange(ptr.size - 1):
+        at, up = np.uint64(ptr[s]), np.uint64(high_ptr[s])
+        count, first = HEIGHT, np.int64(s) * HEIGHT
+        for k in range(np.uint64(base_ptr[s + 1] - base_ptr[s])):
+            least = base[np.uint64(base_ptr[s]) + k]
+            while entries_at(indptr, order, first + count - 1)[1] <= k:
+                count -= 1
+            for lane in range(count):
+                entry = entries_at(indptr, order, first + lane)[0] + k
+                offset = indices[entry] - least
+                values[at], offsets[at] = data[entry], offset & 0xFFFF
+                if high_ptr[s] >= 0:
+                    high[up] = offset >> 16
+                    up += np.uint64(1)
+                at += np.uint64(1)
 
 
 @njit(cache=True, inline="always")
