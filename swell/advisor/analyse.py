@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.space import accumulator
+from swell.formats.symmetry import mirrored
 
 
 @dataclass(frozen=True)
@@ -57,26 +58,20 @@ class Facts:
 def analyse(A) -> Facts:
     """Facts about a CSRMatrix."""
     xp, n = A.space.xp, A.shape[0]
-    rows = A.rows()
-    transposed = A.transpose()
-    same_pattern = bool((transposed.indptr == A.indptr).all()) and bool((transposed.indices == A.indices).all())
-    largest = float(abs(A.data).max()) if A.nnz else 0.0
+    same_pattern, plain, conjugate = mirrored(A)
+    largest = float(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)).max()) if n else 0.0
     tolerance = 1e-12 * largest if A.dtype.itemsize // (2 if A.dtype.kind == "c" else 1) == 8 else 1e-5 * largest
-    symmetric = same_pattern and (A.nnz == 0 or float(abs(transposed.data - A.data).max()) <= tolerance)
-    hermitian = symmetric
-    if A.dtype.kind == "c":
-        hermitian = same_pattern and (A.nnz == 0 or float(abs(transposed.data.conj() - A.data).max()) <= tolerance)
-    d = A.diagonal()
-    wide = A.astype(accumulator(A.dtype))
-    sums = A.modulus_sums()
+    d, sums = A.diagonal(), A.modulus_sums()
     off = sums - abs(d)
     dominant = abs(d) >= off * (1 - 1e-12)
-    balance = abs(wide.row_sums())
+    wide = accumulator(A.dtype)
+    balance = abs((A if A.dtype == wide else A.astype(wide)).row_sums())
     return Facts(
-        n=n, nnz=A.nnz, complex=A.dtype.kind == "c", pattern_symmetric=same_pattern, symmetric=symmetric,
-        hermitian=hermitian, zero_diagonal=int(xp.count_nonzero(d == 0)),
+        n=n, nnz=A.nnz, complex=A.dtype.kind == "c", pattern_symmetric=same_pattern,
+        symmetric=same_pattern and plain <= tolerance, hermitian=same_pattern and conjugate <= tolerance,
+        zero_diagonal=int(xp.count_nonzero(d == 0)),
         empty_rows=int(xp.count_nonzero(A.indptr[1:] == A.indptr[:-1])),
         positive_diagonal=bool(((d.real > 0) & (abs(d.imag) <= tolerance)).all()), dominant=bool(dominant.all()),
         dominant_rows=float(dominant.mean()) if n else 1.0,
         zero_row_sums=bool(n) and bool((balance <= 1e-12 * sums).all()),
-        bandwidth=int(abs(rows - A.indices).max()) if A.nnz else 0)
+        bandwidth=A.bandwidth())

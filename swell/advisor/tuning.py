@@ -197,11 +197,8 @@ def _lengths(csr):
 
 def pattern_class(csr, default: str) -> str:
     """The class under which a choice is kept, in words; steps are coarse, so that neighbours share their choice."""
-    xp, n = csr.space.xp, csr.shape[0]
+    n, bandwidth = csr.shape[0], csr.bandwidth()
     mean, spread, longest = _lengths(csr)
-    rows = xp.nonzero(csr.indptr[1:] > csr.indptr[:-1])[0]       # columns ascend, so a row's ends are its extremes
-    first, last = csr.indices[csr.indptr[rows]], csr.indices[csr.indptr[rows + 1] - 1]
-    bandwidth = int(xp.maximum(abs(rows - first), abs(last - rows)).max())
     steps = sum(spread > s for s in SPREADS)
     return " | ".join((swell.__version__, machine(csr.space), csr.dtype.name, f"rows 2^{round(math.log2(n))}",
                        f"{2 ** (round(2 * math.log2(max(mean, 0.1))) / 2):.3g} a row", f"spread {steps}",

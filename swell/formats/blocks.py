@@ -83,12 +83,6 @@ def block_size(ratios: dict[int, float]) -> int:
     return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
 
 
-def _adjoining(A) -> float:
-    """The share of entries whose neighbour to the right is an entry too."""
-    columns = A.indices                          # the last of a row and the first of the next may count too
-    return int((columns[1:] == columns[:-1] + 1).sum()) / A.nnz  # sync
-
-
 def detect(A, most=CHEAP) -> int:
     """The largest block size up to `LARGEST` whose fill is at most ``most``; 1 where there is none.
 
@@ -98,9 +92,8 @@ def detect(A, most=CHEAP) -> int:
     """
     if not A.nnz:
         return 1
-    share = _adjoining(A)
     for size in reversed(divisors(*A.shape)[1:]):
-        if share < most * (size - 1) / size - 2 * (most - 1):
+        if A.adjoining < most * (size - 1) / size - 2 * (most - 1):
             continue
         if _sampled_ratio(A, size) <= 1.5 * most and fill_ratios(A, (size,))[size] <= most:
             return size

@@ -5,6 +5,7 @@ A product reads 8 nnz bytes of values (double), 4 nnz of columns and 4 (n + 1) o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -120,6 +121,12 @@ class CSRMatrix(Matrix):
     def transpose(self, conjugate=False):
         """Aᵀ, or Aᴴ."""
         xp = self.space.xp
+        if self.space.name == "cpu":             # two passes, where sorting takes ten times as long
+            from swell.formats.kernels.csr import transpose
+            indptr, indices = np.zeros(self.shape[1] + 1, self.indptr.dtype), np.empty_like(self.indices)
+            data = np.empty_like(self.data)
+            transpose(self.indptr, self.indices, self.data, indptr, indices, data)
+            return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1])
         order = xp.argsort(self.indices, kind="stable")          # rows ascend already, so they do within each column
         counts = xp.bincount(self.indices, minlength=self.shape[1])
         indptr = xp.zeros(self.shape[1] + 1, self.indptr.dtype)
@@ -179,6 +186,19 @@ class CSRMatrix(Matrix):
     def stored_as(self, settings):
         """The matrix in another format, given by its settings."""
         return settings.build(self)
+
+    @cached_property
+    def adjoining(self) -> float:
+        """The share of entries whose neighbour to the right is an entry too, as in dense blocks."""
+        columns = self.indices                   # the last of a row and the first of the next may count too
+        return int((columns[1:] == columns[:-1] + 1).sum()) / max(self.nnz, 1)       # sync
+
+    def bandwidth(self) -> int:
+        """The largest |i − j| of an entry."""
+        xp = self.space.xp
+        rows = xp.nonzero(self.row_lengths())[0]                 # columns ascend, so a row's ends are its extremes
+        first, last = self.indices[self.indptr[rows]], self.indices[self.indptr[rows + 1] - 1]
+        return int(xp.maximum(abs(rows - first), abs(last - rows)).max()) if self.nnz else 0
 
     def norm_inf(self):
         """‖A‖∞."""

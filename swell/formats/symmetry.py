@@ -1,5 +1,5 @@
-"""Is a matrix Hermitian, or equal to its transpose? Asked of two products with random vectors, which are real; an
-exact comparison needs a transposed copy."""
+"""Is a matrix Hermitian, or equal to its transpose? Asked of two products with random vectors, which are real, and in
+any format; or exactly, of the entries of a CSR matrix."""
 from __future__ import annotations
 
 import numpy as np
@@ -33,6 +33,20 @@ def asymmetry(A, conjugate=True) -> float:
     difference = abs(complex(dots[0, 0] - other))
     size = A.norm_frobenius()
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
+
+
+def mirrored(A):
+    """(has the pattern of a square CSR matrix for every aᵢⱼ an aⱼᵢ, the largest |aᵢⱼ − aⱼᵢ|, the largest
+    |aᵢⱼ − conj(aⱼᵢ)|); the latter two mean nothing where it has not."""
+    if A.space.name == "cpu":                    # two searches in rows for an entry, and no copy
+        from swell.formats.kernels.csr import CHUNKS, mirror
+        plain, conjugate = np.zeros((2, CHUNKS))
+        return bool(mirror(A.indptr, A.indices, A.data, plain, conjugate)), float(plain.max()), float(conjugate.max())
+    other = A.transpose()
+    if not A.nnz or not (bool((other.indptr == A.indptr).all()) and bool((other.indices == A.indices).all())):
+        return not A.nnz, 0.0, 0.0
+    plain = float(abs(other.data - A.data).max())
+    return True, plain, plain if A.dtype.kind != "c" else float(abs(other.data.conj() - A.data).max())
 
 
 def tolerance(A) -> float:

@@ -13,6 +13,7 @@ from swell.advisor.choose import choose, default_format, setting
 from swell.core.configuration import Configuration
 from swell.core.space import CpuSpace
 from swell.formats.csr import CSRMatrix
+from swell.formats.symmetry import mirrored
 
 
 def facts(A, space=None):
@@ -21,6 +22,34 @@ def facts(A, space=None):
     A.sum_duplicates()
     with space.active():
         return analyse(CSRMatrix.from_scipy(A, space))
+
+
+def lopsided(missing):
+    """A symmetric matrix without one entry above or below the diagonal, or with one of each more."""
+    A = sp.random_array((60, 60), density=0.1, rng=rng())
+    A = sp.lil_array(A + A.T)
+    i, j = (int(k[0]) for k in sp.triu(A, 1).nonzero())
+    for row, column in {"above": [(i, j)], "below": [(j, i)], "none": []}.get(missing, []):
+        A[row, column] = 0
+    if missing == "both":
+        A[i, j] = A[max(a for a in range(60) if not A[a, 0] and a), 0] = 0
+    return A
+
+
+@pytest.mark.parametrize("make", [
+    hermitian, neumann, empty_rows, lambda: gallery.helmholtz((6, 6)), lambda: gallery.convection_diffusion((6, 6)),
+    lambda: 1j * hermitian(), lambda: sp.tril(gallery.poisson2d(5)), lambda: sp.csr_array((7, 7)),
+    *(lambda m=m: lopsided(m) for m in ("none", "above", "below", "both"))])
+def test_mirrored(make, space):
+    A = sp.csr_array(make())
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    dense = A.toarray()
+    with space.active():
+        same, plain, conjugate = mirrored(CSRMatrix.from_scipy(A, space))
+    assert same == np.array_equal(dense != 0, dense.T != 0)
+    if same:
+        assert plain == abs(dense - dense.T).max() and conjugate == abs(dense - dense.T.conj()).max()
 
 
 def test_a_model_problem(space):

@@ -236,6 +236,19 @@ def test_heights_and_windows(height, window, space):
         assert M.padding <= build(A, f"sell(height={height}, window=1)", space).padding
 
 
+@pytest.mark.parametrize("shape", [(50, 50), (7, 90), (90, 7), (0, 5), (5, 0)])
+@pytest.mark.parametrize("conjugate", [False, True])
+def test_transposed(shape, conjugate, space):
+    A = sp.random_array(shape, density=0.2, rng=rng()).tocsr() * (1 + 2j)
+    A.sort_indices()
+    with space.active():
+        found = CSRMatrix.from_scipy(A, space).transpose(conjugate)
+    expected = (A.conj() if conjugate else A).T.tocsr()
+    assert found.shape == expected.shape and found.indices.dtype == found.indptr.dtype == np.int32
+    for ours, theirs in zip((found.indptr, found.indices, found.data), (expected.indptr, expected.indices, expected.data)):
+        assert np.array_equal(space.to_host(ours), theirs)
+
+
 def empty_rows_and_far_columns(wide):
     """A matrix with rows of many lengths; wide: also one entry too far from the others for 16 bits."""
     A = random_matrix(333, 0.02, "float64")

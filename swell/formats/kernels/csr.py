@@ -1,4 +1,4 @@
-"""CSR products on the CPU: rows in parallel, each by one thread whatever ``lanes`` says.
+"""CSR on the CPU. Products: rows in parallel, each by one thread whatever ``lanes`` says.
 
 A row has two sums, of its even and of its odd entries, so that one need not wait for the other. Unsigned indices spare
 Numba's test for negative ones.
@@ -12,6 +12,7 @@ from swell.formats.kernels.sums import accumulated, collected, nothing
 
 ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
+CHUNKS = 64             # more than cores, so that they end together
 
 
 @njit(cache=True, inline="always")
@@ -110,3 +111,57 @@ def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
                 new_indices[at], entry[at] = new_indices[at - 1], entry[at - 1]
                 at -= 1
             new_indices[at], entry[at] = column, begin + k
+
+
+@njit(cache=True)
+def transpose(indptr, indices, data, new_indptr, new_indices, new_data):
+    """Aᵀ, one row of A after the other, so that its rows ascend in each column; new_indptr comes as zeros."""
+    for k in range(indices.size):
+        new_indptr[indices[np.uint64(k)] + 1] += 1
+    new_indptr[:] = np.cumsum(new_indptr)
+    at = new_indptr[:-1].copy()                  # where the next entry of each column goes
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            column = np.uint64(indices[np.uint64(k)])
+            new_indices[np.uint64(at[column])] = i
+            new_data[np.uint64(at[column])] = data[np.uint64(k)]
+            at[column] += 1
+
+
+@njit(cache=True)
+def place_of(indices, first, last, column):
+    """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
+    end = last
+    while first < last:
+        middle = (first + last) // 2
+        if indices[np.uint64(middle)] < column:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < end and indices[np.uint64(first)] == column else end
+
+
+@njit(parallel=True, cache=True)
+def mirror(indptr, indices, data, plain, conjugate):
+    """Has each aᵢⱼ an aⱼᵢ? Then plain and conjugate have the largest |aᵢⱼ − aⱼᵢ| and |aᵢⱼ − conj(aⱼᵢ)| of each chunk."""
+    n = indptr.size - 1
+    unmatched = np.zeros(CHUNKS, np.int64)       # entries above the diagonal less those below, or more than there are
+    for chunk in prange(CHUNKS):
+        above, own, other = np.int64(0), 0.0, 0.0
+        for i in range(chunk * n // CHUNKS, (chunk + 1) * n // CHUNKS):
+            for k in range(indptr[i], indptr[i + 1]):
+                j = np.int64(indices[np.uint64(k)])
+                if j > i:
+                    above += 1
+                    continue
+                place = place_of(indices, indptr[j], indptr[j + 1], i)
+                if place == indptr[j + 1]:
+                    above = np.int64(indices.size) + 1
+                    break
+                above -= j < i
+                here, there = data[np.uint64(k)], data[np.uint64(place)]
+                own, other = max(own, abs(here - there)), max(other, abs(here - np.conj(there)))
+            if above > indices.size:
+                break
+        unmatched[chunk], plain[chunk], conjugate[chunk] = above, own, other
+    return unmatched.max() <= indices.size and unmatched.sum() == 0
