@@ -64,14 +64,25 @@ def maxima(indptr, indices, data, x, y):
         y[i] = largest
 
 
+@njit(cache=True)
+def place_of(indices, first, last, column):
+    """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
+    end = last
+    while first < last:
+        middle = (first + last) // 2
+        if indices[np.uint64(middle)] < column:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < end and indices[np.uint64(first)] == column else end
+
+
 @njit(parallel=True, cache=True)
 def diagonal(indptr, indices, data, d):
     """d = the diagonal, zero where nothing is stored."""
     for i in prange(d.size):
-        d[i] = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[np.uint64(k)] == i:
-                d[i] = data[np.uint64(k)]
+        place = place_of(indices, indptr[i], indptr[i + 1], i)
+        d[i] = data[np.uint64(place)] if place < indptr[i + 1] else 0
 
 
 @njit(parallel=True, cache=True)
@@ -128,22 +139,9 @@ def transpose(indptr, indices, data, new_indptr, new_indices, new_data):
             at[column] += 1
 
 
-@njit(cache=True)
-def place_of(indices, first, last, column):
-    """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
-    end = last
-    while first < last:
-        middle = (first + last) // 2
-        if indices[np.uint64(middle)] < column:
-            first = middle + 1
-        else:
-            last = middle
-    return first if first < end and indices[np.uint64(first)] == column else end
-
-
 @njit(parallel=True, cache=True)
 def mirror(indptr, indices, data, plain, conjugate):
-    """Has each aᵢⱼ an aⱼᵢ? Then plain and conjugate have the largest |aᵢⱼ − aⱼᵢ| and |aᵢⱼ − conj(aⱼᵢ)| of each chunk."""
+    """Has each aᵢⱼ an aⱼᵢ? plain, conjugate = the largest |aᵢⱼ − aⱼᵢ| and |aᵢⱼ − conj(aⱼᵢ)| of each chunk, if so."""
     n = indptr.size - 1
     unmatched = np.zeros(CHUNKS, np.int64)       # entries above the diagonal less those below, or more than there are
     for chunk in prange(CHUNKS):
