@@ -40,7 +40,7 @@ for part in ${parts[@]:-$all}; do
         bddc50) measure bddc50 bddc --elements 50 --decomposers getrf --repeat 1 ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         sweep) [[ ${CABIN:-} ]] && script sweep frequency_sweep.py "$CABIN" --device cuda --remember 8 --preconds none jacobi \
-            "ilu0(solve='sweeps(count=2)')" ;;
+            "ilu0(solve='sweeps(count=2)')" "deflation(inner='ilu0(solve=sweeps(count=2))')" ;;
         *) echo "no part $part; there are: $all" >&2; exit 2 ;;
     esac
 done
