@@ -32,7 +32,7 @@ def add_arguments(parser):
     """The arguments of ``swell fvm``."""
     parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, "
                         ".exo, .med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: a "
-                        "square)")
+                        "square); started by mpiexec also a decomposed case, a part for each rank")
     parser.add_argument("--patch-bc", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a patch, {EXAMPLE}; may be repeated")
     parser.add_argument("--source", type=float, default=0.0, metavar="Q", help="q; default 0")
@@ -48,7 +48,8 @@ def add_arguments(parser):
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the "
                         "equation with its corrections, relative to the right-hand side; default 1e-8")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each linear solve")
-    parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu")
+    parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu; .pvtu and a .vtu of each rank where "
+                        "CASE is decomposed")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
@@ -63,7 +64,7 @@ def run(arguments) -> int:
 def _run(arguments, ranks) -> int:
     """Check everything that can be checked without the mesh; then read, solve, write and print."""
     check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
-                {"--out": (".vtu",), "--report": (".html", ".htm")})
+                {"--out": (".vtu", ".pvtu"), "--report": (".html", ".htm")})
     wanted = [_condition(text) for text in arguments.patch_bc]
     for option in ("source", "diffusivity"):
         if not math.isfinite(getattr(arguments, option)):
@@ -86,11 +87,12 @@ def _run(arguments, ranks) -> int:
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.CASE}"
         began = time.perf_counter()
-        mesh = _mesh(arguments.CASE)
+        mesh = _mesh(arguments.CASE, ranks)
         facts = {"case": arguments.CASE, "read_seconds": time.perf_counter() - began, **mesh.facts()}
     if not arguments.json and not arguments.quiet:
         _describe(facts)
-    conditions = _assign(mesh, wanted)
+    conditions = _assign(mesh, wanted, facts)
+    _check_files(arguments, mesh, ranks)
 
     from swell.pde.fvm import Poisson
     problem = Poisson(mesh, conditions, arguments.diffusivity, arguments.source, corrections=arguments.corrections)
@@ -98,8 +100,9 @@ def _run(arguments, ranks) -> int:
         progress.phase, progress.tolerance = f"solving for {mesh.n_cells} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
                                  balance=arguments.balance, monitor=progress.monitor, ranks=ranks)
-    if ranks is None or ranks.rank == 0:
+    if ranks is None or ranks.rank == 0 or arguments.out:        # of a mesh in parts
         _write(arguments, problem, solution, facts)
+    if ranks is None or ranks.rank == 0:
         _print(arguments, solution, facts)
     return 0 if solution.converged else 1
 
@@ -129,20 +132,33 @@ def _is_number(text) -> bool:
         return False
 
 
-def _mesh(case):
+def _check_files(arguments, mesh, ranks):
+    """The files that were asked for are such as this mesh has; each rank writes its part of a mesh in parts."""
+    from swell.pde.fvm import PartMesh
+    parts = isinstance(mesh, PartMesh)
+    if parts:
+        arguments.out, report = ranks.allgather((arguments.out, arguments.report))[0]
+        if report:
+            raise InputError("--report needs the whole matrix, and each rank has a part of the mesh: leave it out")
+    if arguments.out and Path(arguments.out).suffix != (".pvtu" if parts else ".vtu"):
+        raise InputError(f"--out {arguments.out}: expected "
+                         + (".pvtu, since each rank writes a file of its part" if parts else ".vtu"))
+
+
+def _mesh(case, ranks):
     """The mesh that CASE names."""
     from swell.pde.fvm import box, read_mesh
     if not case.startswith(BOX):
-        return read_mesh(case)
+        return read_mesh(case, ranks)
     sizes = case[len(BOX):].split(",")
     if not 1 <= len(sizes) <= 3 or not all(size.isdecimal() and int(size) for size in sizes):
         raise InputError(f"{case}: expected box:NX,NY,NZ with positive numbers of cells, such as box:32,32,32")
     return box(tuple(map(int, sizes)))
 
 
-def _assign(mesh, wanted) -> dict:
+def _assign(mesh, wanted, facts) -> dict:
     """The condition of each patch: exact names first, then the first pattern that fits."""
-    patches = [patch.name for patch in mesh.patches if patch.kind != "empty" and patch.size]
+    patches = [patch["name"] for patch in facts["patches"] if patch["kind"] != "empty" and patch["faces"]]
     if not wanted:
         raise InputError(f"no conditions were given: the mesh has the patches {', '.join(patches)}; give each one with "
                          f"--patch-bc NAME=CONDITION, {EXAMPLE}; '*=neumann:0' is for all the others")
@@ -204,9 +220,7 @@ def _print(arguments, solution, facts):
     """The result on stdout, and a word on an interruption on stderr."""
     if solution.interrupted:
         print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
-    p = solution.p
-    span = {"min": float(p.min()), "max": float(p.max()),
-            "mean": float((solution.mesh.volumes * p).sum() / solution.mesh.volumes.sum())}
+    span = solution.span()
     if arguments.json:
         print(as_json({**facts, "p": span, "equation_residual": solution.residual, "corrections": solution.corrections,
                        "total_iterations": sum(r.iterations for r in solution.results),

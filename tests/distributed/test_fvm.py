@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import rng
+from polymeshes import skewed
 
 import swell
 from swell.pde import fvm
@@ -11,14 +12,6 @@ from swell.pde.fvm.across_ranks import RankSystem
 from swell.pde.fvm.submesh import SubMesh
 
 pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
-
-
-def skewed(shape=(9, 8, 7)):
-    """A box whose points are moved, so that faces are neither orthogonal nor plane."""
-    mesh = fvm.box(shape)
-    inner = ((mesh.points > 1e-9) & (mesh.points < mesh.points.max(0) - 1e-9)).all(axis=1)
-    points = mesh.points + 0.15 / max(shape) * inner[:, None] * rng().uniform(-1, 1, mesh.points.shape)
-    return fvm.Mesh.from_faces(points, mesh.face_ptr, mesh.face_points, mesh.owner, mesh.neighbour, mesh.patches)
 
 
 def problem(mesh, **settings):

@@ -15,6 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from conftest import space_or_skip
+from polymeshes import decompose, skewed, texts, write
 from swell import gallery
 from swell.distributed.launcher import launched
 
@@ -47,7 +48,8 @@ def mpi():
 
 
 def test_the_solves_of_this_folder_across_processes():
-    files = [str(HERE / f"test_{name}.py") for name in ("solves", "agreement", "methods", "fvm", "helmholtz", "bddc")]
+    files = [str(HERE / f"test_{name}.py") for name in ("solves", "agreement", "methods", "fvm", "part_mesh", "helmholtz",
+                                                        "bddc")]
     done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files)
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
@@ -220,6 +222,29 @@ def test_what_ranks_disagree_on_is_told_once():
     done = started("-c", "import swell; r = swell.distributed.init(); r.same(r.rank, 'the colour')")
     assert done.returncode != 0
     assert done.stderr.count("InputError: the ranks disagree on the colour: 0 on rank 0, 1 on rank 1") == 1, done.stderr
+
+
+def test_a_decomposed_case(tmp_path):
+    """Each rank reads and writes its part; rank 0 tells of all of them."""
+    mesh = skewed((8, 6, 5))
+    decompose(mesh, (mesh.centres[:, 0] > 0.4).astype(int), tmp_path / "case")
+    write(tmp_path / "whole", texts(mesh))
+    settings = ["--patch-bc", "xmin=1", "--patch-bc", "xmax=0", "--patch-bc", "*=neumann:0", "--json"]
+    command = ["-m", "swell", "fvm", str(tmp_path / "case"), *settings]
+    done = started(*command, "--out", str(tmp_path / "p.pvtu"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    whole = json.loads(started("-m", "swell", "fvm", str(tmp_path / "whole"), *settings, ranks=1).stdout)
+    assert found["converged"] and found["cells"] == whole["cells"] and found["faces"] == whole["faces"]
+    assert found["p"] == pytest.approx(whole["p"], abs=1e-6)
+    assert found["conservation"]["patches"] == pytest.approx(whole["conservation"]["patches"], abs=1e-6)
+    assert sorted(path.name for path in tmp_path.glob("p*")) == ["p.pvtu", "p_0.vtu", "p_1.vtu"]
+    for more, message in ((["--out", str(tmp_path / "q.vtu")], "expected .pvtu, since each rank writes"),
+                          (["--report", str(tmp_path / "q.html")], "--report needs the whole matrix")):
+        done = started(*command, *more)
+        assert done.returncode == 2 and done.stderr.count(message) == 1 and done.stderr.count("swell: ") == 1
+    done = started(*command, ranks=3)
+    assert done.returncode == 2 and done.stderr.count("is decomposed into 2 parts, and there are 3 ranks") == 1
 
 
 def test_init_starts_mpi_where_nobody_has():

@@ -9,12 +9,14 @@ Names are imported when they are first used. No module is named as something pub
 import importlib
 
 _PLACES = {
-    "Poisson": "problem", "ScalarTransport": "problem", "Solution": "solution", "Flow": "simple", "SIMPLE": "simple",
+    "Poisson": "problem", "ScalarTransport": "problem", "Flow": "simple", "SIMPLE": "simple",
+    "Solution": "solution", "PartSolution": "solution",
     "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary",
     "Symmetry": "boundary", "Boundary": "boundary",
     "Metrics": "metrics", "Pattern": "assembly", "Flux": "flux", "Laplacian": "laplacian", "Convection": "convection",
     "LeastSquares": "gradient", "Gauss": "gradient",
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",
+    "PartMesh": "part_mesh", "read_part": "part_mesh",
     "read_meshio": "meshio_reader", "from_meshio": "meshio_reader",
     "read_mesh": "reading", "write_vtu": "vtu",
 }

@@ -1,8 +1,9 @@
 """The steady equation across ranks: each assembles the rows of its own part of the mesh, and all solve together.
 
-Every rank has the whole mesh as a list of faces; the geometry, the coefficients and the matrix it computes for its part
-alone, with as many layers of neighbours as the gradients of deferred terms need, so that its rows are those of the
-serial system, to rounding. The values of the layers come with the halo before each correction.
+A rank has the whole mesh as a list of faces, of which it takes a part, or a part alone (part_mesh.py). The geometry,
+the coefficients and the matrix it computes for its part with as many layers of neighbours as the gradients of deferred
+terms need, so that its rows are those of the serial system, to rounding. The values of the layers come with the halo
+before each correction.
 """
 from __future__ import annotations
 
@@ -15,10 +16,77 @@ from swell.distributed import from_rows
 from swell.distributed.halo import Halo
 from swell.distributed.partition import of_links
 from swell.distributed.space import DistributedSpace
+from swell.pde.fvm.check import every_part_is_fixed
+from swell.pde.fvm.part_mesh import PartMesh
 from swell.pde.fvm.submesh import SubMesh
 from swell.pde.fvm.system import compatible
 
 LAYERS = {"least_squares": 2, "gauss": 3}        # a face's two cells, and what their gradients reach
+
+
+class ShareOfMesh:
+    """A rank's share of a mesh that every rank has whole, by a partition of its graph.
+
+    Attributes
+    ----------
+    sub : SubMesh
+    starts : int array
+        First cells of all ranks, in their numbering.
+    order : int array or None
+        The rank's cells in the numbers of the mesh; None: they are numbered so already.
+    there : int array
+        The cells of ``sub`` in the ranks' numbers.
+    """
+
+    def __init__(self, ranks, mesh, layers):
+        self.ranks, self.mesh = ranks, mesh
+        owner = of_links(ranks, mesh.n_cells, mesh.owner[:mesh.n_internal], mesh.neighbour)
+        order = np.argsort(owner, kind="stable")
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks.size))]).astype(np.int64)
+        self.order = order[self.starts[ranks.rank]:self.starts[ranks.rank + 1]]
+        number = np.empty(mesh.n_cells, np.int64)
+        number[order] = np.arange(mesh.n_cells)
+        with ranks.agreed():
+            self.sub = SubMesh.around(mesh, self.order, layers)
+        self.there = number[self.sub.cells]
+
+    def cells(self, A, values):
+        """Values of the rank's cells, for all of the mesh."""
+        return A.gather(values)
+
+    def faces(self, values):
+        """Values of the faces of ``sub`` whose owner is one of the rank's cells, for all of the mesh."""
+        sub, whole = self.sub, np.zeros(self.mesh.n_faces)
+        mine = np.isin(sub.mesh.owner, sub.own) & ~sub.turned
+        for numbers, part in self.ranks.allgather((sub.faces[mine], values[mine])):
+            whole[numbers] = part
+        return whole
+
+    def require_fixed(self, fixed):
+        """As of `every_part_is_fixed`, for the faces of the boundary."""
+        with self.ranks.agreed():
+            every_part_is_fixed(self.mesh, fixed)
+
+
+class ShareOfOwn:
+    """The part of a mesh that a rank has: what `ShareOfMesh` is, for the cells and faces of the part."""
+
+    order = None
+
+    def __init__(self, mesh, layers):
+        self.mesh, self.sub, self.starts = mesh, mesh.with_layers(layers), mesh.starts
+        self.there = self.sub.cells
+
+    def cells(self, A, values):
+        return values
+
+    def faces(self, values):
+        order = np.argsort(self.sub.faces)
+        values = values[order[np.searchsorted(self.sub.faces, self.mesh.known.number, sorter=order)]]
+        return np.where(self.mesh.reversed, -values, values)
+
+    def require_fixed(self, fixed):
+        self.mesh.every_part_is_fixed(fixed)
 
 
 class RankSystem:
@@ -37,24 +105,17 @@ class RankSystem:
     """
 
     def __init__(self, ranks, problem, device, dtype):
-        self._ranks, self._mesh = ranks, problem.mesh
-        mesh = problem.mesh
-        owner = of_links(ranks, mesh.n_cells, mesh.owner[:mesh.n_internal], mesh.neighbour)
-        order = np.argsort(owner, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks.size))]).astype(np.int64)
-        own = order[starts[ranks.rank]:starts[ranks.rank + 1]]
-        number = np.empty(mesh.n_cells, np.int64)
-        number[order] = np.arange(mesh.n_cells)
+        self._ranks, mesh, layers = ranks, problem.mesh, LAYERS[problem.gradient]
+        self._share = ShareOfOwn(mesh, layers) if isinstance(mesh, PartMesh) else ShareOfMesh(ranks, mesh, layers)
+        starts, there, self._sub = self._share.starts, self._share.there, self._share.sub
+        sub = self._sub
         with ranks.agreed():
-            self._sub = sub = SubMesh.around(mesh, own, LAYERS[problem.gradient])
             self._part = part = problem.of_part(sub).assemble("cpu", dtype)
-        rows = part.A.to_scipy()[sub.own]
-        rows = _renumbered(rows, number[sub.cells], mesh.n_cells)
-        self.A = from_rows(ranks, rows, device=device, starts=starts, order=own)
+        rows = _renumbered(part.A.to_scipy()[sub.own], there, starts[-1])
+        self.A = from_rows(ranks, rows, device=device, starts=starts, order=self._share.order)
         self.space = DistributedSpace(make_space("cpu"), ranks, starts)
         self.b, self.source, self._volumes = part.b[sub.own], part.source[sub.own], part.metrics.volumes[sub.own]
         self.flux, self.deferred, self.floating = part.flux, self.any(part.deferred), not self.any(not part.floating)
-        there = number[sub.cells]
         outside = np.setdiff1d(np.arange(sub.cells.size), sub.own)
         self._ghosts = outside[np.argsort(there[outside])]
         self._halo = Halo(self.space, there[self._ghosts], self.A.dtype)
@@ -88,11 +149,11 @@ class RankSystem:
         """True if it is, on any rank."""
         return any(self._ranks.allgather(bool(flag)))
 
-    def fixed(self):
-        """For each face of the boundary of the whole mesh whether its condition fixes a value."""
-        inner, fixed = self._sub.mesh.n_internal, np.zeros(self._sub.faces.size)
-        fixed[inner:] = self._part.fixed()
-        return self._of_faces(fixed)[self._mesh.n_internal:] != 0
+    def require_fixed(self, mesh):
+        """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
+        fixed = np.zeros(self._sub.faces.size)
+        fixed[self._sub.mesh.n_internal:] = self._part.fixed()
+        self._share.require_fixed(self._share.faces(fixed)[mesh.n_internal:] != 0)
 
     def balanced(self, b, shift):
         """As of `System`."""
@@ -106,21 +167,13 @@ class RankSystem:
         return p + (mean - moment / volume)
 
     def on_mesh(self, p, flux, source):
-        """(p, fluxes through the faces, source) for the whole mesh, on every rank."""
+        """(p, fluxes through the faces, source) for the mesh that every rank has, whole or a part."""
         fluxes = flux.of(self._part.metrics, self._extended(p))
-        return self.A.gather(p), self._of_faces(fluxes), self.A.gather(source)
+        return self._share.cells(self.A, p), self._share.faces(fluxes), self._share.cells(self.A, source)
 
     def _totals(self, *vectors):
         """Σ of each vector."""
         return [math.fsum(column) for column in zip(*self._ranks.allgather([float(v.sum()) for v in vectors]))]
-
-    def _of_faces(self, values):
-        """Values of the faces whose owner is one of the rank's cells, for the whole mesh."""
-        sub, whole = self._sub, np.zeros(self._mesh.n_faces)
-        mine = np.isin(sub.mesh.owner, sub.own) & ~sub.turned
-        for numbers, part in self._ranks.allgather((sub.faces[mine], values[mine])):
-            whole[numbers] = part
-        return whole
 
 
 def _renumbered(rows, numbers, n):

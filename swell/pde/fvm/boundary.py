@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.pde.fvm.mesh import CUT
+
+UNCONDITIONED = "empty", CUT        # kinds of patches
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +129,9 @@ def _check_names(mesh, conditions):
         if not isinstance(condition, KINDS):
             raise InputError(f"the condition of patch {name!r} is {condition!r}: expected Dirichlet(value), "
                              "Neumann(gradient) or Robin(a, b, c)")
-        if names[name].kind == "empty":
-            raise InputError(f"patch {name!r} is of kind 'empty' and takes no condition: leave it out")
-    missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind != "empty" and p.size]
+        if names[name].kind in UNCONDITIONED:
+            raise InputError(f"patch {name!r} is of kind {names[name].kind!r} and takes no condition: leave it out")
+    missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind not in UNCONDITIONED and p.size]
     if missing:
         raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "
                          "each a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall")

@@ -17,6 +17,9 @@ from swell.pde.fvm import check
 from swell.pde.fvm.geometry import Geometry, aspect_ratios, geometry, non_orthogonality
 
 
+CUT = "cut"             # kind of a patch at which the mesh goes on in another part
+
+
 @dataclass(frozen=True)
 class Patch:
     """A named part of the boundary: the faces start to start + size.
@@ -30,7 +33,8 @@ class Patch:
         How many faces.
     kind : str
         "patch"; "empty" for the front and the back of a mesh that stands for two dimensions: nothing flows through
-        them, and they need no condition. OpenFOAM's other types ("wall", "symmetry", ...) are kept as they come.
+        them, and they need no condition; nor do those of kind "cut", where the mesh goes on in another rank's part.
+        OpenFOAM's other types ("wall", "symmetry", ...) are kept as they come.
     """
 
     name: str

@@ -9,6 +9,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.pde.fvm.assembly import Pattern
+from swell.pde.fvm.part_mesh import PartMesh
 
 
 class Metrics:
@@ -46,6 +47,9 @@ class Metrics:
 
     def __init__(self, mesh, space, dtype=np.float64):
         xp, dtype = space.xp, np.dtype(dtype)
+        if isinstance(mesh, PartMesh):
+            raise InputError("this mesh is a rank's part, on which Poisson and ScalarTransport solve their steady "
+                             "equations: put it together for anything else (reconstructParMesh -constant)")
         self.mesh, self.space, self.dtype = mesh, space, dtype
         self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size
         inside = slice(0, self.n_internal)

@@ -50,6 +50,17 @@ def read_polymesh(folder) -> Mesh:
         raise InputError(f"{folder}: {error}") from error
 
 
+def neighbour_of(folder) -> dict:
+    """The rank that each patch of type processor leads to, by the patch's name, of a part of a decomposed case."""
+    boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
+    found = {name: entries for name, entries in boundary.patches() if entries.get("type") == "processor"}
+    for name, entries in found.items():
+        if not entries.get("neighbProcNo", "").isdecimal():
+            raise InputError(f"{boundary.path}: patch {name!r} has neighbProcNo = "
+                             f"{entries.get('neighbProcNo', 'nothing')}, expected a number; decompose the case again")
+    return {name: int(entries["neighbProcNo"]) for name, entries in found.items()}
+
+
 def _polymesh(folder) -> Path:
     """The polyMesh folder that a path means."""
     inside = folder / "constant" / "polyMesh"
@@ -63,7 +74,8 @@ def _polymesh(folder) -> Path:
     if regions:
         raise InputError(f"{folder} has a mesh for each of the regions {', '.join(regions)}; name one, such as "
                          f"{folder / 'constant' / regions[0] / 'polyMesh'}")
-    remedy = ("put the mesh together first with reconstructParMesh -constant" if (folder / "processor0").is_dir()
+    remedy = ("start as many ranks as it has parts, or put the mesh together first with reconstructParMesh -constant"
+              if (folder / "processor0").is_dir()
               else "make the mesh first, with blockMesh for instance, or name its folder")
     raise InputError(f"{folder} is no OpenFOAM case with a mesh (there is no constant/polyMesh); {remedy}")
 

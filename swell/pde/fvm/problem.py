@@ -17,9 +17,9 @@ from swell.core.loop import interruptible
 from swell.core.space import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import lines
-from swell.pde.fvm.check import every_part_is_fixed
 from swell.pde.fvm.convection import check_scheme
-from swell.pde.fvm.solution import Solution
+from swell.pde.fvm.part_mesh import PartMesh
+from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
@@ -91,21 +91,23 @@ class Problem:
         """Solve the steady equation by outer corrections."""
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
-        if ranks is not None and ranks.size > 1:
+        in_parts = isinstance(self.mesh, PartMesh)
+        ranks = self.mesh.ranks if in_parts else ranks
+        if in_parts or ranks is not None and ranks.size > 1:
             from swell.pde.fvm.across_ranks import RankSystem
             system = RankSystem(ranks, self, device, dtype)
         else:
             system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
             if self.velocity is None:
-                fixed = system.fixed()
-                with system.space.agreed():
-                    every_part_is_fixed(self.mesh, fixed)
+                system.require_fixed(self.mesh)
             b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
             shift = b - system.b
             stopping = solvers.within_corrections(system.norm(b)) if system.deferred else None
             solver = solvers.prepare(system.A, system.floating, stopping)
-            return _correct(self, system, solver, shift, None, solvers.rtol, mean, [note] if note else [], monitor)
+            notes = [note] if note else []
+            solution = _correct(self, system, solver, shift, None, solvers.rtol, mean, notes, monitor)
+            return PartSolution.of(solution) if in_parts else solution
 
 
 def _correct(problem, system, solver, shift, p, rtol, mean, notes, monitor=None, diagonal=None, past=0.0):
@@ -194,7 +196,8 @@ class Poisson(Problem):
             ``monitor(iteration, residual_norm)``, as of ``swell.solve``, in every linear solve.
         ranks : Communicator, optional
             Of ``swell.distributed.init()``: each rank assembles its part of the mesh, and all solve together; every
-            rank must have the whole mesh and the same data, and returns the whole solution.
+            rank must have the whole mesh and the same data, and returns the whole solution. A PartMesh, which
+            ``read_mesh(case, ranks)`` reads of a decomposed case, knows its ranks: each returns a PartSolution.
 
         Returns
         -------

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swell.pde.fvm.mesh import CUT
+
 
 @dataclass(eq=False)
 class Solution:
@@ -44,6 +46,11 @@ class Solution:
     between: bool = False
 
     @property
+    def cells(self) -> int:
+        """How many have a value, on all ranks."""
+        return self.mesh.n_cells
+
+    @property
     def interrupted(self) -> bool:
         """True if Ctrl-C ended it, in a solve or between two."""
         return self.between or self.result.reason.name == "INTERRUPTED"
@@ -72,13 +79,24 @@ class Solution:
             "patches": outflow by name; "outflow": their sum; "source": ∫ q; "imbalance": source − outflow, which is the
             sum of the cells' residuals (a steady problem); "relative": that over the sum of all |fluxes| and |sources|.
         """
-        patches = {p.name: float(self.fluxes[p.start:p.start + p.size].sum()) for p in self.mesh.patches
-                   if p.kind != "empty"}
-        boundary = self.fluxes[self.mesh.neighbour.size:]
-        source, outflow = float(self.sources.sum()), float(boundary.sum())
-        size = float(np.abs(boundary).sum() + np.abs(self.sources).sum())
-        return {"patches": patches, "outflow": outflow, "source": source, "imbalance": source - outflow,
-                "relative": abs(source - outflow) / size if size else 0.0}
+        return _balance([self._account()])
+
+    def _account(self):
+        """(outflow by patch, Σ outflow, Σ source, Σ |fluxes| + Σ |sources|)."""
+        through = {p.name: self.fluxes[p.faces] for p in self.mesh.patches if p.kind not in ("empty", CUT)}
+        boundary = [flux.sum() for flux in through.values()]
+        size = sum(np.abs(flux).sum() for flux in through.values()) + np.abs(self.sources).sum()
+        return ({name: float(flow) for name, flow in zip(through, boundary)}, float(sum(boundary)),
+                float(self.sources.sum()), float(size))
+
+    def span(self) -> dict:
+        """"min", "max", and "mean" over the volume, of the values."""
+        return _span([self._values()])
+
+    def _values(self):
+        """(least value, largest, ∫ p, volume)."""
+        volumes = self.mesh.volumes
+        return float(self.p.min()), float(self.p.max()), float((volumes * self.p).sum()), float(volumes.sum())
 
     def write(self, path, name="p"):
         """Write the values as a VTU file for ParaView."""
@@ -87,7 +105,7 @@ class Solution:
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
-        lines = [f"{state}: {self.mesh.n_cells} cells, residual of the equation {self.residual:.2e}, "
+        lines = [f"{state}: {self.cells} cells, residual of the equation {self.residual:.2e}, "
                  f"{self.corrections} corrections, {sum(r.iterations for r in self.results)} iterations"]
         balance = self.conservation()
         lines += [f"  {name}: {flow:+.6g} out" for name, flow in balance["patches"].items()]
@@ -96,3 +114,51 @@ class Solution:
         if len(self.results) > 1:
             lines.append(f"  the longest of {len(self.results)} linear solves:")
         return "\n".join([*lines, *("  " + line for line in str(self.longest).splitlines())])
+
+
+class PartSolution(Solution):
+    """A rank's part of a solution: values, fluxes and sources of its own cells and faces, in which a patch of kind
+    "cut" leads to another rank's part. ``converged``, ``residual``, ``conservation()``, ``span()`` and the text are of
+    all ranks.
+
+    Attributes
+    ----------
+    cells : int
+        Of all ranks.
+    """
+
+    cells = 0
+
+    @classmethod
+    def of(cls, own: Solution) -> "PartSolution":
+        """Every rank's solution on its part; a call of all ranks together."""
+        solution = cls(**vars(own))
+        accounts, values, sizes = zip(*own.mesh.ranks.allgather((own._account(), own._values(), own.mesh.n_cells)))
+        solution.cells, solution._conservation, solution._span = sum(sizes), _balance(accounts), _span(values)
+        return solution
+
+    def conservation(self) -> dict:
+        return self._conservation
+
+    def span(self) -> dict:
+        return self._span
+
+    def write(self, path, name="p"):
+        """Write the values for ParaView: a VTU file of each rank, and a PVTU file of this name; all ranks together."""
+        from swell.pde.fvm.vtu import write_pieces
+        write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
+
+
+def _balance(accounts) -> dict:
+    """What `Solution.conservation` tells, of the accounts of all parts."""
+    patches, outflows, sources, sizes = zip(*accounts)
+    source, outflow, size = sum(sources), sum(outflows), sum(sizes)
+    return {"patches": {name: sum(part[name] for part in patches) for name in patches[0]}, "outflow": outflow,
+            "source": source, "imbalance": source - outflow,
+            "relative": abs(source - outflow) / size if size else 0.0}
+
+
+def _span(values) -> dict:
+    """What `Solution.span` tells, of the values of all parts."""
+    least, most, moments, volumes = zip(*values)
+    return {"min": min(least), "max": max(most), "mean": sum(moments) / sum(volumes)}

@@ -5,10 +5,63 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
-from swell.pde.fvm.boundary import Neumann
-from swell.pde.fvm.mesh import Mesh, Patch, turned_round
+from swell.pde.fvm.mesh import CUT, Mesh, Patch, turned_round
 
-CUT = "cut by the partition"
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """The faces of some cells, by their numbers in a larger mesh.
+
+    Attributes
+    ----------
+    number : int array, shape (f,)
+    owner, neighbour : int arrays, shape (f,)
+        Cells; neighbour −1 at the boundary.
+    patch : int array, shape (f,)
+        Which of the mesh's patches; −1 between two cells.
+    points, face_ptr, face_points : arrays
+        As of `Mesh`, seen from the owner.
+    """
+
+    number: np.ndarray
+    owner: np.ndarray
+    neighbour: np.ndarray
+    patch: np.ndarray
+    points: np.ndarray
+    face_ptr: np.ndarray
+    face_points: np.ndarray
+
+    @classmethod
+    def of(cls, mesh, faces) -> "Faces":
+        """Some faces of a mesh, by their numbers."""
+        neighbour, patch = np.full(faces.size, -1, np.int64), np.full(faces.size, -1, np.int64)
+        internal = faces < mesh.n_internal
+        neighbour[internal] = mesh.neighbour[faces[internal]]
+        for k, one in enumerate(mesh.patches):
+            patch[(faces >= one.start) & (faces < one.start + one.size)] = k
+        return cls(faces, mesh.owner[faces].astype(np.int64), neighbour, patch, mesh.points, *points_of(mesh, faces))
+
+    def touching(self, cells) -> "Faces":
+        """Those of some cells (ascending), with their own points alone."""
+        wanted = np.flatnonzero((places(cells, self.owner) >= 0) | (places(cells, self.neighbour) >= 0))
+        ptr, points = points_of(self, wanted)
+        used, points = np.unique(points, return_inverse=True)
+        return Faces(self.number[wanted], self.owner[wanted], self.neighbour[wanted], self.patch[wanted],
+                     self.points[used], ptr, points)
+
+    def with_others(self, others) -> "Faces":
+        """These, and those of ``others`` (a list of Faces of the same mesh) that are not among them."""
+        tables = [self, *others]
+        ends = np.cumsum([0] + [table.face_points.size for table in tables])
+        shifts = np.cumsum([0] + [len(table.points) for table in tables])
+        number = np.concatenate([table.number for table in tables])
+        _, kept = np.unique(number, return_index=True)
+        whole = Faces(*(np.concatenate([getattr(table, name) for table in tables])
+                        for name in ("number", "owner", "neighbour", "patch", "points")),
+                      np.concatenate([[0], *(table.face_ptr[1:] + end for table, end in zip(tables, ends))]),
+                      np.concatenate([table.face_points + shift for table, shift in zip(tables, shifts)]))
+        return Faces(number[kept], whole.owner[kept], whole.neighbour[kept], whole.patch[kept], whole.points,
+                     *points_of(whole, kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +72,7 @@ class SubMesh:
     ----------
     mesh : Mesh
         Of ``cells`` in ascending order. Its patches are those of the whole mesh, with the faces that are here, and one
-        more where it was cut.
+        more where it was cut, at which nothing flows: what holds there does not matter for the cells asked for.
     cells, faces : int arrays
         Their numbers in the whole mesh.
     turned : array of bool, shape (faces,)
@@ -43,34 +96,38 @@ class SubMesh:
         for _ in range(layers):
             beside = inside[first] | inside[second]
             inside[first[beside]] = inside[second[beside]] = True
-        cells = np.flatnonzero(inside)
-        number = np.full(mesh.n_cells, -1, np.int64)
-        number[cells] = np.arange(cells.size)
-        outer = np.flatnonzero(inside[mesh.owner[mesh.n_internal:]]) + mesh.n_internal
-        internal = np.flatnonzero(inside[first] & inside[second])
-        cut = np.flatnonzero(inside[first] ^ inside[second])
-        faces = np.concatenate([internal, outer, cut])
-        turned = np.zeros(faces.size, bool)
-        turned[internal.size + outer.size:] = ~inside[first[cut]]
-        owner = np.where(turned, mesh.neighbour[np.minimum(faces, mesh.n_internal - 1)], mesh.owner[faces])
-        patches, start = [], internal.size
-        for patch in mesh.patches:
-            size = int(np.count_nonzero((outer >= patch.start) & (outer < patch.start + patch.size)))
-            patches.append(Patch(patch.name, start, size, patch.kind))
-            start += size
-        patches.append(Patch(CUT, start, cut.size))
-        ptr, points = _points(mesh, faces)
+        here = inside[mesh.owner]
+        here[:mesh.n_internal] |= inside[second]
+        return cls.of(Faces.of(mesh, np.flatnonzero(here)), np.flatnonzero(inside), wanted, mesh.patches)
+
+    @classmethod
+    def of(cls, faces, cells, wanted, patches) -> "SubMesh":
+        """The cells (ascending) that have these faces, among them the wanted ones; ``patches`` are the whole mesh's."""
+        first, second = places(cells, faces.owner), places(cells, faces.neighbour)
+        internal = np.flatnonzero((first >= 0) & (second >= 0))
+        outer = np.flatnonzero(faces.patch >= 0)
+        outer = outer[np.argsort(faces.patch[outer], kind="stable")]
+        cut = np.flatnonzero((faces.patch < 0) & ((first < 0) != (second < 0)))
+        chosen = np.concatenate([internal, outer, cut])
+        turned = np.zeros(chosen.size, bool)
+        turned[internal.size + outer.size:] = first[cut] < 0
+        owner = np.where(turned, second[chosen], first[chosen])
+        sizes = np.bincount(faces.patch[outer], minlength=len(patches))
+        starts = internal.size + np.concatenate([[0], np.cumsum(sizes)])
+        here = [Patch(patch.name, int(start), int(size), patch.kind)
+                for patch, start, size in zip(patches, starts, sizes)]
+        here.append(Patch("cut by the partition", int(starts[-1]), cut.size, CUT))
+        ptr, points = points_of(faces, chosen)
         if turned.any():
             points = turned_round(ptr, points, np.flatnonzero(turned))
-        part = Mesh(mesh.points, ptr, points, number[owner].astype(np.int32), number[second[internal]].astype(np.int32),
-                    tuple(patches))
-        return cls(part, cells, faces, turned, number[wanted])
+        part = Mesh(faces.points, ptr, points.astype(np.int32), owner.astype(np.int32),
+                    second[internal].astype(np.int32), tuple(here))
+        return cls(part, cells, faces.number[chosen], turned, places(cells, wanted))
 
     def conditions(self, whole, mesh) -> dict:
-        """The conditions of the whole mesh here. What holds at the cut does not matter for the cells asked for."""
-        here = {name: _restricted(condition, self._among(mesh.patch(name)) if name in _names(mesh) else None)
+        """The conditions of the whole mesh here."""
+        return {name: _restricted(condition, self._among(mesh.patch(name)) if name in _names(mesh) else None)
                 for name, condition in whole.items()}
-        return {**here, CUT: Neumann(0.0)}
 
     def of_cells(self, value, mesh):
         """Data of the cells or of the faces of the whole mesh here; numbers and functions stay as they are."""
@@ -87,16 +144,24 @@ class SubMesh:
         return here - patch.start
 
 
-def _names(mesh):
-    return [patch.name for patch in mesh.patches]
+def places(cells, values):
+    """Where values are among cells, which ascend; −1 for those that are not."""
+    place = np.searchsorted(cells, values)
+    found = place < cells.size
+    found[found] = cells[place[found]] == values[found]
+    return np.where(found, place, -1)
 
 
-def _points(mesh, faces):
-    """(face_ptr, face_points) of some faces."""
+def points_of(mesh, faces):
+    """(face_ptr, face_points) of some faces of a Mesh, or of Faces."""
     lengths = np.diff(mesh.face_ptr)[faces]
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths)
     return ptr, mesh.face_points[np.repeat(mesh.face_ptr[faces], lengths) + place]
+
+
+def _names(mesh):
+    return [patch.name for patch in mesh.patches]
 
 
 def _restricted(condition, kept):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from swell.core.errors import InputError
 from swell.pde.fvm.boundary import Boundary
+from swell.pde.fvm.check import every_part_is_fixed
 from swell.pde.fvm.convection import Convection, face_flux
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
@@ -82,6 +83,10 @@ class System:
     def fixed(self):
         """For each face of the boundary, on the host, whether its condition fixes a value."""
         return self.space.to_host(self.boundary.slope) != 0
+
+    def require_fixed(self, mesh):
+        """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
+        every_part_is_fixed(mesh, self.fixed())
 
     def levelled(self, p, mean):
         """p with that mean over the volume."""

@@ -46,6 +46,35 @@ def write_vtu(path, mesh, cell_data=None):
     write_atomically(path, lambda stream: _write(stream, mesh, fields))
 
 
+def write_pieces(path, ranks, mesh, cell_data):
+    """Write each rank's part into a VTU file beside ``path``, a PVTU file that names them all; all ranks together."""
+    from swell.io.files import write_atomically
+    path = Path(path)
+    names = [f"{path.stem}_{rank}.vtu" for rank in range(ranks.size)]
+    with ranks.agreed():
+        if path.suffix.lower() != ".pvtu":
+            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .pvtu, for "
+                             "each rank writes a file of its part")
+        write_vtu(path.with_name(names[ranks.rank]), mesh, cell_data)
+        if ranks.rank == 0:
+            fields = {name: _field(name, values, mesh.n_cells) for name, values in cell_data.items()}
+            write_atomically(path, lambda stream: stream.write(_names(names, mesh, fields).encode()))
+
+
+def _names(files, mesh, fields) -> str:
+    """A PVTU file."""
+    def array(name, values):
+        columns = f' NumberOfComponents="{values.shape[1]}"' if values.ndim == 2 else ""
+        return f'<PDataArray type="{TYPES[values.dtype.str[1:]]}" Name={quoteattr(name)}{columns}/>'
+
+    order = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
+    return "\n".join([
+        '<?xml version="1.0"?>', f'<VTKFile type="PUnstructuredGrid" version="1.0" byte_order="{order}">',
+        '<PUnstructuredGrid GhostLevel="0">', "<PPoints>", array("Points", mesh.points), "</PPoints>",
+        "<PCellData>", *(array(*field) for field in fields.items()), "</PCellData>",
+        *(f"<Piece Source={quoteattr(name)}/>" for name in files), "</PUnstructuredGrid>", "</VTKFile>", ""])
+
+
 def _field(name, values, n):
     """A field as an array of a type that VTK knows."""
     values = np.asarray(values)

@@ -1,0 +1,227 @@
+"""A mesh in parts, of which each rank has its own: a decomposed case of OpenFOAM.
+
+decomposePar writes a folder processor<k> for each part. Where it goes on in another part, the mesh there has a patch of
+type processor, whose faces come in the same order on both sides. Cells are numbered by ranks, one rank's after the
+other's, and so are faces; those between two parts belong to the lower rank. A rank asks the others for the cells around
+its own, layer by layer, so that no rank ever has the whole mesh.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.io.files import as_path
+from swell.pde.fvm.mesh import CUT, Mesh, turned_round
+from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
+from swell.pde.fvm.submesh import Faces, SubMesh
+
+MEET = 1e-6             # distance, over the size of a face, up to which two are the same
+
+
+@dataclass(frozen=True, eq=False)
+class PartMesh(Mesh):
+    """A rank's part of a mesh: a Mesh whose patches of kind "cut" are where it goes on in another rank's.
+
+    Attributes
+    ----------
+    ranks : Communicator
+    starts : int array, shape (ranks + 1,)
+        First cells of all ranks, among the cells of all.
+    known : Faces
+        Its faces, by their numbers among those of all ranks.
+    reversed : array of bool, shape (f,)
+        Those that belong to another rank, and point here from the owner that they have in this part.
+    label, labels : int array, shape (n,), and int
+        Which of the connected parts of the whole mesh each cell belongs to, and how many there are.
+    """
+
+    ranks: object
+    starts: np.ndarray
+    known: Faces
+    reversed: np.ndarray
+    label: np.ndarray
+    labels: int
+
+    def with_layers(self, layers) -> "Neighbourhood":
+        """The rank's cells with so many layers of neighbours, asked for by all ranks together."""
+        ranks, own = self.ranks, np.arange(self.starts[self.ranks.rank], self.starts[self.ranks.rank + 1])
+        faces, inside = self.known, own
+        for _ in range(layers):
+            cells = np.unique(np.concatenate([faces.owner, faces.neighbour[faces.neighbour >= 0]]))
+            cells = np.setdiff1d(cells, inside)
+            answers = [self.known.touching(asked) for asked in ranks.alltoall(self._by_rank(cells))]
+            faces, inside = faces.with_others(ranks.alltoall(answers)), np.union1d(inside, cells)
+        sub = SubMesh.of(faces, inside, own, [p for p in self.patches if p.kind != CUT])
+        return Neighbourhood(**vars(sub), asked=tuple(ranks.alltoall(self._by_rank(np.setdiff1d(inside, own)))))
+
+    def _by_rank(self, cells):
+        """Cells (ascending) as a list for each rank."""
+        return np.split(cells, np.searchsorted(cells, self.starts[1:-1]))
+
+    def every_part_is_fixed(self, fixed):
+        """As of `check.every_part_is_fixed`; a call of all ranks together."""
+        if self.labels == 1:
+            return
+        mine = np.unique(self.label[self.owner[self.n_internal:][fixed]])
+        found = np.unique(np.concatenate(self.ranks.allgather(mine)))
+        if found.size < self.labels:
+            raise InputError(f"the mesh falls into {self.labels} parts that share no face, and in "
+                             f"{self.labels - found.size} of them no patch fixes a value, so that the system is "
+                             "singular: give each a patch with a Dirichlet or Robin condition")
+
+    def facts(self) -> dict:
+        """As of `Mesh`, for the mesh of all ranks; a call of all of them together. Points between parts count twice."""
+        every = self.ranks.allgather((super().facts(), self.cut.size))
+        own, cut = [facts for facts, _ in every], sum(size for _, size in every) // 2
+        patches = [{**first, **{key: sum(facts["patches"][k][key] for facts in own) for key in ("faces", "area")}}
+                   for k, first in enumerate(own[0]["patches"]) if first["kind"] != CUT]
+        total = {key: sum(facts[key] for facts in own) for key in ("cells", "faces", "internal_faces", "points",
+                                                                   "volume")}
+        return {**total, "faces": total["faces"] - cut, "internal_faces": total["internal_faces"] + cut,
+                "patches": patches, "parts": self.labels,
+                "cell_volume": {name: pick(facts["cell_volume"][name] for facts in own)
+                                for name, pick in (("min", min), ("max", max))},
+                **{what: {"max": max(facts[what]["max"] for facts in own),
+                          "mean": sum(facts[what]["mean"] * facts[weight] for facts in own) / max(total[weight], 1)}
+                   for what, weight in (("non_orthogonality", "internal_faces"), ("aspect_ratio", "cells"))}}
+
+    @property
+    def cut(self) -> np.ndarray:
+        """Its faces to other parts."""
+        return np.concatenate([np.arange(0), *(np.arange(p.start, p.start + p.size) for p in self.patches
+                                               if p.kind == CUT)])
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood(SubMesh):
+    """A rank's part with layers of neighbours; cells and faces by their numbers among those of all ranks.
+
+    Attributes
+    ----------
+    asked : tuple of int arrays
+        The rank's own cells that are in the layers of each other rank.
+    """
+
+    asked: tuple
+
+    def conditions(self, whole, mesh) -> dict:
+        """The conditions here; one value a face could not follow the faces."""
+        for name, condition in whole.items():
+            if any(np.ndim(value) and not callable(value) for value in vars(condition).values()):
+                raise InputError(f"the condition of patch {name!r} has one value a face: expected a number or a "
+                                 "function of the faces' centres where ranks have parts of the mesh")
+        return whole
+
+    def of_cells(self, value, mesh):
+        """Data of the rank's cells, and that of the layers from their own ranks."""
+        shape = () if callable(value) else np.shape(value)
+        mesh.ranks.same(callable(value) or (len(shape), shape[1:]), "which data are arrays")
+        if callable(value) or not shape or shape == (3,) != (mesh.n_cells,):
+            return value
+        value = np.asarray(value)
+        if value.shape[0] != mesh.n_cells:
+            raise InputError(f"data of shape {shape}: expected one value for each of this rank's {mesh.n_cells} "
+                             "cells, or a function of points")
+        first, whole = mesh.starts[mesh.ranks.rank], np.empty((self.cells.size, *shape[1:]), value.dtype)
+        whole[self.own] = value
+        others = np.ones(self.cells.size, bool)
+        others[self.own] = False
+        whole[others] = np.concatenate(mesh.ranks.alltoall([value[cells - first] for cells in self.asked]))
+        return whole
+
+
+def read_part(case, ranks) -> PartMesh:
+    """Read this rank's part of a decomposed OpenFOAM case; a call of all ranks together.
+
+    Parameters
+    ----------
+    case : str or path-like
+        Of the folders processor0, processor1, ..., as many as there are ranks.
+    ranks : Communicator
+
+    Raises
+    ------
+    InputError
+        On every rank: for another number of parts than of ranks, a damaged part, parts that do not meet, or that are
+        coupled across a cyclic patch.
+    """
+    with ranks.agreed():
+        case = as_path(case)
+        count = len(list(case.glob("processor[0-9]*")))
+        if count != ranks.size:
+            raise InputError(f"{case} is decomposed into {count} parts, and there are {ranks.size} ranks: start "
+                             f"mpiexec -n {count}, or decompose it again")
+        folder = case / f"processor{ranks.rank}"
+        mesh, beside = read_polymesh(folder), neighbour_of(folder)
+        patches = [p for p in mesh.patches if p.name not in beside]
+        if any(p.kind == "processorCyclic" for p in patches) or len({*beside.values()}) < len(beside):
+            raise InputError(f"{folder} meets another part more than once, as across a cyclic patch, which is not "
+                             "supported: decompose without (preservePatches), or put the mesh together")
+    ranks.same([(p.name, p.kind) for p in patches], "the patches that are no processor's")
+    return _joined(mesh, beside, ranks)
+
+
+def _joined(mesh, beside, ranks):
+    """The part, its faces numbered among those of all ranks."""
+    sides = {beside[p.name]: p for p in mesh.patches if p.name in beside}
+    patches = tuple(replace(p, kind=CUT) if p.name in beside else p for p in mesh.patches)
+    mesh = replace(mesh, patches=patches)
+    lower = np.zeros(mesh.n_faces, bool)
+    for rank, patch in sides.items():
+        lower[patch.faces] = rank < ranks.rank
+    starts, first = ([0, *np.cumsum(sizes)] for sizes in
+                     zip(*ranks.allgather((mesh.n_cells, int(np.count_nonzero(~lower))))))
+    number = np.full(mesh.n_faces, -1, np.int64)
+    number[~lower] = first[ranks.rank] + np.arange(np.count_nonzero(~lower))
+    own = Faces.of(mesh, np.arange(mesh.n_faces))
+    owner = own.owner + starts[ranks.rank]
+    neighbour = np.where(own.neighbour >= 0, own.neighbour + starts[ranks.rank], -1)
+    there = ranks.alltoall([(owner[p.faces], number[p.faces].copy(), mesh.face_centres[p.faces])
+                            if (p := sides.get(rank)) else None for rank in range(ranks.size)])
+    with ranks.agreed():
+        for rank, patch in sides.items():
+            _require_meeting(mesh, patch, there[rank], rank)
+    for rank, patch in sides.items():
+        cells, numbers, _ = there[rank]
+        neighbour[patch.faces] = cells
+        if rank < ranks.rank:
+            number[patch.faces] = numbers
+    physical = np.cumsum([p.kind != CUT for p in patches]) - 1
+    patch = np.where((own.patch >= 0) & (neighbour < 0), physical[own.patch], -1)
+    known = Faces(number, np.where(lower, neighbour, owner), np.where(lower, owner, neighbour), patch, mesh.points,
+                  mesh.face_ptr, turned_round(mesh.face_ptr, mesh.face_points, np.flatnonzero(lower)))
+    label, labels = _connected(mesh, neighbour, ranks, starts)
+    return PartMesh(**{name: getattr(mesh, name) for name in Mesh.__dataclass_fields__}, ranks=ranks,
+                    starts=np.array(starts, np.int64), known=known, reversed=lower, label=label, labels=labels)
+
+
+def _require_meeting(mesh, patch, there, rank):
+    """The other side of a patch has the same faces."""
+    if there is None or len(there[0]) != patch.size:
+        raise InputError(f"patch {patch.name!r} has {patch.size} faces, and part {rank} has "
+                         f"{0 if there is None else len(there[0])} there: decompose the case again")
+    apart = np.linalg.norm(mesh.face_centres[patch.faces] - there[2], axis=1)
+    size = np.sqrt(np.linalg.norm(mesh.face_areas[patch.faces], axis=1))
+    if (apart > MEET * size).any():
+        raise InputError(f"face {int(np.argmax(apart / size))} of patch {patch.name!r} is not where part {rank} has "
+                         "it: decompose the case again")
+
+
+def _connected(mesh, neighbour, ranks, starts):
+    """(label of each cell, number of labels): which connected part of the whole mesh it belongs to."""
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import connected_components
+    counts = ranks.allgather(int(mesh.parts.max()) + 1)
+    before = np.concatenate([[0], np.cumsum(counts)])
+    mine = before[ranks.rank] + mesh.parts
+    cut = mesh.n_internal + np.flatnonzero(neighbour[mesh.n_internal:] >= 0)
+    cut = cut[np.argsort(neighbour[cut], kind="stable")]
+    asked = ranks.alltoall(np.split(neighbour[cut], np.searchsorted(neighbour[cut], starts[1:-1])))
+    theirs = np.concatenate(ranks.alltoall([mine[cells - starts[ranks.rank]] for cells in asked]))
+    pairs = np.unique(np.stack([mine[mesh.owner[cut]], theirs]), axis=1)
+    first, second = np.concatenate(ranks.allgather(pairs), axis=1)
+    links = sp.coo_array((np.ones(first.size), (first, second)), shape=(before[-1],) * 2)
+    count, label = connected_components(links, directed=False)
+    return label[mine], count

@@ -1,0 +1,169 @@
+"""Decomposed cases of OpenFOAM, of which each rank reads a part: the matrix and the solution of the whole mesh."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import rng
+from polymeshes import decompose, skewed
+
+import swell
+from swell.pde import fvm
+from swell.pde.fvm.across_ranks import RankSystem
+
+
+def scattered(mesh, ranks, kind):
+    """The rank of every cell: slabs, blocks of a checkerboard, or wherever chance puts it."""
+    x = mesh.centres
+    return {"slabs": np.minimum((x[:, 0] * ranks).astype(int), ranks - 1),
+            "checkerboard": (x * 3).astype(int).sum(axis=1) % ranks,
+            "chance": rng().permutation(np.arange(mesh.n_cells) % ranks)}[kind]
+
+
+def problem(mesh, **settings):
+    sides = {name: fvm.Neumann(0.5) for name in ("ymin", "ymax", "zmin", "zmax")}
+    conditions = {**sides, "xmin": fvm.Dirichlet(lambda x: x[:, 1]), "xmax": fvm.Robin(1.0, 2.0, 3.0)}
+    settings = {"diffusivity": lambda x: 1 + x[:, 2], "source": lambda x: np.sin(x[:, 0]), **settings}
+    return fvm.Poisson(mesh, conditions, **settings)
+
+
+@pytest.mark.parametrize("gradient", ["least_squares", "gauss"])
+@pytest.mark.parametrize("kind", ["slabs", "checkerboard", "chance"])
+def test_rows_are_those_of_the_whole_mesh(ranks, tmp_path, kind, gradient):
+    mesh = skewed()
+    cells = decompose(mesh, scattered(mesh, ranks.size, kind), tmp_path)
+    serial = problem(mesh, gradient=gradient).assemble()
+    A, x = serial.A.to_scipy(), rng().standard_normal(mesh.n_cells)
+    flux = serial.whole(x)
+    explicit, fluxes = serial.rhs(flux), flux.of(serial.metrics, x)
+
+    def parts(communicator):
+        own = fvm.read_part(tmp_path, communicator)
+        part = RankSystem(communicator, problem(own, gradient=gradient), "cpu", "float64")
+        here = x[cells[communicator.rank]]
+        y = np.empty(here.size)
+        part.A.apply(here, y)
+        flux = part.whole(here)
+        return cells[communicator.rank], y, part.rhs(flux), part.on_mesh(here, flux, part.source)[1], own
+
+    for of_rank, product, b, through, own in ranks.run(parts):
+        assert np.allclose(product, (A @ x)[of_rank], rtol=1e-12, atol=1e-12)
+        assert np.allclose(b, explicit[of_rank], rtol=1e-12, atol=1e-12)
+        total = np.zeros(own.n_cells)                            # what leaves each cell, through all of its faces
+        np.add.at(total, own.owner, through)
+        np.subtract.at(total, own.neighbour, through[:own.n_internal])
+        whole = np.zeros(mesh.n_cells)
+        np.add.at(whole, mesh.owner, fluxes)
+        np.subtract.at(whole, mesh.neighbour, fluxes[:mesh.n_internal])
+        assert np.allclose(total, whole[of_rank], rtol=1e-10, atol=1e-12)
+
+
+def test_the_solution_is_that_of_the_whole_mesh(ranks, tmp_path):
+    meshio = pytest.importorskip("meshio", reason="reads what is written: pip install meshio")
+    mesh = skewed()
+    cells = decompose(mesh, scattered(mesh, ranks.size, "checkerboard"), tmp_path)
+    values = 1 + rng().random(mesh.n_cells)
+    serial = problem(mesh, diffusivity=values).solve(rtol=1e-9)
+
+    def solved(communicator):
+        own = fvm.read_mesh(tmp_path, communicator) if communicator.size > 1 else fvm.read_part(tmp_path, communicator)
+        facts, found = own.facts(), problem(own, diffusivity=values[cells[communicator.rank]]).solve(rtol=1e-9)
+        found.write(tmp_path / "p.pvtu")
+        written = meshio.read(tmp_path / f"p_{communicator.rank}.vtu").cell_data["p"][0]
+        assert np.array_equal(written, found.p)
+        if communicator.rank == 0:
+            assert (tmp_path / "p.pvtu").read_text().count("<Piece Source=") == communicator.size
+        return cells[communicator.rank], facts, found
+
+    for of_rank, facts, found in ranks.run(solved):
+        assert found.converged and found.corrections == serial.corrections and found.cells == mesh.n_cells
+        assert np.linalg.norm(found.p - serial.p[of_rank]) <= 1e-7 * np.linalg.norm(serial.p)
+        assert np.allclose(found.sources, serial.sources[of_rank])
+        ours, theirs = found.conservation(), serial.conservation()
+        assert ours["patches"] == pytest.approx(theirs["patches"], rel=1e-6, abs=1e-9)
+        assert ours["source"] == pytest.approx(theirs["source"]) and ours["relative"] < 1e-8
+        assert found.span() == pytest.approx(serial.span(), rel=1e-6)
+        assert str(found).splitlines()[0].startswith(f"converged: {mesh.n_cells} cells")
+        for name, value in mesh.facts().items():
+            if name not in ("points", "patches", "cell_volume", "non_orthogonality", "aspect_ratio"):
+                assert facts[name] == pytest.approx(value), name
+        for ours, theirs in zip(facts["patches"], mesh.facts()["patches"], strict=True):
+            assert ours == pytest.approx(theirs)
+        assert facts["non_orthogonality"]["max"] <= mesh.facts()["non_orthogonality"]["max"] + 1e-9
+
+
+def test_a_floating_pressure(ranks, tmp_path):
+    mesh = skewed()
+    cells = decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)
+    walls = {name: fvm.Neumann(0.0) for name in ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")}
+
+    def solved(communicator, **settings):
+        own = fvm.read_part(tmp_path, communicator)
+        return cells[communicator.rank], fvm.Poisson(own, walls, source=lambda x: x[:, 0]).solve(**settings)
+
+    with pytest.raises(swell.InputError, match="no patch fixes a value"):
+        ranks.run(solved)
+    serial = fvm.Poisson(mesh, walls, source=lambda x: x[:, 0]).solve(balance=True, mean=2.0)
+    for of_rank, found in ranks.run(lambda c: solved(c, balance=True, mean=2.0)):
+        assert np.linalg.norm(found.p - serial.p[of_rank]) <= 1e-6 * np.linalg.norm(serial.p)
+
+
+def test_parts_that_share_no_face(ranks, tmp_path):
+    """Two boxes, of which one has no patch that fixes a value; each lies on every rank."""
+    one = fvm.box((4, 4, 4))
+    n, f = one.n_points, one.n_internal
+    split = lambda values, shift: np.concatenate([values[:f], values[:f] + shift, values[f:], values[f:] + shift])
+    faces = np.split(one.face_points, one.face_ptr[1:-1])
+    both = [*faces[:f], *(face + n for face in faces[:f]), *faces[f:], *(face + n for face in faces[f:])]
+    half = one.n_faces - f
+    mesh = fvm.Mesh.from_faces(np.concatenate([one.points, one.points + 3]), np.cumsum([0, *map(len, both)]),
+                               np.concatenate(both), split(one.owner, one.n_cells),
+                               np.concatenate([one.neighbour, one.neighbour + one.n_cells]),
+                               [fvm.Patch("first", 2 * f, half), fvm.Patch("second", 2 * f + half, half)])
+    of_cell = np.concatenate([scattered(one, ranks.size, "slabs")] * 2)
+    decompose(mesh, of_cell, tmp_path)
+
+    def solved(communicator, **conditions):
+        return fvm.Poisson(fvm.read_part(tmp_path, communicator), conditions, source=1.0).solve()
+
+    with pytest.raises(swell.InputError, match="2 parts that share no face, and in 1 of them no patch fixes"):
+        ranks.run(lambda c: solved(c, first=fvm.Dirichlet(0.0), second=fvm.Neumann(0.0)))
+    assert all(found.converged for found in ranks.run(
+        lambda c: solved(c, first=fvm.Dirichlet(0.0), second=fvm.Dirichlet(0.0))))
+
+
+def test_what_parts_do_not_take(ranks, tmp_path):
+    mesh = skewed((4, 4, 4))
+    decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)
+    sides = {name: fvm.Neumann(0.0) for name in ("ymin", "ymax", "zmin", "zmax", "xmax")}
+
+    def solved(communicator, value=0.0, call="solve", **settings):
+        own = fvm.read_part(tmp_path, communicator)
+        given = fvm.ScalarTransport(own, {**sides, "xmin": fvm.Dirichlet(value(own) if callable(value) else value)},
+                                    **settings)
+        return given.solve() if call == "solve" else given.advance(0.0, 0.1, 1)
+
+    with pytest.raises(swell.InputError, match="one value a face"):
+        ranks.run(lambda c: solved(c, lambda own: np.ones(own.patch("xmin").size)))
+    with pytest.raises(swell.InputError, match="one value for each of this rank's"):
+        ranks.run(lambda c: solved(c, diffusivity=np.ones(7)))
+    with pytest.raises(swell.InputError, match="this mesh is a rank's part"):
+        ranks.run(lambda c: solved(c, call="advance"))
+    with pytest.raises(swell.InputError, match=f"decomposed into {ranks.size} parts, and there are {ranks.size + 1}"):
+        from swell import distributed
+        distributed.run(ranks.size + 1, lambda c: fvm.read_part(tmp_path, c))
+
+
+def test_parts_that_do_not_meet(tmp_path):
+    from swell import distributed
+    mesh = fvm.box((4, 4, 4))
+    decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path)
+    path = tmp_path / "processor1" / "constant" / "polyMesh" / "points"
+    whole = path.read_text()
+    path.write_text(whole.replace("(0.5 0.5 0.5)", "(0.5 0.45 0.5)"))
+    with pytest.raises(swell.InputError, match="is not where part . has it"):
+        distributed.run(2, lambda c: fvm.read_part(tmp_path, c))
+    path.write_text(whole)
+    path = path.with_name("boundary")
+    path.write_text(path.read_text().replace("neighbProcNo 0;", ""))
+    with pytest.raises(swell.InputError, match="neighbProcNo = nothing"):
+        distributed.run(2, lambda c: fvm.read_part(tmp_path, c))
