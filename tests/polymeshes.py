@@ -79,8 +79,8 @@ def skewed(shape=(9, 8, 7)):
     return fvm.Mesh.from_faces(points, mesh.face_ptr, mesh.face_points, mesh.owner, mesh.neighbour, mesh.patches)
 
 
-def decompose(mesh, of_cell, folder):
-    """Write a mesh as decomposePar does, cells by ``of_cell``; the cells of each part."""
+def decompose(mesh, of_cell, folder, form=texts):
+    """Write a mesh as decomposePar does, cells by ``of_cell``, each part in a form; the cells of each part."""
     cells = [np.flatnonzero(of_cell == k) for k in range(of_cell.max() + 1)]
     first, second = of_cell[mesh.owner[:mesh.n_internal]], of_cell[mesh.neighbour]
     for rank, own in enumerate(cells):
@@ -107,7 +107,7 @@ def decompose(mesh, of_cell, folder):
         used, points = np.unique(points, return_inverse=True)
         part = fvm.Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[chosen[0]]],
                         tuple(patch for patch, _ in patches))
-        files = texts(part)
+        files = form(part)
         for patch, other in patches:
             if other is not None:
                 files["boundary"] = files["boundary"].replace(

@@ -157,6 +157,7 @@ def test_parts_that_do_not_meet(tmp_path):
     from swell import distributed
     mesh = fvm.box((4, 4, 4))
     decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path)
+    (tmp_path / "processor1_old").mkdir()                        # none of the parts
     path = tmp_path / "processor1" / "constant" / "polyMesh" / "points"
     whole = path.read_text()
     path.write_text(whole.replace("(0.5 0.5 0.5)", "(0.5 0.45 0.5)"))

@@ -151,8 +151,10 @@ def test_the_wrong_width(tmp_path):
 
 def test_folders_that_are_no_cases(tmp_path):
     assert "no constant/polyMesh" in complaint(tmp_path) and "blockMesh" in complaint(tmp_path)
+    (tmp_path / "processors4").mkdir()
+    assert "uncollated" in complaint(tmp_path)
     (tmp_path / "processor0").mkdir()
-    assert "reconstructParMesh" in complaint(tmp_path)
+    assert "as many ranks as it has parts, or put the mesh together" in complaint(tmp_path)
     (tmp_path / "constant" / "solid" / "polyMesh").mkdir(parents=True)
     assert "regions solid" in complaint(tmp_path)
     assert "is no folder" in complaint(tmp_path / "nothing")

@@ -149,7 +149,7 @@ def read_part(case, ranks) -> PartMesh:
     """
     with ranks.agreed():
         case = as_path(case)
-        count = len(list(case.glob("processor[0-9]*")))
+        count = sum(path.name[len("processor"):].isdecimal() for path in case.glob("processor*"))
         if count != ranks.size:
             raise InputError(f"{case} is decomposed into {count} parts, and there are {ranks.size} ranks: start "
                              f"mpiexec -n {count}, or decompose it again")
