@@ -11,9 +11,9 @@ by "auto-tuning" without saying how; the candidates and the rule are ours:
   row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
   measured at all.
 
-Cost: at most 88 timed products, and a conversion for each candidate, of 3 to 25 products' worth on a CPU. So a solve
-never tunes unasked, and does not look into the file either: the same call gives the same bits whatever ran before. The
-defaults are chosen so that tuning gains little (`swell bench spmv --tune` shows how much).
+Cost: at most 88 timed products, and a conversion for each candidate, which take longer on a CPU. So a solve never tunes
+unasked, and does not look into the file either: the same call gives the same bits whatever ran before. The defaults are
+chosen so that tuning gains little (`swell bench spmv --tune` shows how much, and what it costs in products).
 """
 from __future__ import annotations
 

@@ -21,6 +21,12 @@ def rows_of(indptr, nnz, xp):
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
 
 
+def upper_halves(ptr, wide, xp):
+    """(where the upper 16 bits of each slice's columns begin, −1 where the slice is not wide; how many there are)."""
+    sizes = xp.where(wide, xp.diff(ptr), 0)
+    return xp.where(wide, xp.cumsum(sizes) - sizes, -1).astype(ptr.dtype), int(sizes.sum())
+
+
 class Matrix(LinearOperator):
     """A stored matrix.
 

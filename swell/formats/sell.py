@@ -25,7 +25,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.formats.csr import CSRMatrix
-from swell.formats.matrix import Matrix, index_type, rows_of
+from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 PAD = 0xFFFF
 HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registers; a warp of a GPU
@@ -121,10 +121,9 @@ class SELLMatrix(Matrix):
         self.base = np.empty(stored // H, self.ptr.dtype)
         wide = np.empty(slices, bool)
         kernels.find_bases(csr.indptr, csr.indices, order, self.ptr // H, H, PAD - 1, self.base, wide)
-        sizes = np.where(wide, np.diff(self.ptr), 0)
-        self.high_ptr = np.where(wide, np.cumsum(sizes) - sizes, -1).astype(self.ptr.dtype)
+        self.high_ptr, halves = upper_halves(self.ptr, wide, np)
         self.values, self.offsets = np.empty(stored, self.dtype), np.empty(stored, np.uint16)
-        self.high, self.rows = np.empty(int(sizes.sum()), np.uint16), np.empty(order.size, self._row_type)
+        self.high, self.rows = np.empty(halves, np.uint16), np.empty(order.size, self._row_type)
         kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
                               self.values, self.offsets, self.high, self.rows)
         self.place = None                        # the identity needs no storage
@@ -208,8 +207,7 @@ class SELLMatrix(Matrix):
         self.base = base.astype(index)
         self.offsets = xp.where(padding, PAD, offset & 0xFFFF).astype(np.uint16).reshape(-1)
         self.high = xp.where(padding, PAD, offset >> 16)[wide].astype(np.uint16).reshape(-1)
-        sizes = xp.where(wide_slices, xp.diff(self.ptr), 0)
-        self.high_ptr = xp.where(wide_slices, xp.cumsum(sizes) - sizes, -1).astype(index)
+        self.high_ptr, _ = upper_halves(self.ptr, wide_slices, xp)
 
     def _arrays(self):
         return self.ptr, self.base, self.offsets, self.values, self.rows, self.high_ptr, self.high

@@ -26,7 +26,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.formats.csr import CSRMatrix
-from swell.formats.matrix import Matrix, index_type, rows_of
+from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 HEIGHT = 32             # a warp
 LARGEST = 0xFFFF        # offset that fits into 16 bits
@@ -106,10 +106,9 @@ class StaircaseSELLMatrix(Matrix):
         slices = self.ptr.size - 1
         self.base, wide = np.empty(int(self.base_ptr[-1]), self.ptr.dtype), np.empty(slices, bool)
         sell.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)
-        sizes = np.where(wide, np.diff(self.ptr), 0)
-        high_ptr = np.where(wide, np.cumsum(sizes) - sizes, -1).astype(self.ptr.dtype)
+        high_ptr, halves = upper_halves(self.ptr, wide, np)
         self.values, self.offsets = np.empty(self.nnz, self.dtype), np.empty(self.nnz, np.uint16)
-        self.high = np.empty(int(sizes.sum()), np.uint16)
+        self.high = np.empty(halves, np.uint16)
         staircase_sell.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base_ptr, self.base,
                                      high_ptr, self.values, self.offsets, self.high)
         self.high_ptr = high_ptr if self.high.size else high_ptr[:0]
@@ -153,9 +152,8 @@ class StaircaseSELLMatrix(Matrix):
         offset = indices - least[column]
         self.offsets[where] = (offset & 0xFFFF).astype(np.uint16)
         if bool(wide_slices.any()):
-            sizes = xp.where(wide_slices, xp.diff(self.ptr), 0)
-            self.high_ptr = xp.where(wide_slices, xp.cumsum(sizes) - sizes, -1).astype(index)
-            self.high = xp.empty(int(sizes.sum()), np.uint16)
+            self.high_ptr, halves = upper_halves(self.ptr, wide_slices, xp)
+            self.high = xp.empty(halves, np.uint16)
             wide, at = self._high_at(where, slice_)
             self.high[at] = (offset[wide] >> 16).astype(np.uint16)
 

@@ -38,7 +38,7 @@ def asymmetry(A, conjugate=True) -> float:
 def mirrored(A):
     """(has the pattern of a square CSR matrix for every aᵢⱼ an aⱼᵢ, the largest |aᵢⱼ − aⱼᵢ|, the largest
     |aᵢⱼ − conj(aⱼᵢ)|); the latter two mean nothing where it has not."""
-    if A.space.name == "cpu":                    # two searches in rows for an entry, and no copy
+    if A.space.name == "cpu":                    # a search for each entry below the diagonal, and no copy
         from swell.formats.kernels.csr import CHUNKS, mirror
         plain, conjugate = np.zeros((2, CHUNKS))
         return bool(mirror(A.indptr, A.indices, A.data, plain, conjugate)), float(plain.max()), float(conjugate.max())

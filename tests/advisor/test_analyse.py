@@ -25,14 +25,12 @@ def facts(A, space=None):
 
 
 def lopsided(missing):
-    """A symmetric matrix without one entry above or below the diagonal, or with one of each more."""
+    """A symmetric matrix without one entry above the diagonal, below it, or one of each, not of the same pair."""
     A = sp.random_array((60, 60), density=0.1, rng=rng())
     A = sp.lil_array(A + A.T)
-    i, j = (int(k[0]) for k in sp.triu(A, 1).nonzero())
-    for row, column in {"above": [(i, j)], "below": [(j, i)], "none": []}.get(missing, []):
+    one, other = zip(*(k[:2] for k in sp.triu(A, 1).nonzero()))
+    for row, column in {"none": [], "above": [one], "below": [one[::-1]], "both": [one, other[::-1]]}[missing]:
         A[row, column] = 0
-    if missing == "both":
-        A[i, j] = A[max(a for a in range(60) if not A[a, 0] and a), 0] = 0
     return A
 
 

@@ -87,6 +87,7 @@ def test_candidates_are_what_they_say_and_all_products_are_right(csr):
     with csr.space.active():
         built = [resolve("format", name).build(csr) for name in names]
     assert all(text_of(resolve("format", name)) == name for name in names)
+    assert len({M.describe() for M in built}) == len(built)      # none is the default by another name
     for M in built:
         assert_product(M, csr.to_scipy(), "float64")
 

@@ -4,7 +4,7 @@
 one says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, their sums in registers.
 Unsigned indices spare Numba's test for negative ones. ``_nrt=False``: without Numba's counting of references to arrays,
 atomic and in the loops where functions are inlined, which took longer than the solve; nothing may be allocated.
-``forceinline``: by LLVM, after each is compiled once; inlined by Numba they took four times as long to compile.
+``forceinline``: by LLVM, after each is compiled once; Numba's own inlining takes longer to compile.
 """
 from __future__ import annotations
 
