@@ -97,7 +97,7 @@ def _run(arguments, ranks) -> int:
     from swell.pde.fvm import Poisson
     problem = Poisson(mesh, conditions, arguments.diffusivity, arguments.source, corrections=arguments.corrections)
     with Progress(shown=not arguments.quiet) as progress:
-        progress.phase, progress.tolerance = f"solving for {mesh.n_cells} cells", arguments.rtol
+        progress.phase, progress.tolerance = f"solving for {facts['cells']} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
                                  balance=arguments.balance, monitor=progress.monitor, ranks=ranks)
     if ranks is None or ranks.rank == 0 or arguments.out:        # of a mesh in parts
@@ -140,9 +140,7 @@ def _check_files(arguments, mesh, ranks):
         arguments.out, report = ranks.allgather((arguments.out, arguments.report))[0]
         if report:
             raise InputError("--report needs the whole matrix, and each rank has a part of the mesh: leave it out")
-    if arguments.out and Path(arguments.out).suffix != (".pvtu" if parts else ".vtu"):
-        raise InputError(f"--out {arguments.out}: expected "
-                         + (".pvtu, since each rank writes a file of its part" if parts else ".vtu"))
+    check_paths({"--out": arguments.out}, endings={"--out": (".pvtu" if parts else ".vtu",)})
 
 
 def _mesh(case, ranks):

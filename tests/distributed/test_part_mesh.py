@@ -7,6 +7,7 @@ from cases import rng
 from polymeshes import decompose, skewed
 
 import swell
+from swell import distributed
 from swell.pde import fvm
 from swell.pde.fvm.across_ranks import RankSystem
 
@@ -55,6 +56,21 @@ def test_rows_are_those_of_the_whole_mesh(ranks, tmp_path, kind, gradient):
         np.add.at(whole, mesh.owner, fluxes)
         np.subtract.at(whole, mesh.neighbour, fluxes[:mesh.n_internal])
         assert np.allclose(total, whole[of_rank], rtol=1e-10, atol=1e-12)
+
+
+def test_a_rank_has_its_part_and_the_layers_alone(ranks, tmp_path):
+    mesh = fvm.box((24, 4, 4))
+    decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)
+
+    def sizes(communicator):
+        own = fvm.read_part(tmp_path, communicator)
+        around = own.with_layers(2).mesh
+        return communicator.rank, own.n_cells, around.n_cells, around.n_faces
+
+    for rank, own, around, faces in ranks.run(sizes):
+        neighbours = (rank > 0) + (rank < ranks.size - 1)
+        assert own == 16 * 24 // ranks.size and around == own + 2 * 16 * neighbours
+        assert faces == 16 * (around // 16 + 1) + 40 * (around // 16)       # across x, and across y and z
 
 
 def test_the_solution_is_that_of_the_whole_mesh(ranks, tmp_path):
@@ -111,12 +127,11 @@ def test_parts_that_share_no_face(ranks, tmp_path):
     """Two boxes, of which one has no patch that fixes a value; each lies on every rank."""
     one = fvm.box((4, 4, 4))
     n, f = one.n_points, one.n_internal
-    split = lambda values, shift: np.concatenate([values[:f], values[:f] + shift, values[f:], values[f:] + shift])
     faces = np.split(one.face_points, one.face_ptr[1:-1])
     both = [*faces[:f], *(face + n for face in faces[:f]), *faces[f:], *(face + n for face in faces[f:])]
-    half = one.n_faces - f
+    half, owners = one.n_faces - f, (one.owner, one.owner + one.n_cells)
     mesh = fvm.Mesh.from_faces(np.concatenate([one.points, one.points + 3]), np.cumsum([0, *map(len, both)]),
-                               np.concatenate(both), split(one.owner, one.n_cells),
+                               np.concatenate(both), np.concatenate([owner[:f] for owner in owners] + [owner[f:] for owner in owners]),
                                np.concatenate([one.neighbour, one.neighbour + one.n_cells]),
                                [fvm.Patch("first", 2 * f, half), fvm.Patch("second", 2 * f + half, half)])
     of_cell = np.concatenate([scattered(one, ranks.size, "slabs")] * 2)
@@ -149,12 +164,10 @@ def test_what_parts_do_not_take(ranks, tmp_path):
     with pytest.raises(swell.InputError, match="this mesh is a rank's part"):
         ranks.run(lambda c: solved(c, call="advance"))
     with pytest.raises(swell.InputError, match=f"decomposed into {ranks.size} parts, and there are {ranks.size + 1}"):
-        from swell import distributed
         distributed.run(ranks.size + 1, lambda c: fvm.read_part(tmp_path, c))
 
 
 def test_parts_that_do_not_meet(tmp_path):
-    from swell import distributed
     mesh = fvm.box((4, 4, 4))
     decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path)
     (tmp_path / "processor1_old").mkdir()                        # none of the parts
@@ -165,6 +178,12 @@ def test_parts_that_do_not_meet(tmp_path):
         distributed.run(2, lambda c: fvm.read_part(tmp_path, c))
     path.write_text(whole)
     path = path.with_name("boundary")
+    right = path.read_text()
+    for rank in (1, 7):
+        path.write_text(right.replace("neighbProcNo 0;", f"neighbProcNo {rank};"))
+        with pytest.raises(swell.InputError, match=f"leads to part {rank}: expected one of the other 1"):
+            distributed.run(2, lambda c: fvm.read_part(tmp_path, c))
+    path.write_text(right)
     path.write_text(path.read_text().replace("neighbProcNo 0;", ""))
     with pytest.raises(swell.InputError, match="neighbProcNo = nothing"):
         distributed.run(2, lambda c: fvm.read_part(tmp_path, c))

@@ -46,8 +46,7 @@ class ShareOfMesh:
         self.order = order[self.starts[ranks.rank]:self.starts[ranks.rank + 1]]
         number = np.empty(mesh.n_cells, np.int64)
         number[order] = np.arange(mesh.n_cells)
-        with ranks.agreed():
-            self.sub = SubMesh.around(mesh, self.order, layers)
+        self.sub = SubMesh.around(mesh, self.order, layers)
         self.there = number[self.sub.cells]
 
     def cells(self, A, values):
@@ -106,11 +105,11 @@ class RankSystem:
 
     def __init__(self, ranks, problem, device, dtype):
         self._ranks, mesh, layers = ranks, problem.mesh, LAYERS[problem.gradient]
-        self._share = ShareOfOwn(mesh, layers) if isinstance(mesh, PartMesh) else ShareOfMesh(ranks, mesh, layers)
-        starts, there, self._sub = self._share.starts, self._share.there, self._share.sub
-        sub = self._sub
         with ranks.agreed():
+            self._share = ShareOfOwn(mesh, layers) if isinstance(mesh, PartMesh) else ShareOfMesh(ranks, mesh, layers)
+            self._sub = sub = self._share.sub
             self._part = part = problem.of_part(sub).assemble("cpu", dtype)
+        starts, there = self._share.starts, self._share.there
         rows = _renumbered(part.A.to_scipy()[sub.own], there, starts[-1])
         self.A = from_rows(ranks, rows, device=device, starts=starts, order=self._share.order)
         self.space = DistributedSpace(make_space("cpu"), ranks, starts)

@@ -73,8 +73,8 @@ class PartMesh(Mesh):
 
     def facts(self) -> dict:
         """As of `Mesh`, for the mesh of all ranks; a call of all of them together. Points between parts count twice."""
-        every = self.ranks.allgather((super().facts(), self.cut.size))
-        own, cut = [facts for facts, _ in every], sum(size for _, size in every) // 2
+        own = self.ranks.allgather(super().facts())
+        cut = sum(patch["faces"] for facts in own for patch in facts["patches"] if patch["kind"] == CUT) // 2
         patches = [{**first, **{key: sum(facts["patches"][k][key] for facts in own) for key in ("faces", "area")}}
                    for k, first in enumerate(own[0]["patches"]) if first["kind"] != CUT]
         total = {key: sum(facts[key] for facts in own) for key in ("cells", "faces", "internal_faces", "points",
@@ -86,12 +86,6 @@ class PartMesh(Mesh):
                 **{what: {"max": max(facts[what]["max"] for facts in own),
                           "mean": sum(facts[what]["mean"] * facts[weight] for facts in own) / max(total[weight], 1)}
                    for what, weight in (("non_orthogonality", "internal_faces"), ("aspect_ratio", "cells"))}}
-
-    @property
-    def cut(self) -> np.ndarray:
-        """Its faces to other parts."""
-        return np.concatenate([np.arange(0), *(np.arange(p.start, p.start + p.size) for p in self.patches
-                                               if p.kind == CUT)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +112,7 @@ class Neighbourhood(SubMesh):
         """Data of the rank's cells, and that of the layers from their own ranks."""
         shape = () if callable(value) else np.shape(value)
         mesh.ranks.same(callable(value) or (len(shape), shape[1:]), "which data are arrays")
-        if callable(value) or not shape or shape == (3,) != (mesh.n_cells,):
+        if not shape:
             return value
         value = np.asarray(value)
         if value.shape[0] != mesh.n_cells:
@@ -156,6 +150,10 @@ def read_part(case, ranks) -> PartMesh:
         folder = case / f"processor{ranks.rank}"
         mesh, beside = read_polymesh(folder), neighbour_of(folder)
         patches = [p for p in mesh.patches if p.name not in beside]
+        for name, rank in beside.items():
+            if rank == ranks.rank or rank >= ranks.size:
+                raise InputError(f"{folder}: patch {name!r} leads to part {rank}: expected one of the other "
+                                 f"{ranks.size - 1}; decompose the case again")
         if any(p.kind == "processorCyclic" for p in patches) or len({*beside.values()}) < len(beside):
             raise InputError(f"{folder} meets another part more than once, as across a cyclic patch, which is not "
                              "supported: decompose without (preservePatches), or put the mesh together")

@@ -37,8 +37,7 @@ class Faces:
         neighbour, patch = np.full(faces.size, -1, np.int64), np.full(faces.size, -1, np.int64)
         internal = faces < mesh.n_internal
         neighbour[internal] = mesh.neighbour[faces[internal]]
-        for k, one in enumerate(mesh.patches):
-            patch[(faces >= one.start) & (faces < one.start + one.size)] = k
+        patch[~internal] = np.searchsorted([p.start for p in mesh.patches], faces[~internal], side="right") - 1
         return cls(faces, mesh.owner[faces].astype(np.int64), neighbour, patch, mesh.points, *points_of(mesh, faces))
 
     def touching(self, cells) -> "Faces":
