@@ -104,6 +104,22 @@ def test_the_share_of_a_slab_is_that_of_the_matrix(ranks):
     assert model.share_of_slab(4, ranks) == model.count_shares(A.indptr, A.indices, owner, ranks)
 
 
+@pytest.mark.parametrize("ranks, planes", [(1, 3), (2, 5), (3, 3), (4, 6)])
+def test_each_rank_makes_its_slab_of_the_cube(ranks, planes):
+    from swell import distributed
+    from swell.bench.scaling.ranks import slab
+    A, x = gallery.poisson((planes, 3, 3)), np.random.default_rng(4).random(9 * planes)
+
+    def product(communicator):
+        M = slab(communicator, 3, "cpu", planes)
+        y = np.empty(M.own.shape[0])
+        M.apply(x[M.rows], y)
+        return M.gather(y), M.nnz
+
+    for y, entries in distributed.run(ranks, product):
+        assert np.allclose(y, A @ x, rtol=1e-14) and entries == A.nnz
+
+
 def made_up(ranks, local, copy):
     """What a run would record, were the model right, of one matrix with CG."""
     size = 10**6

@@ -115,11 +115,13 @@ def slab(ranks, side, device, planes=None):
     planes = planes or ranks.size * side
     face, starts = side**2, consecutive(planes, ranks.size)
     first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
-    low, high = max(first - 1, 0), min(stop + 1, planes)
-    near = gallery.poisson((high - low, side, side)).tocsr()[(first - low) * face:(stop - low) * face]
-    rows = sp.csr_array((near.data, near.indices.astype(np.int64) + low * face, near.indptr),
-                        shape=((stop - first) * face, planes * face))
-    return distributed.from_rows(ranks, rows, device=device)
+    own = gallery.poisson((stop - first, side, side))
+    below, above = face * (first > 0), face * (stop < planes)           # points of the planes beside the slab
+    rows = np.concatenate([np.arange(below), own.shape[0] - above + np.arange(above)])
+    ghosts = np.concatenate([first * face - below + np.arange(below), stop * face + np.arange(above)])
+    rest = sp.csr_array((np.full(ghosts.size, -1.0), (rows, np.arange(ghosts.size))),
+                        shape=(own.shape[0], ghosts.size))
+    return distributed.from_parts(ranks, own, rest, ghosts, device=device)
 
 
 def links(space) -> dict:
