@@ -1,11 +1,11 @@
 """Ranks with a GPU each: products with and without overlap, iterations, solves. Rank 0 prints.
 
     mpiexec -n 2 python benchmarks/many_gpus.py [--edge 256] [--matrices thermal2~,atmosmodd~] [--partition graph]
-        [--messages nccl]
+        [--messages nccl] [--iterations 1000]
 
 Strong scaling: Poisson's matrix on a cube of ``--edge``³ points; weak: as many planes of it for each rank as a cube has.
 Products are replayed from CUDA graphs (the least of three means, of the slowest rank), iterations are those of a whole
-solve of ``ITERATIONS`` of them (the least of three), solves go to 1e-8 (the second of two).
+solve of ``--iterations`` of them (the least of three), solves go to 1e-8 (the second of two).
 """
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from swell.bench.scaling.ranks import slab
 from swell.core.timing import seconds
 from swell.distributed.devices import on_device
 
-ITERATIONS = 1000
 SOLVES = {"thermal2~": [("cg", None, "jacobi"), ("single_reduction_cg", None, "jacobi")],
           "atmosmodd~": [("gmres", "ilu0", None), ("gmres", "ilu0(solve='sweeps(count=3)')", None),
                          ("gmres", "ilu0(solve='isai(power=1)')", None), ("bicgstab", None, None)]}
@@ -29,7 +28,7 @@ def slowest(A, value):
     return max(A.space.communicator.allgather(value))
 
 
-def measured(A, name, say):
+def measured(A, name, say, iterations):
     """Products and iterations of one matrix."""
     space, n = A.space, A.shape[0]
     A = A.stored_as(swell.SELL())
@@ -45,7 +44,7 @@ def measured(A, name, say):
         f"halo {A.halo.ghosts.size} entries")
     talk(A, say)
     for method in ("cg", "single_reduction_cg"):
-        solver = swell.prepare(A, method=method, stopping=engine.fixed(ITERATIONS))
+        solver = swell.prepare(A, method=method, stopping=engine.fixed(iterations))
         solver.solve(b)
         results = [solver.solve(b) for _ in range(3)]
         took = min(slowest(A, r.timings["solve"]) / r.iterations for r in results)
@@ -89,6 +88,7 @@ def main():
     parser.add_argument("--partition", default="rows", help="of the matrices: rows, or graph")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--messages", choices=("peer", "nccl"), help="default: peer where it can be")
+    parser.add_argument("--iterations", type=int, default=1000)
     arguments = parser.parse_args()
     ranks = distributed.init()
     on_device(ranks, arguments.device, arguments.messages)
@@ -99,10 +99,10 @@ def main():
 
     warm = slab(ranks, 8, arguments.device)
     with warm.space.active():
-        measured(warm, "next to nothing", say)
-        measured(slab(ranks, arguments.edge, arguments.device, arguments.edge), "strong", say)
+        measured(warm, "next to nothing", say, arguments.iterations)
+        measured(slab(ranks, arguments.edge, arguments.device, arguments.edge), "strong", say, arguments.iterations)
         if ranks.size > 1:
-            measured(slab(ranks, arguments.edge, arguments.device), "weak", say)
+            measured(slab(ranks, arguments.edge, arguments.device), "weak", say, arguments.iterations)
         for name in filter(None, arguments.matrices.split(",")):
             A = gallery.get(name) if ranks.rank == 0 else None
             solved(distributed.scatter(ranks, A, device=arguments.device, partition=arguments.partition), name, say)

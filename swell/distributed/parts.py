@@ -53,7 +53,7 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
     ----------
     own : SciPy CSR, shape (k, k)
         The diagonal block of this rank's k rows, its indices sorted and summed. Arrays of the host are kept, not
-        copied, for device="cpu".
+        copied, for device="cpu"; for device="cuda" it may be CuPy's, on the rank's GPU.
     rest : SciPy CSR, shape (k, m)
         The other entries of these rows; column j is ``ghosts[j]`` of the whole matrix.
     ghosts : int array, shape (m,)
@@ -70,7 +70,7 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
     local, communicator = on_device(communicator, device)
     counts = communicator.allgather(own.shape[0])
     starts = _starts(counts) if starts is None else starts
-    with communicator.agreed():
+    with communicator.agreed(), local.active():
         _check_counts(counts)
         _check_parts(own, rest, ghosts, starts[communicator.rank:communicator.rank + 2], starts[-1])
         check_finite(own.data, rest.data)

@@ -7,21 +7,23 @@ from swell.core.errors import InputError
 from swell.gallery.stencil import band, box, checked_shape, star
 
 
-def poisson(shape):
+def poisson(shape, xp=np):
     """Poisson's equation with u = 0 on the boundary, second-order finite differences.
 
     Parameters
     ----------
     shape : tuple of 1 to 3 int
         Interior points along each axis. With m of them the mesh width is h = 1/(m + 1).
+    xp : module
+        NumPy, or CuPy for a matrix that is made on the GPU, in no time.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (n, n)
-        Stencil 2d on the diagonal and -1 beside it; with equal widths, A / h**2 approximates -Laplace.
+        Or CuPy's. Stencil 2d on the diagonal and -1 beside it; with equal widths, A / h**2 approximates -Laplace.
     """
     shape = checked_shape(shape)
-    return star(shape, 2.0 * len(shape), [-1.0] * len(shape), [-1.0] * len(shape))
+    return star(shape, 2.0 * len(shape), [-1.0] * len(shape), [-1.0] * len(shape), xp)
 
 
 def poisson1d(m):

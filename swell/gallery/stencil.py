@@ -2,6 +2,7 @@
 
 Grid points are numbered in C order: the last axis runs fastest.
 """
+import importlib
 import math
 
 import numpy as np
@@ -18,7 +19,7 @@ def checked_shape(shape):
     return tuple(int(size) for size in shape)
 
 
-def star(shape, diagonal, lower, upper):
+def star(shape, diagonal, lower, upper, xp=np):
     """Matrix that couples each grid point with its neighbours along the axes (3, 5 or 7 entries a row).
 
     Parameters
@@ -29,16 +30,19 @@ def star(shape, diagonal, lower, upper):
     lower, upper : sequence, one entry per axis
         Coupling of a point with the one before it, and after it, on that axis: a number, or an array with one value per
         pair of neighbours (`shape`, one less on that axis).
+    xp : module
+        NumPy or CuPy: where the matrix is made.
 
     Returns
     -------
     scipy.sparse.csr_matrix, shape (n, n) with n = prod(shape)
+        Or CuPy's.
     """
     shape = checked_shape(shape)
     axes, n = len(shape), math.prod(shape)
     width = 2 * axes + 1
-    data = np.empty((*shape, width), np.result_type(diagonal, *lower, *upper, np.float64))
-    inside = np.zeros((*shape, width), bool)
+    data = xp.empty((*shape, width), np.result_type(diagonal, *lower, *upper, np.float64))
+    inside = xp.zeros((*shape, width), bool)
     offsets = np.zeros(width, np.int64)
     data[..., axes], inside[..., axes] = diagonal, True
     for axis in range(axes):
@@ -49,7 +53,7 @@ def star(shape, diagonal, lower, upper):
         head, tail = _slices(axes, axis, slice(None, -1)), _slices(axes, axis, slice(1, None))
         data[(*tail, before)], inside[(*tail, before)] = lower[axis], True
         data[(*head, after)], inside[(*head, after)] = upper[axis], True
-    return _compressed(data.reshape(n, width), inside.reshape(n, width), offsets)
+    return _compressed(data.reshape(n, width), inside.reshape(n, width), offsets, xp)
 
 
 def box(terms):
@@ -99,13 +103,18 @@ def _outer(bands):
     return np.einsum(f"{operands}->{points}{slots}", *bands)
 
 
-def _compressed(data, inside, offsets):
+def _compressed(data, inside, offsets, xp=np):
     """CSR of the entries that lie inside the grid; slot s of row i is column i + offsets[s]."""
     n = len(data)
     index = np.int32 if inside.size < 2**31 else np.int64
-    indptr = np.zeros(n + 1, index)
-    np.cumsum(np.count_nonzero(inside, axis=1), out=indptr[1:])
-    columns = (np.arange(n, dtype=index)[:, None] + offsets.astype(index))[inside]
-    A = sp.csr_matrix((data[inside], columns, indptr), shape=(n, n))
+    indptr = xp.zeros(n + 1, index)
+    indptr[1:] = xp.cumsum(inside.sum(axis=1))
+    columns = (xp.arange(n, dtype=index)[:, None] + xp.asarray(offsets.astype(index)))[inside]
+    A = _sparse(xp).csr_matrix((data[inside], columns, indptr), shape=(n, n))
     A.has_canonical_format = True
     return A
+
+
+def _sparse(xp):
+    """The module of sparse matrices that belongs to NumPy, or to CuPy."""
+    return sp if xp is np else importlib.import_module("cupyx.scipy.sparse")

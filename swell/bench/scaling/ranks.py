@@ -115,7 +115,9 @@ def slab(ranks, side, device, planes=None):
     planes = planes or ranks.size * side
     face, starts = side**2, consecutive(planes, ranks.size)
     first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
-    own = gallery.poisson((stop - first, side, side))
+    space = on_device(ranks, device)[0]
+    with space.active():
+        own = gallery.poisson((stop - first, side, side), space.xp)
     below, above = face * (first > 0), face * (stop < planes)           # points of the planes beside the slab
     rows = np.concatenate([np.arange(below), own.shape[0] - above + np.arange(above)])
     ghosts = np.concatenate([first * face - below + np.arange(below), stop * face + np.arange(above)])
