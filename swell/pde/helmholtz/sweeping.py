@@ -78,8 +78,8 @@ class Sweep:
                                   f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
+            self._guess = StartingGuess(self.space, remember if reuse else 0)
         self.solver, self.setups = None, 0
-        self._guess = StartingGuess(self.space, remember if reuse else 0)
         self._serves = False
 
     def solve(self, omega, b, monitor=None):
