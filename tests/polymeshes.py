@@ -5,8 +5,6 @@ import numpy as np
 from cases import rng
 
 from swell.pde import fvm
-from swell.pde.fvm.mesh import turned_round
-from swell.pde.fvm.submesh import points_of
 
 BANNER = r"""/*--------------------------------*- C++ -*----------------------------------*\
   =========                 |
@@ -77,41 +75,3 @@ def skewed(shape=(9, 8, 7)):
     inner = ((mesh.points > 1e-9) & (mesh.points < mesh.points.max(0) - 1e-9)).all(axis=1)
     points = mesh.points + 0.15 / max(shape) * inner[:, None] * rng().uniform(-1, 1, mesh.points.shape)
     return fvm.Mesh.from_faces(points, mesh.face_ptr, mesh.face_points, mesh.owner, mesh.neighbour, mesh.patches)
-
-
-def decompose(mesh, of_cell, folder, form=texts):
-    """Write a mesh as decomposePar does, cells by ``of_cell``, each part in a form; the cells of each part."""
-    cells = [np.flatnonzero(of_cell == k) for k in range(of_cell.max() + 1)]
-    first, second = of_cell[mesh.owner[:mesh.n_internal]], of_cell[mesh.neighbour]
-    for rank, own in enumerate(cells):
-        number = np.full(mesh.n_cells, -1)
-        number[own] = np.arange(own.size)
-        chosen = [np.flatnonzero((first == rank) & (second == rank))]
-        patches, at = [], chosen[0].size
-        for patch in mesh.patches:
-            faces = np.arange(patch.start, patch.start + patch.size)
-            chosen.append(faces[of_cell[mesh.owner[faces]] == rank])
-            patches.append((fvm.Patch(patch.name, at, chosen[-1].size, patch.kind), None))
-            at += chosen[-1].size
-        for other in range(len(cells)):
-            faces = np.flatnonzero(((first == rank) & (second == other)) | ((first == other) & (second == rank)))
-            if other != rank and faces.size:
-                chosen.append(faces)
-                patches.append((fvm.Patch(f"procBoundary{rank}to{other}", at, faces.size, "processor"), other))
-                at += faces.size
-        faces = np.concatenate(chosen)
-        ptr, points = points_of(mesh, faces)
-        turned = of_cell[mesh.owner[faces]] != rank
-        points = turned_round(ptr, points, np.flatnonzero(turned))
-        owner = np.where(turned, mesh.neighbour[np.minimum(faces, mesh.n_internal - 1)], mesh.owner[faces])
-        used, points = np.unique(points, return_inverse=True)
-        part = fvm.Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[chosen[0]]],
-                        tuple(patch for patch, _ in patches))
-        files = form(part)
-        for patch, other in patches:
-            if other is not None:
-                files["boundary"] = files["boundary"].replace(
-                    f"    {patch.name}\n    {{\n".encode(),
-                    f"    {patch.name}\n    {{\n        myProcNo {rank};\n        neighbProcNo {other};\n".encode())
-        write(folder / f"processor{rank}", files)
-    return cells

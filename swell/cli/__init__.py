@@ -12,7 +12,7 @@ import time
 
 from swell.core.errors import SwellError
 
-COMMANDS = ("solve", "info", "fvm", "helmholtz", "demo", "doctor", "bench")
+COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", "bench")
 
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 

@@ -87,7 +87,7 @@ def _run(arguments, ranks) -> int:
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.CASE}"
         began = time.perf_counter()
-        mesh = _mesh(arguments.CASE, ranks)
+        mesh = read_case(arguments.CASE, ranks)
         facts = {"case": arguments.CASE, "read_seconds": time.perf_counter() - began, **mesh.facts()}
     if not arguments.json and not arguments.quiet:
         _describe(facts)
@@ -143,7 +143,7 @@ def _check_files(arguments, mesh, ranks):
     check_paths({"--out": arguments.out}, endings={"--out": (".pvtu" if parts else ".vtu",)})
 
 
-def _mesh(case, ranks):
+def read_case(case, ranks):
     """The mesh that CASE names."""
     from swell.pde.fvm import box, read_mesh
     if not case.startswith(BOX):

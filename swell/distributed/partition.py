@@ -49,24 +49,28 @@ def load_balance(shares) -> float:
     return float(shares.max() / shares.mean()) if shares.any() else 1.0
 
 
-def of_links(ranks, count, left, right) -> np.ndarray:
-    """The rank of each of so many cells, by a partition of their graph, which rank 0 makes: cell left[k] is a neighbour
-    of right[k].
+def divided(count, parts, left, right) -> np.ndarray:
+    """The part of each of so many cells, by a partition of their graph: cell left[k] is a neighbour of right[k].
 
     Raises
     ------
     InputError
-        If there are fewer cells than ranks.
+        If there are fewer cells than parts.
     """
     import scipy.sparse as sp
 
     from swell.core.space import make_space
     from swell.formats.csr import CSRMatrix
     from swell.orderings.partition import of_matrix
+    consecutive(count, parts)                                    # refuses more parts than cells
+    links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(count, count))
+    return of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), parts)
+
+
+def of_links(ranks, count, left, right) -> np.ndarray:
+    """The rank of each cell, `divided` by rank 0."""
     part = None
     with ranks.agreed():
         if ranks.rank == 0:
-            consecutive(count, ranks.size)                       # refuses more ranks than cells
-            links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(count, count))
-            part = of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), ranks.size)
+            part = divided(count, ranks.size, left, right)
     return ranks.alltoall([part] * ranks.size)[0]

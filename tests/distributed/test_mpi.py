@@ -15,9 +15,10 @@ import scipy.io
 import scipy.sparse as sp
 
 from conftest import space_or_skip
-from polymeshes import decompose, skewed, texts, write
+from polymeshes import skewed, texts, write
 from swell import gallery
 from swell.distributed.launcher import launched
+from swell.pde import fvm
 
 HERE = pathlib.Path(__file__).parent
 pytestmark = pytest.mark.skipif(launched() > 1, reason="this starts ranks, and runs on one")
@@ -227,7 +228,7 @@ def test_what_ranks_disagree_on_is_told_once():
 def test_a_decomposed_case(tmp_path):
     """Each rank reads and writes its part; rank 0 tells of all of them."""
     mesh = skewed((8, 6, 5))
-    decompose(mesh, (mesh.centres[:, 0] > 0.4).astype(int), tmp_path / "case")
+    fvm.decompose(mesh, (mesh.centres[:, 0] > 0.4).astype(int), tmp_path / "case")
     write(tmp_path / "whole", texts(mesh))
     settings = ["--patch-bc", "xmin=1", "--patch-bc", "xmax=0", "--patch-bc", "*=neumann:0", "--json"]
     command = ["-m", "swell", "fvm", str(tmp_path / "case"), *settings]

@@ -18,7 +18,7 @@ _PLACES = {
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",
     "PartMesh": "part_mesh", "read_part": "part_mesh",
     "read_meshio": "meshio_reader", "from_meshio": "meshio_reader",
-    "read_mesh": "reading", "write_vtu": "vtu",
+    "read_mesh": "reading", "write_vtu": "vtu", "write_polymesh": "foam_writer", "decompose": "decomposing",
 }
 
 __all__ = [*_PLACES]

@@ -1,0 +1,38 @@
+"""Divide a mesh among ranks: a folder processor<k> for each part, of which each rank of mpiexec reads its own.
+
+    swell decompose mesh.msh --parts 4 --out case
+    mpiexec -n 4 swell fvm case --patch-bc inlet=1 ... --out p.pvtu
+
+The parts are as even as they can be, with few faces between them, and such as OpenFOAM's decomposePar writes.
+"""
+from __future__ import annotations
+
+from swell.core.errors import InputError
+
+HELP = "divide a mesh into parts, one for each rank"
+
+
+def add_arguments(parser):
+    """The arguments of ``swell decompose``."""
+    parser.add_argument("MESH", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads, or box:NX,NY,NZ")
+    parser.add_argument("--parts", type=int, required=True, metavar="N", help="how many, one for each rank")
+    parser.add_argument("--out", required=True, metavar="CASE", help="the folder to write, a new one or one without a "
+                        "mesh")
+
+
+def run(arguments) -> int:
+    """Read, divide, write, tell."""
+    if arguments.parts < 1:
+        raise InputError(f"--parts {arguments.parts}: expected 1 or more, as many as there will be ranks")
+    from swell.cli.fvm import read_case
+    from swell.distributed.partition import load_balance
+    from swell.pde.fvm import decompose, read_polymesh
+    mesh = read_case(arguments.MESH, None)
+    cells = decompose(mesh, arguments.parts, arguments.out)
+    for rank, own in enumerate(cells):
+        part = read_polymesh(f"{arguments.out}/processor{rank}")           # what was written is a mesh
+        between = sum(patch.size for patch in part.patches if patch.kind == "processor")
+        print(f"{arguments.out}/processor{rank}: {own.size} cells, {between} faces to other parts")
+    print(f"load balance {load_balance([own.size for own in cells]):.3f} (1 is even); next: mpiexec -n "
+          f"{arguments.parts} swell fvm {arguments.out} ...")
+    return 0

@@ -1,0 +1,118 @@
+"""Meshes divided among ranks: a folder processor<k> for each part, as OpenFOAM's decomposePar writes them.
+
+One process does this, once and for all; each rank then reads its own part, and none has the whole mesh (`part_mesh`).
+Where two parts meet, each has a patch of type processor, with the same faces in the same order: those of the lower part
+as they were, those of the other turned round. The lists that reconstructPar wants (which cells, faces, points and
+patches these were) are beside each part.
+"""
+from __future__ import annotations
+
+import numbers
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.distributed.partition import divided
+from swell.io.files import as_path
+from swell.pde.fvm.foam_writer import write_polymesh
+from swell.pde.fvm.mesh import Mesh, Patch, turned_round
+from swell.pde.fvm.submesh import points_of
+
+
+def decompose(mesh, parts, case) -> list:
+    """Write a mesh in parts, for as many ranks.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    parts : int, or int array of shape (n_cells,)
+        How many, by a partition of the graph of cells (needs pymetis); or which part each cell belongs to.
+    case : str or path-like
+        A folder, made where it is missing, without a mesh or parts of one.
+
+    Returns
+    -------
+    list of int arrays
+        The cells of each part, in their order there.
+
+    Raises
+    ------
+    InputError
+        For parts without cells, or a folder that has a mesh or cannot be written.
+    MissingDependency
+        Without pymetis, for a number of parts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from swell.pde import fvm
+    >>> cells = fvm.decompose(fvm.box((4, 4, 4)), [0] * 32 + [1] * 32, tempfile.mkdtemp())
+    >>> [len(own) for own in cells]
+    [32, 32]
+    """
+    part, case = _part_of_cells(mesh, parts), as_path(case)
+    sizes = np.bincount(part, minlength=parts if np.ndim(parts) == 0 else 0)
+    if not sizes.all():
+        raise InputError(f"part {int(np.argmin(sizes))} of {sizes.size} has no cell: ask for fewer parts, or number "
+                         "them without gaps")
+    _check_empty(case)
+    return [_write(mesh, part, rank, case / f"processor{rank}") for rank in range(sizes.size)]
+
+
+def _part_of_cells(mesh, parts):
+    """The part of each cell."""
+    if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
+        if parts < 1:
+            raise InputError(f"parts={parts}: expected 1 or more, as many as there will be ranks")
+        return divided(mesh.n_cells, parts, mesh.owner[:mesh.n_internal], mesh.neighbour)
+    part = np.asarray(parts)
+    if part.shape != (mesh.n_cells,) or part.dtype.kind not in "iu":
+        raise InputError(f"parts: {part.dtype} of shape {part.shape} came, expected a number of parts, or an integer "
+                         f"for each of the {mesh.n_cells} cells")
+    if part.min() < 0:
+        raise InputError(f"parts: cell {int(np.argmin(part))} is in part {part.min()}: they are numbered from 0")
+    return part
+
+
+def _check_empty(case: Path):
+    """Nothing there is taken for another mesh."""
+    if (case / "constant" / "polyMesh").exists():
+        raise InputError(f"{case} has a mesh, which ranks would read whole instead of their parts: name another folder")
+    if found := sorted(path.name for path in case.glob("processor*")):
+        raise InputError(f"{case} has {', '.join(found[:3])}{' ...' * (len(found) > 3)} already: remove what an "
+                         "earlier run left there, or name another folder")
+
+
+def _write(mesh, part, rank, folder):
+    """Write one part; its cells."""
+    first, second = part[mesh.owner], np.full(mesh.n_faces, -1, part.dtype)
+    second[:mesh.n_internal] = part[mesh.neighbour]
+    here = (first == rank) | (second == rank)
+    meets = np.where(here & (second >= 0) & (first != second), np.where(first == rank, second, first), -1)
+    chosen = [np.flatnonzero((first == rank) & (second == rank))]
+    chosen += [patch.start + np.flatnonzero(first[patch.faces] == rank) for patch in mesh.patches]
+    beside = np.unique(meets[meets >= 0])
+    chosen += [np.flatnonzero(meets == other) for other in beside]
+    sizes = [faces.size for faces in chosen]
+    names = [*((patch.name, patch.kind) for patch in mesh.patches),
+             *((f"procBoundary{rank}to{other}", "processor") for other in beside)]
+    patches = tuple(Patch(name, start, size, kind)
+                    for (name, kind), start, size in zip(names, np.cumsum(sizes).tolist(), sizes[1:]))
+
+    faces, own = np.concatenate(chosen), np.flatnonzero(part == rank)
+    number = np.full(mesh.n_cells, -1)
+    number[own] = np.arange(own.size)
+    turned = first[faces] != rank
+    ptr, points = points_of(mesh, faces)
+    used, points = np.unique(turned_round(ptr, points, np.flatnonzero(turned)), return_inverse=True)
+    owner = mesh.owner[faces]
+    owner[turned] = mesh.neighbour[faces[turned]]
+    there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[chosen[0]]], patches)
+    entries = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
+                                                "neighbProcNo": other} for other in beside}
+    was = np.concatenate([np.arange(len(mesh.patches)), np.full(beside.size, -1)])
+    write_polymesh(there, folder, entries, {"cellProcAddressing": own, "pointProcAddressing": used,
+                                            "faceProcAddressing": np.where(turned, -1, 1) * (faces + 1),
+                                            "boundaryProcAddressing": was})
+    return own

@@ -1,0 +1,79 @@
+"""Meshes written as OpenFOAM writes them: constant/polyMesh in binary, labels of 32 bits and scalars of 64."""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.io.files import as_path
+
+LABEL, SCALAR = np.dtype("<i4"), np.dtype("<f8")
+WORD = re.compile(r"[\w.:+-]+")
+
+
+def write_polymesh(mesh, case, entries=None, lists=None):
+    """Write a mesh into a case.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    case : str or path-like
+        The folder of the case, made where it is missing; what is in its constant/polyMesh is replaced.
+    entries : dict of str to dict, optional
+        What else the boundary file shall say of a patch, by its name.
+    lists : dict of str to int array, optional
+        Lists of integers beside the mesh, by their files' names.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
+    """
+    folder = as_path(case) / "constant" / "polyMesh"
+    files = {"points": _list("vectorField", (len(mesh.points), mesh.points, SCALAR)),
+             "faces": _list("faceCompactList", (mesh.n_faces + 1, mesh.face_ptr, LABEL),
+                            (mesh.face_points.size, mesh.face_points, LABEL)),
+             "boundary": _boundary(mesh.patches, entries or {}),
+             **{name: _list("labelList", (values.size, values, LABEL))
+                for name, values in {"owner": mesh.owner, "neighbour": mesh.neighbour, **(lists or {})}.items()}}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (kind, form, content) in files.items():
+            (folder / name).write_bytes(_header(name, kind, form) + content)
+    except OSError as error:
+        raise InputError(f"{error.filename or folder} cannot be written ({error.strerror}): name another "
+                         "folder") from None
+
+
+def _header(name, kind, form):
+    """The head of a file."""
+    says = {"version": "2.0", "format": form, "arch": '"LSB;label=32;scalar=64"', "class": kind,
+            "location": '"constant/polyMesh"', "object": name}
+    return "\n".join(["FoamFile", "{", *_entries(says, 4), "}", "", ""]).encode()
+
+
+def _list(kind, *parts):
+    """(class, format, content) of lists of so many entries; of none, nothing follows the number."""
+    content = [b"%d\n" % count + (b"(" + np.asarray(values).astype(form).tobytes() + b")" if count else b"") + b"\n"
+               for count, values, form in parts]
+    return kind, "binary", b"\n".join(content)
+
+
+def _boundary(patches, entries):
+    """(class, format, content) of the list of patches."""
+    lines = [str(len(patches)), "("]
+    for patch in patches:
+        says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start, **entries.get(patch.name, {})}
+        lines += [f"    {_word(patch.name)}", "    {", *_entries(says, 8), "    }"]
+    return "polyBoundaryMesh", "ascii", "\n".join([*lines, ")", ""]).encode()
+
+
+def _entries(says, indent):
+    """The lines of a dictionary."""
+    return [f"{' ' * indent}{key} {value};" for key, value in says.items()]
+
+
+def _word(name):
+    """A name, in quotes where it is no word."""
+    return name if WORD.fullmatch(name) else f'"{name}"'
