@@ -16,8 +16,8 @@ def add_arguments(parser):
     """The arguments of ``swell decompose``."""
     parser.add_argument("MESH", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads, or box:NX,NY,NZ")
     parser.add_argument("--parts", type=int, required=True, metavar="N", help="how many, one for each rank")
-    parser.add_argument("--out", required=True, metavar="CASE", help="the folder to write, a new one or one without a "
-                        "mesh")
+    parser.add_argument("--out", required=True, metavar="CASE", help="the folder to write: a new one, or an OpenFOAM "
+                        "case itself")
 
 
 def run(arguments) -> int:

@@ -187,6 +187,8 @@ def _describe(facts):
     angles, aspects = facts["non_orthogonality"], facts["aspect_ratio"]
     print(f"{facts['case']}: {facts['cells']} cells, {facts['faces']} faces ({facts['internal_faces']} internal), "
           f"{facts['points']} points; read and checked in {facts['read_seconds']:.2g} s")
+    if "ranks" in facts:
+        print(f"  divided among {facts['ranks']} ranks, of which each has read its own part")
     if facts["parts"] > 1:
         print(f"  {facts['parts']} parts that share no face; patches must fix p in each")
     print(f"  volume {facts['volume']:.6g}, cells from {facts['cell_volume']['min']:.3g} to "

@@ -237,6 +237,7 @@ def test_a_decomposed_case(tmp_path):
     found = json.loads(done.stdout)
     whole = json.loads(started("-m", "swell", "fvm", str(tmp_path / "whole"), *settings, ranks=1).stdout)
     assert found["converged"] and found["cells"] == whole["cells"] and found["faces"] == whole["faces"]
+    assert found["ranks"] == 2 and "ranks" not in whole
     assert found["p"] == pytest.approx(whole["p"], abs=1e-6)
     assert found["conservation"]["patches"] == pytest.approx(whole["conservation"]["patches"], abs=1e-6)
     assert sorted(path.name for path in tmp_path.glob("p*")) == ["p.pvtu", "p_0.vtu", "p_1.vtu"]

@@ -146,6 +146,18 @@ def test_parts_that_share_no_face(ranks, tmp_path):
         lambda c: solved(c, first=fvm.Dirichlet(0.0), second=fvm.Dirichlet(0.0))))
 
 
+def test_a_case_with_the_whole_mesh_too(ranks, tmp_path):
+    """Parts are read where there are as many as ranks; else the mesh, whole."""
+    mesh = skewed((4, 4, 4))
+    fvm.write_polymesh(mesh, tmp_path)
+    fvm.decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path)
+    for found in ranks.run(lambda communicator: fvm.read_mesh(tmp_path, communicator)):
+        assert isinstance(found, fvm.PartMesh) == (ranks.size == 2)
+        assert found.n_cells == (32 if ranks.size == 2 else 64)
+    found = fvm.read_mesh(tmp_path)
+    assert found.n_cells == 64 and not isinstance(found, fvm.PartMesh)
+
+
 def test_what_parts_do_not_take(ranks, tmp_path):
     mesh = skewed((4, 4, 4))
     fvm.decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)

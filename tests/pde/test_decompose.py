@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import rng
-from polymeshes import skewed, texts, write
+from polymeshes import skewed
 
 from swell import InputError
 from swell.cli import main
@@ -67,11 +67,8 @@ def test_wrong_parts(tmp_path, parts, message):
     assert not (tmp_path / "case").exists()
 
 
-def test_folders_that_have_a_mesh(tmp_path):
+def test_folders_that_are_taken(tmp_path):
     mesh = fvm.box((2, 2, 2))
-    write(tmp_path / "case", texts(mesh))
-    with pytest.raises(InputError, match="has a mesh, which ranks would read whole"):
-        fvm.decompose(mesh, [0, 1] * 4, tmp_path / "case")
     fvm.decompose(mesh, [0, 1] * 4, tmp_path / "parts")
     with pytest.raises(InputError, match="has processor0, processor1 already"):
         fvm.decompose(mesh, [0, 1] * 4, tmp_path / "parts")

@@ -29,7 +29,7 @@ def decompose(mesh, parts, case) -> list:
     parts : int, or int array of shape (n_cells,)
         How many, by a partition of the graph of cells (needs pymetis); or which part each cell belongs to.
     case : str or path-like
-        A folder, made where it is missing, without a mesh or parts of one.
+        A folder, made where it is missing, without parts; the case that the mesh is of, or another.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def decompose(mesh, parts, case) -> list:
     Raises
     ------
     InputError
-        For parts without cells, or a folder that has a mesh or cannot be written.
+        For parts without cells, or a folder that has parts already or cannot be written.
     MissingDependency
         Without pymetis, for a number of parts.
 
@@ -56,7 +56,7 @@ def decompose(mesh, parts, case) -> list:
     if not sizes.all():
         raise InputError(f"part {int(np.argmin(sizes))} of {sizes.size} has no cell: ask for fewer parts, or number "
                          "them without gaps")
-    _check_empty(case)
+    _check_undivided(case)
     return [_write(mesh, part, rank, case / f"processor{rank}") for rank in range(sizes.size)]
 
 
@@ -75,10 +75,8 @@ def _part_of_cells(mesh, parts):
     return part
 
 
-def _check_empty(case: Path):
-    """Nothing there is taken for another mesh."""
-    if (case / "constant" / "polyMesh").exists():
-        raise InputError(f"{case} has a mesh, which ranks would read whole instead of their parts: name another folder")
+def _check_undivided(case: Path):
+    """Nothing there is taken for one of the parts."""
     if found := sorted(path.name for path in case.glob("processor*")):
         raise InputError(f"{case} has {', '.join(found[:3])}{' ...' * (len(found) > 3)} already: remove what an "
                          "earlier run left there, or name another folder")

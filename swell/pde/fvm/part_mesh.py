@@ -80,7 +80,7 @@ class PartMesh(Mesh):
         total = {key: sum(facts[key] for facts in own) for key in ("cells", "faces", "internal_faces", "points",
                                                                    "volume")}
         return {**total, "faces": total["faces"] - cut, "internal_faces": total["internal_faces"] + cut,
-                "patches": patches, "parts": self.labels,
+                "patches": patches, "parts": self.labels, "ranks": self.ranks.size,
                 "cell_volume": {name: pick(facts["cell_volume"][name] for facts in own)
                                 for name, pick in (("min", min), ("max", max))},
                 **{what: {"max": max(facts[what]["max"] for facts in own),
@@ -126,6 +126,11 @@ class Neighbourhood(SubMesh):
         return whole
 
 
+def count_parts(case) -> int:
+    """The folders processor0, processor1, ... of a case."""
+    return sum(path.name[len("processor"):].isdecimal() for path in case.glob("processor*"))
+
+
 def read_part(case, ranks) -> PartMesh:
     """Read this rank's part of a decomposed OpenFOAM case; a call of all ranks together.
 
@@ -143,7 +148,7 @@ def read_part(case, ranks) -> PartMesh:
     """
     with ranks.agreed():
         case = as_path(case)
-        count = sum(path.name[len("processor"):].isdecimal() for path in case.glob("processor*"))
+        count = count_parts(case)
         if count != ranks.size:
             raise InputError(f"{case} is decomposed into {count} parts, and there are {ranks.size} ranks: start "
                              f"mpiexec -n {count}, or decompose it again")

@@ -16,8 +16,8 @@ def read_mesh(path, ranks=None) -> Mesh:
     path : str or path-like
         An OpenFOAM case or its polyMesh folder, or a file such as .msh, .vtk, .exo, .med, .inp.
     ranks : Communicator, optional
-        Of ``swell.distributed.init()``: of an OpenFOAM case that is decomposed, and has no whole mesh, each rank reads
-        its own part. Other meshes are read whole by every rank.
+        Of ``swell.distributed.init()``, in a call of all ranks together: of an OpenFOAM case that is decomposed into as
+        many parts as there are ranks, each rank reads its own. Other meshes are read whole by every rank.
 
     Returns
     -------
@@ -32,10 +32,12 @@ def read_mesh(path, ranks=None) -> Mesh:
     path = as_path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist; name an OpenFOAM case or a mesh file (relative to {Path.cwd()})")
-    decomposed = (path / "processor0").is_dir() and not (path / "constant" / "polyMesh").is_dir()
-    if decomposed and ranks is not None and ranks.size > 1:
-        from swell.pde.fvm.part_mesh import read_part
-        return read_part(path, ranks)
+    if ranks is not None and ranks.size > 1:
+        from swell.pde.fvm.part_mesh import count_parts, read_part
+        whole, parts = (path / "constant" / "polyMesh").is_dir(), count_parts(path)
+        ranks.same((whole, parts), "whether the mesh is there, and in how many parts")
+        if parts and (parts == ranks.size or not whole):
+            return read_part(path, ranks)
     if path.is_dir():
         from swell.pde.fvm.polymesh import read_polymesh
         return read_polymesh(path)
