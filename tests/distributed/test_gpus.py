@@ -62,6 +62,21 @@ def test_product(count, partition, format, dtype, overlap, messages):
         assert scaled == pytest.approx(both.sum(axis=1).max(), rel=rounding)
 
 
+def test_slabs_that_the_gpus_make(count):
+    """Poisson's matrix, each rank's planes of it made on its own GPU."""
+    from swell.bench.scaling.ranks import slab
+    A, x = gallery.poisson((6, 5, 5)), np.random.default_rng(6).random(150)
+
+    def product(communicator):
+        M = slab(communicator, 5, "cuda", 6)
+        mine, y = M.space.from_host(x[M.rows]), M.space.empty(M.own.shape[0], M.dtype)
+        M.apply(mine, y)
+        return M.gather(y), M.nnz
+
+    for y, entries in on_gpus(count, product):
+        assert np.allclose(y, A @ x, rtol=1e-14) and entries == A.nnz
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("overlap, messages", [(True, "peer"), (False, "peer"), (True, "nccl")])
 @pytest.mark.parametrize("both_ways", [True, False])

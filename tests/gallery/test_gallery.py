@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from conftest import space_or_skip
 
 from swell import gallery
 from swell.core.errors import InputError
@@ -155,6 +156,15 @@ def test_box_equals_kronecker_products(shape):
     A = box([tuple(bands), tuple(2 * band for band in bands)])
     assert A.has_canonical_format
     assert_equal(A, (1 + 2 ** len(shape)) * kron(*dense))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(7,), (5, 1), (4, 3, 6)])
+def test_poisson_on_a_gpu(shape):
+    space = space_or_skip("cuda")
+    with space.active():
+        A = poisson(shape, space.xp)
+    assert A.has_canonical_format and (A.get() != poisson(shape)).nnz == 0
 
 
 @pytest.mark.parametrize("axes, meshes", [(1, (15, 31, 63)), (2, (15, 31, 63)), (3, (7, 15, 31))])
