@@ -60,7 +60,7 @@ def test_parts_make_up_the_mesh(tmp_path, parts):
 
 @pytest.mark.parametrize("parts, message", [
     (0, "expected 1 or more"), (True, "expected a number of parts"), ([0.5] * 24, "float64 of shape"), ([0] * 7, "shape \\(7,\\)"),
-    ([-1] + [0] * 23, "cell 0 is in part -1"), ([0, 2] * 12, "part 1 of 3 has no cell"), (99, "24 rows cannot be shared by 99")])
+    ([-1] + [0] * 23, "cell 0 is in part -1"), ([0, 2] * 12, "part 1 of 3 has no cell"), (99, "parts=99: the mesh has 24 cells")])
 def test_wrong_parts(tmp_path, parts, message):
     with pytest.raises(InputError, match=message):
         fvm.decompose(fvm.box((4, 3, 2)), parts, tmp_path / "case")

@@ -65,6 +65,8 @@ def _part_of_cells(mesh, parts):
     if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
         if parts < 1:
             raise InputError(f"parts={parts}: expected 1 or more, as many as there will be ranks")
+        if parts > mesh.n_cells:
+            raise InputError(f"parts={parts}: the mesh has {mesh.n_cells} cells, ask for fewer parts than that")
         return divided(mesh.n_cells, parts, mesh.owner[:mesh.n_internal], mesh.neighbour)
     part = np.asarray(parts)
     if part.shape != (mesh.n_cells,) or part.dtype.kind not in "iu":
