@@ -35,7 +35,7 @@ def test_parts_make_up_the_mesh(tmp_path, parts):
     """As reconstructPar puts them together: from the lists beside the parts."""
     mesh = skewed((6, 5, 4))
     if parts == "chance":
-        parts = rng().integers(0, 3, mesh.n_cells)
+        parts = rng().integers(0, 3, mesh.n_cells).astype(np.uint8)
     elif parts > 1:
         pytest.importorskip("pymetis", reason="partitions of graphs need pymetis")
     cells = fvm.decompose(mesh, parts, tmp_path)

@@ -74,7 +74,7 @@ def _part_of_cells(mesh, parts):
                          f"for each of the {mesh.n_cells} cells")
     if part.min() < 0:
         raise InputError(f"parts: cell {int(np.argmin(part))} is in part {part.min()}: they are numbered from 0")
-    return part
+    return part.astype(np.int64)
 
 
 def _check_undivided(case: Path):
@@ -84,35 +84,40 @@ def _check_undivided(case: Path):
                          "earlier run left there, or name another folder")
 
 
+def _faces(mesh, part, rank):
+    """(the faces of a part: inside, on each patch, and towards each part beside it; those parts)."""
+    first, second = part[mesh.owner], np.full(mesh.n_faces, -1)
+    second[:mesh.n_internal] = part[mesh.neighbour]
+    inside = (first == rank) & (second == rank)
+    other = np.where(first == rank, second, np.where(second == rank, first, -1))
+    other[inside] = -1
+    beside = np.unique(other[other >= 0])
+    return [np.flatnonzero(inside),
+            *(patch.start + np.flatnonzero(first[patch.faces] == rank) for patch in mesh.patches),
+            *(np.flatnonzero(other == neighbour) for neighbour in beside)], beside
+
+
 def _write(mesh, part, rank, folder):
     """Write one part; its cells."""
-    first, second = part[mesh.owner], np.full(mesh.n_faces, -1, part.dtype)
-    second[:mesh.n_internal] = part[mesh.neighbour]
-    here = (first == rank) | (second == rank)
-    meets = np.where(here & (second >= 0) & (first != second), np.where(first == rank, second, first), -1)
-    chosen = [np.flatnonzero((first == rank) & (second == rank))]
-    chosen += [patch.start + np.flatnonzero(first[patch.faces] == rank) for patch in mesh.patches]
-    beside = np.unique(meets[meets >= 0])
-    chosen += [np.flatnonzero(meets == other) for other in beside]
-    sizes = [faces.size for faces in chosen]
-    names = [*((patch.name, patch.kind) for patch in mesh.patches),
-             *((f"procBoundary{rank}to{other}", "processor") for other in beside)]
-    patches = tuple(Patch(name, start, size, kind)
-                    for (name, kind), start, size in zip(names, np.cumsum(sizes).tolist(), sizes[1:]))
+    groups, beside = _faces(mesh, part, rank)
+    names = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
+                                              "neighbProcNo": other} for other in beside}
+    ends = np.cumsum([faces.size for faces in groups]).tolist()
+    kinds = [*((patch.name, patch.kind) for patch in mesh.patches), *((name, "processor") for name in names)]
+    patches = tuple(Patch(name, start, stop - start, kind)
+                    for (name, kind), start, stop in zip(kinds, ends[:-1], ends[1:], strict=True))
 
-    faces, own = np.concatenate(chosen), np.flatnonzero(part == rank)
+    faces, own = np.concatenate(groups), np.flatnonzero(part == rank)
     number = np.full(mesh.n_cells, -1)
     number[own] = np.arange(own.size)
-    turned = first[faces] != rank
+    turned = part[mesh.owner[faces]] != rank
     ptr, points = points_of(mesh, faces)
     used, points = np.unique(turned_round(ptr, points, np.flatnonzero(turned)), return_inverse=True)
     owner = mesh.owner[faces]
     owner[turned] = mesh.neighbour[faces[turned]]
-    there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[chosen[0]]], patches)
-    entries = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
-                                                "neighbProcNo": other} for other in beside}
-    was = np.concatenate([np.arange(len(mesh.patches)), np.full(beside.size, -1)])
-    write_polymesh(there, folder, entries, {"cellProcAddressing": own, "pointProcAddressing": used,
-                                            "faceProcAddressing": np.where(turned, -1, 1) * (faces + 1),
-                                            "boundaryProcAddressing": was})
+    there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[groups[0]]], patches)
+    patch_before = np.concatenate([np.arange(len(mesh.patches)), np.full(beside.size, -1)])
+    write_polymesh(there, folder, names, {"cellProcAddressing": own, "pointProcAddressing": used,
+                                          "faceProcAddressing": np.where(turned, -1, 1) * (faces + 1),
+                                          "boundaryProcAddressing": patch_before})
     return own
