@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.distributed.devices import on_device
 from swell.distributed.halo import Halo
+from swell.distributed.kernels import split as kernels
 from swell.distributed.matrix import DistributedMatrix, check_finite
 from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
@@ -135,14 +136,15 @@ def _check_parts(own, rest, ghosts, ours, n):
 
 def _split(rows, first, stop):
     """(diagonal block, rest, columns that it needs) of the rows of one rank."""
-    inside = (rows.indices >= first) & (rows.indices < stop)
-    before = np.concatenate([[0], np.cumsum(inside)])[rows.indptr]               # entries inside, before each row
-    size = rows.shape[0]
-    own = sp.csr_array((rows.data[inside], rows.indices[inside] - first, before), shape=(size, size))
-    outside = ~inside
-    ghosts, columns = np.unique(rows.indices[outside].astype(np.int64), return_inverse=True)
-    rest = sp.csr_array((rows.data[outside], columns, rows.indptr - before), shape=(size, ghosts.size))
-    return own, rest, ghosts
+    size, inside = rows.shape[0], kernels.count_inside(rows.indices, first, stop)
+    outside, index = rows.nnz - inside, np.int32 if max(size, rows.nnz) < 2**31 else np.int64
+    own_indptr, own_columns, own_data = np.zeros(size + 1, index), np.empty(inside, index), np.empty(inside, rows.dtype)
+    indptr, columns, data = np.zeros(size + 1, index), np.empty(outside, np.int64), np.empty(outside, rows.dtype)
+    kernels.split(rows.indptr, rows.indices, rows.data, first, stop, own_indptr, own_columns, own_data, indptr, columns,
+                  data)
+    ghosts, columns = np.unique(columns, return_inverse=True)
+    return (sp.csr_array((own_data, own_columns, own_indptr), shape=(size, size)),
+            sp.csr_array((data, columns, indptr), shape=(size, ghosts.size)), ghosts)
 
 
 def compressed(rest):
