@@ -40,8 +40,10 @@ def mirrored(A):
     |aᵢⱼ − conj(aⱼᵢ)|); the latter two mean nothing where it has not."""
     if A.space.name == "cpu":                    # a search for each entry below the diagonal, and no copy
         from swell.formats.kernels.csr import CHUNKS, mirror
-        plain, conjugate = np.zeros((2, CHUNKS))
-        return bool(mirror(A.indptr, A.indices, A.data, plain, conjugate)), float(plain.max()), float(conjugate.max())
+        unmatched, (plain, conjugate) = np.empty(CHUNKS, np.int64), np.empty((2, CHUNKS))
+        mirror(A.indptr, A.indices, A.data, unmatched, plain, conjugate)
+        matched = unmatched.max() <= A.nnz and unmatched.sum() == 0
+        return bool(matched), float(plain.max()), float(conjugate.max())
     other = A.transpose()
     if not A.nnz or not (bool((other.indptr == A.indptr).all()) and bool((other.indices == A.indices).all())):
         return not A.nnz, 0.0, 0.0

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
+
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 
 
@@ -56,8 +58,7 @@ def product(ptr, columns, values, x, y, height, block, alpha, beta):
 def product_dots(ptr, columns, values, x, y, w, dots, height, block):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
+    wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
         sums = np.empty(values.shape[2], y.dtype)
         a, b = dots.dtype.type(0), 0.0
@@ -69,5 +70,4 @@ def product_dots(ptr, columns, values, x, y, w, dots, height, block):
                 a += np.conj(w[row + t]) * sums[t]
                 b += (np.conj(sums[t]) * sums[t]).real
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)

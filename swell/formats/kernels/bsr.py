@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
+
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 
 
@@ -97,8 +99,7 @@ def product_dots(indptr, indices, data, x, y, w, dots, block):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
     one, none = y.dtype.type(1), y.dtype.type(0)
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
+    wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
         a, b = dots.dtype.type(0), 0.0
         for i in range(np.uint64(chunk * rows // CHUNKS), np.uint64((chunk + 1) * rows // CHUNKS)):
@@ -107,8 +108,7 @@ def product_dots(indptr, indices, data, x, y, w, dots, block):
                 a += np.conj(w[row]) * y[row]
                 b += (np.conj(y[row]) * y[row]).real
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)
 
 
 @njit(cache=True)

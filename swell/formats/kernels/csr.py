@@ -140,10 +140,11 @@ def transpose(indptr, indices, data, new_indptr, new_indices, new_data):
 
 
 @njit(parallel=True, cache=True)
-def mirror(indptr, indices, data, plain, conjugate):
-    """Has each aᵢⱼ an aⱼᵢ? plain, conjugate = the largest |aᵢⱼ − aⱼᵢ| and |aᵢⱼ − conj(aⱼᵢ)| of each chunk, if so."""
+def mirror(indptr, indices, data, unmatched, plain, conjugate):
+    """Has each aᵢⱼ an aⱼᵢ? Of each of CHUNKS chunks: unmatched = entries above the diagonal less those below, or more
+    than there are at all where one below has none above; plain, conjugate = the largest |aᵢⱼ − aⱼᵢ| and
+    |aᵢⱼ − conj(aⱼᵢ)|."""
     n = indptr.size - 1
-    unmatched = np.zeros(CHUNKS, np.int64)       # entries above the diagonal less those below, or more than there are
     for chunk in prange(CHUNKS):
         above, own, other = np.int64(0), 0.0, 0.0
         for i in range(chunk * n // CHUNKS, (chunk + 1) * n // CHUNKS):
@@ -162,4 +163,3 @@ def mirror(indptr, indices, data, plain, conjugate):
             if above > indices.size:
                 break
         unmatched[chunk], plain[chunk], conjugate[chunk] = above, own, other
-    return unmatched.max() <= indices.size and unmatched.sum() == 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
+
 TILE = 64               # rows that stop together
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 
@@ -49,8 +51,7 @@ def product(columns, values, x, y, width, alpha, beta):
 def product_dots(columns, values, x, y, w, dots, width):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     tiles = -(-y.size // TILE)
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
+    wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
         sums = np.empty(TILE, y.dtype)
         a, b = dots.dtype.type(0), 0.0
@@ -62,5 +63,4 @@ def product_dots(columns, values, x, y, w, dots, width):
                 a += np.conj(w[row + t]) * sums[t]
                 b += (np.conj(sums[t]) * sums[t]).real
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
+
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 
 
@@ -55,8 +57,7 @@ def product(slice_ptr, diag, entries, col_idx, x, y, height, alpha, beta):
 def product_dots(slice_ptr, diag, entries, col_idx, x, y, w, dots, height):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     slices = slice_ptr.size - 1
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
+    wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
         sums = np.empty(height, y.dtype)
         a, b = dots.dtype.type(0), 0.0
@@ -69,5 +70,4 @@ def product_dots(slice_ptr, diag, entries, col_idx, x, y, w, dots, height):
                 a += np.conj(w[row + t]) * sums[t]
                 b += (np.conj(sums[t]) * sums[t]).real
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import overload
 
+from swell.core.kernels.vector import total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
 ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
@@ -291,8 +292,7 @@ def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots
     slices, height = ptr.size - 1, np.uint64(height)
     chunks = max(1, (y.size + task - 1) // task)
     zero, none = y.dtype.type(0), dots.dtype.type(0)
-    wy = np.zeros(chunks, dots.dtype)
-    yy = np.zeros(chunks)
+    wy, yy = np.empty(chunks, dots.dtype), np.empty(chunks)
     for chunk in prange(chunks):
         a, b = none, 0.0
         first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
@@ -314,5 +314,4 @@ def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots
                 b += square(s0) + square(s1) + square(s2) + square(s3)
                 b += square(s4) + square(s5) + square(s6) + square(s7)
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
 from swell.formats.kernels.sell import entries_at
 
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
@@ -83,8 +84,7 @@ def product(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high,
 def product_dots(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, w, dots, window):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     slices = ptr.size - 1
-    wy = np.zeros(CHUNKS, dots.dtype)
-    yy = np.zeros(CHUNKS)
+    wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
         sums = np.empty(HEIGHT, y.dtype)
         a, b = dots.dtype.type(0), 0.0
@@ -97,5 +97,4 @@ def product_dots(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, 
                     a += np.conj(w[row]) * sums[i]
                     b += (np.conj(sums[i]) * sums[i]).real
         wy[chunk], yy[chunk] = a, b
-    dots[0] = wy.sum()
-    dots[1] = yy.sum()
+    dots[0], dots[1] = total(wy), total(yy)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import total
+
 CONTRACT = {"contract"}                          # multiply and add at once; sums keep their order
 GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels
 
@@ -207,13 +209,13 @@ def solve(rows, ptr, offsets, values, inverse, parts, b, x, width, chain):
 @njit(cache=True)
 def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
     """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
-    wx, xx = np.zeros(len(parts), dots.dtype), np.zeros(len(parts))
+    wx, xx = np.empty(len(parts), dots.dtype), np.empty(len(parts))
     for s in range(len(parts)):
         part = len(parts) - 1 - s
         wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w,
                                            dots.dtype.type(0))
     if w.size:
-        dots[0], dots[1] = wx.sum(), xx.sum()
+        dots[0], dots[1] = total(wx), total(xx)
 
 
 @njit(parallel=True, cache=True)
@@ -233,12 +235,12 @@ def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width,
 def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
     """The same backwards: the last, then the first two. Sums of parts are added in one order."""
     none = dots.dtype.type(0)
-    wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
+    wx, xx = np.empty(3, dots.dtype), np.empty(3)
     wx[2], xx[2] = backward_part(rows, ptr, offsets, values, inverse, parts[2], x, width, chain, w, none)
     for part in prange(2):
         wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w, none)
     if w.size:
-        dots[0], dots[1] = wx.sum(), xx.sum()
+        dots[0], dots[1] = total(wx), total(xx)
 
 
 @njit(parallel=True, cache=True)
