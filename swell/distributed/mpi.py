@@ -20,8 +20,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
     all of them, with its message. A call of all ranks together.
 
-    Python tells nobody of sys.exit: a rank that leaves so alone keeps the others waiting, as with MPI itself. Raise an
-    error instead, or start with ``mpiexec -n 2 python -m mpi4py script.py``.
+    A rank that ends its program alone, by sys.exit or its last line, is an InputError for those that ask it something
+    later. (In the middle of a solve, as in a monitor, raise an error instead: numbers are no question.)
 
     Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
     some of them.
@@ -63,6 +63,7 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     if world.size > 1:
         share_cores(communicator.local_size)
         sys.excepthook = communicator.die
+        atexit.register(communicator.leave)
     communicator.messages, communicator.share_gpus = checked_messages(messages), share_gpus
     return communicator
 
@@ -77,6 +78,10 @@ def share_cores(ranks):
     numba.set_num_threads(min(max(1, cores if bound else cores // ranks), numba.config.NUMBA_NUM_THREADS))
 
 
+class Gone(InputError):
+    """What a rank that has ended its program answers."""
+
+
 class MPICommunicator(HostCommunicator):
     """An mpi4py communicator."""
 
@@ -86,6 +91,7 @@ class MPICommunicator(HostCommunicator):
         super().__init__(comm.rank, comm.size, here.rank, here.size)
         self.comm = comm.Dup()                   # our messages shall not meet those of the user's,
         self.numbers = comm.Dup()                # nor an error the numbers of a rank that is not asking
+        self._process = os.getpid()
 
     def _gather_objects(self, value):
         return self.comm.allgather(value)
@@ -111,6 +117,17 @@ class MPICommunicator(HostCommunicator):
             super()._tell(error)
         finally:
             waited.cancel()
+
+    def leave(self):
+        """At the end of this process: whatever the others ask, the answer is that this rank has gone; until all
+        have."""
+        from mpi4py import MPI
+        if MPI.Is_finalized() or os.getpid() != self._process:
+            return
+        gone = Gone(f"rank {self.rank} has ended its program, by sys.exit or its last line, and other ranks still need "
+                    "it: let all ranks end together, or raise an error, which ends all of them")
+        while not all(isinstance(error, Gone) for error, _ in self._gather_objects((gone, None))):
+            pass
 
     def abort(self):
         self.comm.Abort(1)

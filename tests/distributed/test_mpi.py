@@ -201,6 +201,27 @@ def test_a_rank_that_dies_ends_all(fate, message):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_rank_that_leaves_alone_ends_all(rank, ranks):
+    """Python has no hook for sys.exit; the others hear of it when they ask something."""
+    began = time.perf_counter()
+    done = started("-c", "import sys, time, swell; r = swell.distributed.init()\n"
+                   f"if r.rank == {rank}:\n    sys.exit('the input is wrong')\n"
+                   "swell.distributed.scatter(r, swell.gallery.poisson2d(20))\ntime.sleep(60)", ranks=ranks, timeout=50)
+    assert done.returncode != 0 and "the input is wrong" in done.stderr and time.perf_counter() - began < 40
+    assert f"Gone: rank {rank} has ended its program" in done.stderr
+
+
+@pytest.mark.parametrize("code, out", [
+    ("time.sleep(3 * r.rank)", ""), ("import mpi4py.MPI; mpi4py.MPI.Finalize()", ""),
+    ("if r.rank:\n    for _ in range(3):\n        try:\n            r.allgather(1)\n"
+     "        except swell.InputError:\n            print('heard')", "heardheardheard")])
+def test_ranks_that_end_one_after_the_other(code, out):
+    done = started("-c", f"import time, swell; r = swell.distributed.init()\n{code}", timeout=60)
+    assert done.returncode == 0 and not done.stderr and "".join(done.stdout.split()) == out
+
+
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_command_of_which_a_rank_throws_ends_all(rank):
     """In the middle of iterations, where the others wait for numbers and not for words."""
     code = ("from swell.cli import main\nfrom swell.distributed.space import DistributedLoop\n"
