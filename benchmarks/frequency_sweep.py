@@ -6,8 +6,8 @@
 FOLDER has K.npz, M.npz and B.npz (car_cabin/ of the real systems): A(f) = K − k²M + 0.05 i k B, k = 2πf/340, and a
 point source. Without reuse there is a new preconditioner and x₀ = 0 at every frequency. Times are of all that a sweep
 does, A(f), starting vectors and what the first frequency sets up among it, but for compilation; threads' time says
-what work there is where other programs take the cores. Every solution is checked by SciPy's products, after them all: threads of a
-BLAS that wait for its next call would take the cores in the meantime.
+what work there is where other programs take the cores. Every solution is checked by SciPy's products, after them all:
+threads of a BLAS that wait for its next call would take the cores in the meantime.
 """
 from __future__ import annotations
 

@@ -24,15 +24,20 @@ def run(arguments) -> int:
     """Read, divide, write, tell."""
     if arguments.parts < 1:
         raise InputError(f"--parts {arguments.parts}: expected 1 or more, as many as there will be ranks")
+    import numpy as np
+
     from swell.cli.fvm import read_case
     from swell.distributed.partition import load_balance
-    from swell.pde.fvm import decompose, read_polymesh
+    from swell.pde.fvm import decompose
     mesh = read_case(arguments.MESH, None)
     cells = decompose(mesh, arguments.parts, arguments.out)
+    part = np.empty(mesh.n_cells, np.int64)
     for rank, own in enumerate(cells):
-        part = read_polymesh(f"{arguments.out}/processor{rank}")           # what was written is a mesh
-        between = sum(patch.size for patch in part.patches if patch.kind == "processor")
-        print(f"{arguments.out}/processor{rank}: {own.size} cells, {between} faces to other parts")
+        part[own] = rank
+    sides = part[np.stack([mesh.owner[:mesh.n_internal], mesh.neighbour])]
+    between = np.bincount(sides[:, sides[0] != sides[1]].ravel(), minlength=arguments.parts)
+    for rank, own in enumerate(cells):
+        print(f"{arguments.out}/processor{rank}: {own.size} cells, {between[rank]} faces to other parts")
     print(f"load balance {load_balance([own.size for own in cells]):.3f} (1 is even); next: mpiexec -n "
           f"{arguments.parts} swell fvm {arguments.out} ...")
     return 0

@@ -62,7 +62,8 @@ def divided(count, parts, left, right) -> np.ndarray:
     from swell.core.space import make_space
     from swell.formats.csr import CSRMatrix
     from swell.orderings.partition import of_matrix
-    consecutive(count, parts)                                    # refuses more parts than cells
+    if parts > count:
+        raise InputError(f"{count} cells cannot be shared by {parts} ranks: start at most {count}")
     links = sp.coo_array((np.ones(left.size, np.float32), (left, right)), shape=(count, count))
     return of_matrix(CSRMatrix.from_scipy(sp.csr_array(links + links.T), make_space("cpu")), parts)
 

@@ -60,7 +60,7 @@ def test_parts_make_up_the_mesh(tmp_path, parts):
 
 @pytest.mark.parametrize("parts, message", [
     (0, "expected 1 or more"), (True, "expected a number of parts"), ([0.5] * 24, "float64 of shape"), ([0] * 7, "shape \\(7,\\)"),
-    ([-1] + [0] * 23, "cell 0 is in part -1"), ([0, 2] * 12, "part 1 of 3 has no cell"), (99, "parts=99: the mesh has 24 cells")])
+    ([-1] + [0] * 23, "cell 0 is in part -1"), ([0, 2] * 12, "part 1 of 3 has no cell"), (99, "24 cells cannot be shared by 99 ranks")])
 def test_wrong_parts(tmp_path, parts, message):
     with pytest.raises(InputError, match=message):
         fvm.decompose(fvm.box((4, 3, 2)), parts, tmp_path / "case")
@@ -70,7 +70,7 @@ def test_wrong_parts(tmp_path, parts, message):
 def test_folders_that_are_taken(tmp_path):
     mesh = fvm.box((2, 2, 2))
     fvm.decompose(mesh, [0, 1] * 4, tmp_path / "parts")
-    with pytest.raises(InputError, match="has processor0, processor1 already"):
+    with pytest.raises(InputError, match="is divided into 2 parts already"):
         fvm.decompose(mesh, [0, 1] * 4, tmp_path / "parts")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
@@ -81,7 +81,10 @@ def test_command(tmp_path, capsys):
     pytest.importorskip("pymetis", reason="partitions of graphs need pymetis")
     assert main(["decompose", "box:6,5,4", "--parts", "3", "--out", str(tmp_path / "case")]) == 0
     out = capsys.readouterr().out
-    assert out.count("faces to other parts") == 3 and "load balance 1.000" in out and "mpiexec -n 3 swell fvm" in out
+    for rank in range(3):
+        sides = [p.size for p in fvm.read_polymesh(tmp_path / "case" / f"processor{rank}").patches if p.kind == "processor"]
+        assert f"processor{rank}: 40 cells, {sum(sides)} faces to other parts" in out and sum(sides) > 0
+    assert "load balance 1.000" in out and "mpiexec -n 3 swell fvm" in out
     assert main(["decompose", "box:6,5,4", "--parts", "0", "--out", str(tmp_path / "other")]) == 2
     assert main(["decompose", str(tmp_path / "none"), "--parts", "2", "--out", str(tmp_path / "other")]) == 2
     assert "does not exist" in capsys.readouterr().err

@@ -1,5 +1,4 @@
 """OpenFOAM's polyMesh folders: text, binary of both widths, gzip; damaged ones; and the real ones."""
-import gzip
 import time
 
 import numpy as np

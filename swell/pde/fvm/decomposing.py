@@ -8,7 +8,6 @@ patches these were) are beside each part.
 from __future__ import annotations
 
 import numbers
-from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from swell.distributed.partition import divided
 from swell.io.files import as_path
 from swell.pde.fvm.foam_writer import write_polymesh
 from swell.pde.fvm.mesh import Mesh, Patch, turned_round
+from swell.pde.fvm.part_mesh import count_parts
 from swell.pde.fvm.submesh import points_of
 
 
@@ -56,7 +56,9 @@ def decompose(mesh, parts, case) -> list:
     if not sizes.all():
         raise InputError(f"part {int(np.argmin(sizes))} of {sizes.size} has no cell: ask for fewer parts, or number "
                          "them without gaps")
-    _check_undivided(case)
+    if there := count_parts(case):
+        raise InputError(f"{case} is divided into {there} parts already: remove its folders processor0 to "
+                         f"processor{there - 1}, or name another folder")
     return [_write(mesh, part, rank, case / f"processor{rank}") for rank in range(sizes.size)]
 
 
@@ -65,8 +67,6 @@ def _part_of_cells(mesh, parts):
     if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
         if parts < 1:
             raise InputError(f"parts={parts}: expected 1 or more, as many as there will be ranks")
-        if parts > mesh.n_cells:
-            raise InputError(f"parts={parts}: the mesh has {mesh.n_cells} cells, ask for fewer parts than that")
         return divided(mesh.n_cells, parts, mesh.owner[:mesh.n_internal], mesh.neighbour)
     part = np.asarray(parts)
     if part.shape != (mesh.n_cells,) or part.dtype.kind not in "iu":
@@ -75,13 +75,6 @@ def _part_of_cells(mesh, parts):
     if part.min() < 0:
         raise InputError(f"parts: cell {int(np.argmin(part))} is in part {part.min()}: they are numbered from 0")
     return part.astype(np.int64)
-
-
-def _check_undivided(case: Path):
-    """Nothing there is taken for one of the parts."""
-    if found := sorted(path.name for path in case.glob("processor*")):
-        raise InputError(f"{case} has {', '.join(found[:3])}{' ...' * (len(found) > 3)} already: remove what an "
-                         "earlier run left there, or name another folder")
 
 
 def _faces(mesh, part, rank):
