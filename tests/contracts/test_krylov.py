@@ -181,6 +181,36 @@ def test_no_iterations(method, system):
     assert r.reason is Reason.MAXITER and not r.x.any() and r.residual == 1 and r.history.size == 1
 
 
+def contradicted():
+    """Singular: a cycle of GMRES is said to have converged by its recursion, and its true residual denies it."""
+    a, c = 0.1112795288, -0.1362795288 + 2j * np.pi
+    return np.array([[-a, 0, 0, a + .05], [0, c, 0, 0], [0, 0, np.conj(c), 0], [a, 0, 0, -a - .05]])
+
+
+SINGULAR = {"contradicted": contradicted, "zero": lambda: np.zeros((3, 3)), "nilpotent": lambda: np.eye(6, k=1),
+            "neumann": lambda: gallery.neumann((4, 4)).toarray(), "one row": lambda: np.diag([1.0, 2.0, 0.0, 3.0, 4.0]),
+            "rank 2": lambda: np.outer([1.0, 2, 3, 4], [1, 2, 3, 4.0]) + np.ones((4, 4))}
+
+
+@pytest.mark.parametrize("named", [*KRYLOV, "gmres(restart=4)", "fgmres(restart=3)", "gmres(restart=4, basis=single)",
+                                   "idrs(s=2)", "bicgstabl(l=4)"])
+@pytest.mark.parametrize("matrix", SINGULAR)
+def test_no_limit_is_exceeded_in_a_singular_system(named, matrix, device):
+    """A count beyond the limit would write past the end of the history."""
+    if load("method", named.split("(")[0]).gpu_only and device != "cuda":
+        pytest.skip(f"{named} runs on a GPU only")
+    A = sp.csr_array(SINGULAR[matrix]())
+    b, limits = np.ones(A.shape[0]), range(1, 41) if device == "cpu" else (1, 2, 3, 4, 8, 17, 40)
+    try:
+        solver = swell.prepare(A, method=named, device=device)
+    except swell.InputError as refused:
+        pytest.skip(str(refused))                # a method for Hermitian or complex symmetric matrices
+    for limit in limits:
+        r = solver.stop_by(swell.Stopping(maxiter=limit)).solve(b)
+        assert r.iterations <= limit and r.history.size == r.iterations + 1
+        assert not r.converged or true_residual(A, b, r.x) <= 1e-8
+
+
 def test_two_matrices_share_no_setup(method, system, device):
     A, b = system
     precond = "jacobi" if load("method", method).preconditionable else None

@@ -45,15 +45,23 @@ DEVICE bool due(const Context* ctx) {
   return flags[EVERY] <= 1 || following % flags[EVERY] == 0 || following >= flags[MAXITER];
 }
 
+// Count one more iteration; returns its place in the history. The history has room for MAXITER iterations, and the count
+// never exceeds that: every method counts here, so no method can write past the end.
+DEVICE long long advance(Context* ctx) {
+  long long* flags = ctx->flags;
+  flags[ITERATION] = min(flags[ITERATION] + 1, flags[MAXITER]);
+  return flags[ITERATION];
+}
+
 DEVICE void judge(Context* ctx, double norm2) {
-  bool now = due(ctx);
-  long long k = ++ctx->flags[ITERATION];
+  const bool now = due(ctx);
+  const double last = now ? 0 : ctx->history[ctx->flags[ITERATION]];
+  const long long k = advance(ctx);
+  ctx->history[k] = now ? sqrt(norm2) : last;
   if (!now) {
-    ctx->history[k] = ctx->history[k - 1];
     show(ctx);
     return;
   }
-  ctx->history[k] = sqrt(norm2);
   int code = verdict(ctx, norm2);
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }
@@ -70,7 +78,7 @@ template <class A> DEVICE void judge_ended(Context* ctx, A* s, int norm2, int en
 
 DEVICE void judge_inner(Context* ctx, double norm2) {
   norm2 *= ctx->limits[RATIO2];
-  ctx->history[++ctx->flags[ITERATION]] = sqrt(norm2);
+  ctx->history[advance(ctx)] = sqrt(norm2);
   int code = verdict(ctx, norm2);
   if (code != RUNNING) {
     ctx->flags[VERDICT] = code;
@@ -89,6 +97,7 @@ DEVICE void judge_cycle(Context* ctx, double norm2) {
   if (!isfinite(norm2)) code = NONFINITE;
   else if (norm2 <= ctx->limits[THRESHOLD2]) code = CONVERGED;
   else if (code == CONVERGED) code = norm2 < 0.81 * ctx->limits[CYCLE2] ? RUNNING : STAGNATED;
+  if (code == RUNNING && ctx->flags[ITERATION] >= ctx->flags[MAXITER]) code = MAXITER_REACHED;
   if (code != RUNNING) { halt(ctx, code); return; }
   ctx->flags[VERDICT] = RUNNING;
   ctx->limits[CYCLE2] = norm2;

@@ -81,15 +81,25 @@ def due(state):
 
 
 @njit(cache=True)
+def advance(state):
+    """Count one more iteration; returns its place in the history. The history has room for MAXITER iterations, and
+    the count never exceeds that: every method counts here, so no method can write past the end."""
+    flags = state[0]
+    flags[ITERATION] = min(flags[ITERATION] + 1, flags[MAXITER])
+    return flags[ITERATION]
+
+
+@njit(cache=True)
 def judge(state, norm2):
     """Judge the residual after one more iteration; where it is not due, the history repeats the last norm."""
-    flags, limits, history = state
+    flags, _, history = state
     now = due(state)
-    flags[ITERATION] += 1
+    last = history[flags[ITERATION]]
+    k = advance(state)
     if not now:
-        history[flags[ITERATION]] = history[flags[ITERATION] - 1]
+        history[k] = last
         return
-    history[flags[ITERATION]] = math.sqrt(norm2)
+    history[k] = math.sqrt(norm2)
     code = verdict(state, norm2)
     if code != RUNNING:
         halt(state, code)
@@ -112,9 +122,8 @@ def judge_ended(state, s, norm2, ended):
 def judge_inner(state, norm2):
     """Judge a recursive residual inside a cycle: a verdict ends the cycle, whose true residual then decides."""
     flags, limits, history = state
-    flags[ITERATION] += 1
     norm2 *= limits[RATIO2]
-    history[flags[ITERATION]] = math.sqrt(norm2)
+    history[advance(state)] = math.sqrt(norm2)
     code = verdict(state, norm2)
     if code != RUNNING:
         flags[VERDICT] = code
@@ -132,7 +141,7 @@ def resume(state):
 @njit(cache=True)
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
-    whole cycle brought less than a tenth."""
+    whole cycle brought less than a tenth or no iteration is left."""
     flags, limits, history = state
     history[flags[ITERATION]] = math.sqrt(norm2)
     code = flags[VERDICT]
@@ -142,6 +151,8 @@ def judge_cycle(state, norm2):
         code = CONVERGED
     elif code == CONVERGED:
         code = RUNNING if norm2 < 0.81 * limits[CYCLE2] else STAGNATED
+    if code == RUNNING and flags[ITERATION] >= flags[MAXITER]:
+        code = MAXITER_REACHED
     if code != RUNNING:
         halt(state, code)
     else:

@@ -201,9 +201,9 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       const double rho = early[0];
       if (lane == 0) {
         if (k) {
-          ++record.flags[ITERATION];
+          const long long place = advance(&record);
           if (judged) code = verdict(&record, early[1]), norm = sqrt(early[1]);
-          if (blockIdx.x == 0) record.history[k] = norm;
+          if (blockIdx.x == 0) record.history[place] = norm;
         }
         if (code == RUNNING && !(rho > 0)) code = isfinite(rho) ? INDEFINITE : NONFINITE;
       }
