@@ -19,6 +19,11 @@ A kernel's launch is declared in the comment above it, beside the code that reli
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
                                                                    and one apart, for work of its own
+    // launch: ..., 16 bytes at once                                   accesses of 16 bytes in whatever grid
+
+A kernel with "a pack each" or "16 bytes at once" takes arrays of values (of a bare type parameter) that begin at
+multiples of 16 bytes, and whose rows do. Every array that a space makes does, and every row of a basis; a slice need
+not, and is refused by the launcher before it can be a misaligned address on the device.
 
 Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
 told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows.
@@ -52,7 +57,8 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
                     r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
-                    r"(?P<more>, and one block more)?)$")
+                    r"(?P<more>, and one block more)?)(?P<wide>, 16 bytes at once)?$")
+WIDE = 16                   # bytes of the widest access (``Pack``)
 STATIC_SHARED = 48 << 10    # bytes of shared memory that a block has without asking
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
@@ -60,11 +66,13 @@ OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: its C++ type without const, whether it is a pointer, and its name."""
+    """One parameter of a kernel: its C++ type without const, whether it is a pointer, its name, and whether it is an
+    array of values that the kernel may access 16 bytes at a time."""
 
     type: str
     pointer: bool
     name: str
+    wide: bool
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,14 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
         launch = LAUNCH.match(match["launch"])
         if not launch:
             raise InputError(f"{path.name}: cannot read the launch of {match['name']}: {match['launch']!r}")
+        template = tuple(tuple(t.split()) for t in match["template"].split(","))
+        values = {name for kind, name in template if kind == "typename"} if launch["pack"] or launch["wide"] else ()
         parameters = []
         for text in match["parameters"].split(","):
             text = text.replace("const ", "").replace("__restrict__", " ").strip()
             kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
-            parameters.append(Parameter(kind.replace("*", "").strip(), "*" in kind, name))
-        template = tuple(tuple(t.split()) for t in match["template"].split(","))
+            kind, pointer = kind.replace("*", "").strip(), "*" in kind
+            parameters.append(Parameter(kind, pointer, name, pointer and kind in values))
         found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict())
     return found
 
@@ -102,6 +112,13 @@ def headers_digest() -> str:
     for header in sorted(CORE.glob("*.cuh")):
         digest.update(header.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def misaligned(array, address: int) -> bool:
+    """True if an array of values at this address, or one of its rows, does not begin at a multiple of 16 bytes."""
+    if not array.size or array.dtype.kind not in "fc":
+        return False
+    return bool(address % WIDE or (array.ndim > 1 and array.shape[0] > 1 and array.strides[0] % WIDE))
 
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
@@ -144,6 +161,11 @@ class Kernel:
         packed = [np.array(self.space.context.data.ptr, np.uint64)]
         for p in signature.parameters:
             value = named[p.name]
+            if p.wide and misaligned(value, value.data.ptr):
+                raise InputError(f"{self.path.name}: {signature.name} takes {p.name} 16 bytes at a time, and it (or a "
+                                 "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a "
+                                 "copy, as x[1:].copy() is, or a slice that begins at a multiple of "
+                                 f"{WIDE // value.itemsize} entries")
             packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer
                           else np.array(value, self.scalars[p.type]))
         function = self._function(named)

@@ -49,6 +49,7 @@ class RankSchwarz(OperatorAround):
         self._matrix = CSRMatrix.from_scipy(extended, A.space.local)
         self.inner = resolve("precond", settings.inner).build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
+        self._kept = A.space.empty(rows, A.dtype)        # the rank's own rows begin anywhere in these, here at 16 bytes
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
     def update(self, A):
@@ -81,11 +82,8 @@ class RankSchwarz(OperatorAround):
     def _combine(self, out, alpha, beta, all_rows):
         """out = alpha times the solution + beta out; with ``all_rows`` the other ranks' rows are given back to them."""
         halo, solved, below = self._halo, self._solved, self._below
-        if beta == 0:
-            out.fill(0)
-        elif beta != 1:
-            out *= out.dtype.type(beta)
-        self.space.axpy(alpha, solved[self._own], out)
+        self.space.copy(solved[self._own], self._kept)
+        self.space.axpby(alpha, self._kept, beta, out)
         if all_rows:
             halo.values[:below], halo.values[below:] = solved[self._before], solved[self._after]
             if alpha != 1:

@@ -89,7 +89,7 @@ template <int BLOCK, class T> DEVICE T row_sum(T sum, int across) {
 }
 
 // y = alpha A x + beta y; beta = 0 never reads y.
-// launch: 24 blocks per multiprocessor of 256 threads
+// launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK>
 __global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y,
                                                int block, T alpha, T beta, long long indptr_size, long long x_size,
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, co
 }
 
 // y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
-// launch: 24 blocks per multiprocessor of 256 threads
+// launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK>
 __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
                                                     T* y, const T* w, acc_t<T>* dots, int block, long long indptr_size,

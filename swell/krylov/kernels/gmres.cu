@@ -73,7 +73,7 @@ template <class Write> DEVICE void add_blocks(const double* partials, int many, 
 }
 
 // Each basis vector is read once, and u and w once: a thread keeps a strip of both, and BATCH vectors' sums at a time.
-// launch: 2 blocks per multiprocessor of 512 threads
+// launch: 2 blocks per multiprocessor of 512 threads, 16 bytes at once
 template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const B* V, const T* u, const T* w,
     acc_t<T>* sums, int begin, int end, long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
@@ -243,7 +243,7 @@ template <int S, class T, class B, class C> DEVICE void subtract_basis(Strip<T, 
   }
 }
 
-// launch: 2 blocks per multiprocessor of 256 threads
+// launch: 2 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename B>
 __global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* u, T* w, const acc_t<T>* sums, int begin, int end,
                                                    long long V_stride, long long w_size, long long sums_size) {
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* 
   }
 }
 
-// launch: 2 blocks per multiprocessor of 256 threads, and one block more
+// launch: 2 blocks per multiprocessor of 256 threads, and one block more, 16 bytes at once
 template <typename T, typename B>
 __global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
     acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int begin, int j, bool flexible, long long V_stride,

@@ -7,7 +7,7 @@
 constexpr int BATCH = 8;               // vectors that a block works on at a time
 
 // A block has a batch of vectors and a share of the rows; the last block adds up the shares.
-// launch: 2 blocks per multiprocessor of 256 threads
+// launch: 2 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots(Context* ctx, const B* V, const T* x, acc_t<T>* sums,
     bool conjugate, long long V_stride, long long x_size, long long sums_size) {
   if (stopped(ctx)) return;
