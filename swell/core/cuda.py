@@ -9,6 +9,7 @@ import numpy as np
 
 from swell.core.cuda_kernels import Kernels
 from swell.core.errors import MissingDependency, OutOfMemory
+from swell.core.forking import REMEDY, require_own_gpu, use_gpu
 from swell.core.kernels import judge as J
 from swell.core.space import Space
 
@@ -25,7 +26,10 @@ def require_cupy():
     ------
     MissingDependency
         That says which of the two is missing, and what to do.
+    SwellError
+        In a process that was forked after its parent had used a GPU.
     """
+    require_own_gpu()
     try:
         import cupy
     except ImportError as error:
@@ -34,8 +38,9 @@ def require_cupy():
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        forked = f"; if this process was forked, {REMEDY}" if error.status == 3 else ""     # "initialization error"
         raise MissingDependency(f"device='cuda' was asked for and no usable GPU was found ({error}): check nvidia-smi, "
-                                "or use device='cpu'") from None
+                                f"or use device='cpu'{forked}") from None
     return cupy, count
 
 
@@ -65,6 +70,7 @@ class CudaSpace(Space):
             raise MissingDependency(f"device='cuda:{device}' was asked for and there are {count} GPUs: use cuda:0 to "
                                     f"cuda:{count - 1}")
         self.xp, self.device = cupy, device
+        use_gpu()
         with cupy.cuda.Device(device):
             self.stream = cupy.cuda.Stream(non_blocking=True)
             properties = cupy.cuda.runtime.getDeviceProperties(device)
@@ -109,6 +115,7 @@ class CudaSpace(Space):
     @contextmanager
     def active(self, rows=None):
         """Work on this space's stream, after what the caller has under way, and complete when the block ends."""
+        require_own_gpu()
         cupy = self.xp
         with cupy.cuda.Device(self.device):
             current = cupy.cuda.get_current_stream()

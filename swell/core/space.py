@@ -13,6 +13,7 @@ import numpy as np
 
 from swell.core.compilation import count_numba
 from swell.core.errors import InputError, OutOfMemory
+from swell.core.forking import require_threads
 
 DEVICES = "'cpu', 'cuda' or 'cuda:1', or 'cuda:all' in swell.solve"
 SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
@@ -210,6 +211,7 @@ class CpuSpace(Space):
 
     def __init__(self):
         super().__init__()
+        require_threads()
         # Threads that wait shall spin for about 30 µs, as long as what is between two products, and then sleep. To wake
         # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
         # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
@@ -245,6 +247,7 @@ class CpuSpace(Space):
     @contextmanager
     def active(self, rows=None):
         import numba
+        require_threads()
         before = numba.get_num_threads()
         numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
         try:

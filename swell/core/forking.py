@@ -1,0 +1,84 @@
+"""Solves in a forked process, which `multiprocessing` starts by default on Linux up to Python 3.13.
+
+GNU OpenMP keeps its threads from one parallel loop to the next. A forked child has only the thread that called fork:
+its next parallel loop would wait for the others for ever, and Numba therefore ends such a child by SIGTERM. OpenMP 5.0
+(omp_pause_resource_all) can end its threads; the next parallel loop starts new ones. The forking thread does so before
+each fork, and the child tells Numba that its threads are its own. Numba's other threading layers survive a fork.
+
+A CUDA context does not survive a fork, and nothing can mend that: a GPU is refused in the child.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+from swell.core.errors import SwellError
+
+PAUSE = "omp_pause_resource_all"
+SOFT = 1                # omp_pause_soft: threads end, what OpenMP was told stays
+REMEDY = "start processes by multiprocessing.get_context('spawn') or 'forkserver', or fork before the first solve"
+
+_lost = []              # in a child whose OpenMP cannot start threads again: why
+_users = set()          # the processes, this one and those that it was forked from, that have used a GPU
+
+
+def require_threads():
+    """Raise SwellError in a forked child in which parallel loops would hang."""
+    if _lost:
+        raise SwellError(_lost[0])
+
+
+def use_gpu():
+    """Note that this process uses a GPU."""
+    _users.add(os.getpid())
+
+
+def require_own_gpu():
+    """Raise SwellError in a process that was forked after its parent had used a GPU."""
+    if _users - {os.getpid()}:
+        raise SwellError("this process was forked after its parent had used a GPU, which CUDA does not survive: "
+                         f"{REMEDY}; or use device='cpu' here")
+
+
+def _gnu_openmp():
+    """Numba's module for GNU OpenMP if its threads were started, else None."""
+    if "numba" not in sys.modules:
+        return None
+    import numba
+    try:
+        layer = numba.threading_layer()
+    except ValueError:                           # no parallel loop has run
+        return None
+    if layer != "omp":
+        return None
+    from numba.np.ufunc import omppool
+    return omppool if omppool.openmp_vendor == "GNU" else None
+
+
+def _pause(openmp):
+    """OpenMP's function that ends the calling thread's team, or None before OpenMP 5.0."""
+    return getattr(ctypes.CDLL(openmp.__file__), PAUSE, None)
+
+
+def _before():
+    openmp = _gnu_openmp()
+    pause = openmp and _pause(openmp)
+    if pause:
+        pause(SOFT)
+
+
+def _in_child():
+    openmp = _gnu_openmp()
+    if openmp is None:
+        return
+    if _pause(openmp) is None:
+        _lost.append("this process was forked after its parent had solved, and this system's GNU OpenMP, older than "
+                     f"GCC 9, does not survive that: {REMEDY}")
+        return
+    from numba import config
+    ctypes.CFUNCTYPE(None, ctypes.c_int)(openmp.launch_threads)(config.NUMBA_NUM_THREADS)   # records the process id
+
+
+if hasattr(os, "register_at_fork"):              # not on Windows, which cannot fork
+    os.register_at_fork(before=_before, after_in_child=_in_child)
