@@ -230,3 +230,44 @@ def test_the_ventilated_room(data):
     solution = problem.solve(rtol=1e-6)
     assert solution.converged and solution.conservation()["relative"] < 1e-4
     assert isinstance(solution.result, swell.Result)
+
+
+def graded(top=0.0, bottom=1.0):
+    """Cells of 2e-6 to 0.2 between two plates: what Dirichlet values bring into b is 1e6 times what flows."""
+    mesh = fvm.box((4, 48), grading=(1.0, 1e5))
+    return mesh, fvm.Poisson(mesh, {"xmin": fvm.Neumann(), "xmax": fvm.Neumann(), "ymin": fvm.Dirichlet(bottom),
+                                    "ymax": fvm.Dirichlet(top)})
+
+
+@pytest.mark.parametrize("rtol", [1e-2, 1e-4, 1e-8])
+def test_converged_is_said_of_what_flows(rtol, device):
+    """‖b‖ is that of Dirichlet faces of tiny cells, beside which a residual may be small and the field meaningless."""
+    mesh, problem = graded()
+    solution = problem.solve(rtol=rtol, device=device)
+    assert solution.converged and solution.residual <= rtol and solution.imbalance <= rtol
+    assert abs(solution.p - (1 - mesh.centres[:, 1])).max() <= rtol
+    patches = solution.conservation()["patches"]
+    assert patches["ymin"] == pytest.approx(-1, abs=2 * rtol) and patches["ymax"] == pytest.approx(1, abs=2 * rtol)
+
+
+def test_an_imbalance_that_does_not_go_is_not_converged():
+    """Rounding in single precision: half of what flows."""
+    solution = graded()[1].solve(rtol=1e-4, dtype="float32")
+    assert solution.residual < 1e-4 < solution.imbalance and not solution.converged
+    text = str(solution)
+    assert text.startswith("NOT converged") and f"{solution.imbalance:.1e}" in text and "float64" in text
+
+
+def test_where_nothing_flows():
+    """A constant field has no flux to compare with, whatever the mesh is."""
+    for dtype, rtol in (("float64", 1e-8), ("float64", 1e-12), ("float32", 1e-4)):
+        solution = graded(1.0, 1.0)[1].solve(rtol=rtol, dtype=dtype)
+        assert solution.converged and abs(solution.p - 1).max() < 10 * rtol
+    assert graded(0.0, 0.0)[1].solve().converged
+
+
+def test_time_steps_are_judged_by_what_is_stored_too():
+    mesh, problem = graded(0.0, 0.0)
+    heat = fvm.ScalarTransport(mesh, problem.conditions)
+    solution = heat.advance(1.0, 1e-3, 3, rtol=1e-6)
+    assert solution.converged and solution.imbalance <= 1e-6 and 0 < solution.p.max() <= 1.0 + 1e-6

@@ -140,9 +140,22 @@ class RankSystem:
         """What the implicit part of the fluxes takes out of each cell, A p."""
         return self._part.implicit(flux, self._extended(p))[self._sub.own]
 
+    def through(self, flux, p):
+        """Σ |flux| through the boundary faces of each cell."""
+        return self._part.through(flux, self._extended(p))[self._sub.own]
+
     def norm(self, v) -> float:
         """‖v‖₂."""
         return self.space.norms(v)[0]
+
+    def totals(self, *vectors) -> list[float]:
+        """Σ of each vector, over all ranks."""
+        return [math.fsum(column) for column in zip(*self._ranks.allgather([float(v.sum()) for v in vectors]))]
+
+    def span(self, p):
+        """(least, largest) of the values of cells and boundary faces, of all ranks."""
+        least, largest = zip(*self._ranks.allgather(self._part.span(self._extended(p))))
+        return min(least), max(largest)
 
     def any(self, flag) -> bool:
         """True if it is, on any rank."""
@@ -157,22 +170,18 @@ class RankSystem:
     def balanced(self, b, shift):
         """As of `System`."""
         with self._ranks.agreed():
-            mean, note = compatible(*self._totals(b, abs(b), self.source, self._volumes), shift)
+            mean, note = compatible(*self.totals(b, abs(b), self.source, self._volumes), shift)
         return b - mean * self._volumes, note
 
     def levelled(self, p, mean):
         """p with that mean over the volume."""
-        moment, volume = self._totals(self._volumes * p, self._volumes)
+        moment, volume = self.totals(self._volumes * p, self._volumes)
         return p + (mean - moment / volume)
 
     def on_mesh(self, p, flux, source):
         """(p, fluxes through the faces, source) for the mesh that every rank has, whole or a part."""
         fluxes = flux.of(self._part.metrics, self._extended(p))
         return self._share.cells(self.A, p), self._share.faces(fluxes), self._share.cells(self.A, source)
-
-    def _totals(self, *vectors):
-        """Σ of each vector."""
-        return [math.fsum(column) for column in zip(*self._ranks.allgather([float(v.sum()) for v in vectors]))]
 
 
 def _renumbered(rows, numbers, n):

@@ -24,6 +24,8 @@ from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
 INNER = 0.05            # what a solve within the corrections makes of the defect
+TIGHTER = 10            # linear solves at most, without corrections, until the cells' imbalances meet the tolerance too
+TINY = 1e-30            # a positive tolerance, where what was measured is infinite
 DTYPES = ("float32", "float64")
 DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
 
@@ -40,18 +42,21 @@ class Solvers:
     rtol: float = 1e-8
     maxiter: int | None = None
 
-    def prepare(self, A, floating=False, stopping=None):
+    def prepare(self, A, floating=False):
         """A solver for a matrix of our own."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
                        format=self.format or default_format(A.diagonal_block),
-                       nullspace="constants" if floating else None,
-                       stopping=stopping or Stopping(rtol=self.rtol, maxiter=self.maxiter))
+                       nullspace="constants" if floating else None, stopping=self.first(self.rtol))
 
-    def within_corrections(self, norm_b):
-        """Each solve brings down the defect that the last correction left, but no further than needed."""
-        return Stopping(rtol=INNER, atol=0.2 * self.rtol * norm_b, maxiter=self.maxiter, relative_to="r0")
+    def first(self, rtol):
+        """When the first linear solve of an equation ends."""
+        return Stopping(rtol=rtol, maxiter=self.maxiter)
+
+    def following(self, measured, least):
+        """When a later one ends: it brings down what the last one left, but no further than needed."""
+        return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.maxiter, relative_to="r0")
 
 
 class Problem:
@@ -103,39 +108,59 @@ class Problem:
                 system.require_fixed(self.mesh)
             b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
             shift = b - system.b
-            stopping = solvers.within_corrections(system.norm(b)) if system.deferred else None
-            solver = solvers.prepare(system.A, system.floating, stopping)
+            solver = solvers.prepare(system.A, system.floating)
             notes = [note] if note else []
-            solution = _correct(self, system, solver, shift, None, solvers.rtol, mean, notes, monitor)
+            solution = _correct(self, system, solvers, solver, shift, None, mean, notes, monitor)
             return PartSolution.of(solution) if in_parts else solution
 
 
-def _correct(problem, system, solver, shift, p, rtol, mean, notes, monitor=None, diagonal=None, past=0.0):
-    """Solve with the explicit terms of the last solution until they belong to the solution itself."""
-    flux = system.flux if p is None else system.whole(p)
-    results, residual, first, interrupts = [], 0.0, None, []
+def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=None, diagonal=None, past=None):
+    """Solve with the explicit terms of the last solution until they belong to the solution itself, and until what each
+    cell lacks of its balance is small beside what flows: ‖b‖ alone says little where Dirichlet faces of tiny cells
+    make it large."""
+    flux, rtol, steady = system.flux if p is None else system.whole(p), solvers.rtol, diagonal is None
+    least = INNER if system.deferred and steady else 0.0
+    known = shift if steady else shift + past
+    solver.stop_by(solvers.first(least or (rtol if steady else 0.1 * rtol)))
+    results, first, interrupts = [], None, []
     with interruptible(lambda: interrupts.append(True)):         # within a solve, Ctrl-C is the solver's
-        for count in range(problem.corrections + 1):
-            b = system.rhs(flux) + shift + past
+        for count in range(problem.corrections + 1 if system.deferred else TIGHTER):
+            b = system.rhs(flux) + known
             results.append(solver.solve(b, x0=p, monitor=monitor))
             p = results[-1].x
             flux = system.whole(p)
-            defect = system.rhs(flux) + shift + past - system.implicit(flux, p)
-            if diagonal is not None:
+            defect = system.rhs(flux) + known - system.implicit(flux, p)
+            if not steady:
                 defect -= diagonal * p
             residual = system.norm(defect) / (system.norm(b) or 1.0)     # of the equation with its explicit terms
-            first = residual if first is None else first
-            if not system.deferred or residual <= rtol or not residual <= DIVERGED * max(first, rtol):
+            imbalance = _imbalance(system, flux, p, defect, known, rtol)
+            measured = max(residual, imbalance)
+            first = measured if first is None else first
+            if measured <= rtol or not measured <= DIVERGED * max(first, rtol):
                 break
-            if not results[-1].converged:        # more corrections would not help it
+            if not results[-1].converged:        # another solve would not help it
                 break
+            solver.stop_by(solvers.following(measured, least))
             if system.any(interrupts):
                 break
-    if system.floating and diagonal is None:
+    if system.floating and steady:
         p = system.levelled(p, mean)
     p, fluxes, source = system.on_mesh(p, flux, system.source + shift)
-    return Solution(p, problem.mesh, results, fluxes, source, residual, rtol, count if system.deferred else 0, notes,
-                    system.any(interrupts))
+    return Solution(p, problem.mesh, results, fluxes, source, residual, imbalance, rtol,
+                    count if system.deferred else 0, notes, system.any(interrupts))
+
+
+def _imbalance(system, flux, p, defect, known, rtol) -> float:
+    """Σ |defect| of all cells over what flows in and out, arises, and is stored.
+
+    A constant p that no source disturbs has no flux to compare with: it is balanced once it is constant to the
+    tolerance, at the boundary too.
+    """
+    lost, through, arising = system.totals(abs(defect), system.through(flux, p), abs(system.source + known))
+    least, largest = system.span(p)
+    if arising == 0 and largest - least <= rtol * max(abs(least), abs(largest)):
+        return 0.0
+    return lost / (through + arising) if through + arising else float("inf")
 
 
 class Poisson(Problem):
@@ -256,14 +281,13 @@ class ScalarTransport(Problem):
         system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
             metrics, solver, before = system.metrics, None, None
-            stopping = Stopping(rtol=0.1 * rtol, maxiter=maxiter)
             p = metrics.full(start, "start")
             for step in range(steps):
                 diagonal, past = time_terms(metrics.volumes, dt, p, before, time)
                 if step == 0 or (step == 1 and time == "bdf2"):
                     A = metrics.pattern.matrix(system.flux, diagonal)
-                    solver = solvers.prepare(A, stopping=stopping) if solver is None else solver.update(A)
-                solution = _correct(self, system, solver, 0.0, p, rtol, 0.0, [], diagonal=diagonal, past=past)
+                    solver = solvers.prepare(A) if solver is None else solver.update(A)
+                solution = _correct(self, system, solvers, solver, 0.0, p, 0.0, [], diagonal=diagonal, past=past)
                 before, p = p, system.space.from_host(solution.p)
                 if not solution.converged:
                     solution.notes.append(f"time step {step + 1} of {steps} did not converge: the run ended there")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swell.core.stopping import Reason
 from swell.pde.fvm.mesh import CUT
 
 
@@ -25,8 +26,12 @@ class Solution:
         V q of each cell.
     residual : float
         ‖V q − Σ F‖₂ relative to the right-hand side, with all explicit terms.
+    imbalance : float
+        Σ |V q − Σ F| of all cells, relative to what flows through the boundary, arises, and is stored: it bounds the
+        imbalance of the whole domain, and of any part of it. Dirichlet values at faces of tiny cells make the
+        right-hand side large, and the residual small beside it, but not what flows.
     rtol : float
-        What was asked for.
+        What was asked for, of both.
     corrections : int
         Outer corrections that were made.
     notes : list of str
@@ -40,6 +45,7 @@ class Solution:
     fluxes: np.ndarray
     sources: np.ndarray
     residual: float
+    imbalance: float
     rtol: float
     corrections: int = 0
     notes: list[str] = field(default_factory=list)
@@ -67,8 +73,36 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """True if the equation with its explicit terms is solved to the tolerance."""
-        return self.results[-1].converged and self.residual <= self.rtol
+        """True if the equation with its explicit terms is solved, and its cells balance, to the tolerance."""
+        return self.residual <= self.rtol and self.imbalance <= self.rtol
+
+    @property
+    def reason(self) -> Reason:
+        """Why it ended."""
+        if self.converged:
+            return Reason.CONVERGED
+        if self.between:
+            return Reason.INTERRUPTED
+        if not self.result.converged:
+            return self.result.reason
+        return Reason.MAXITER if self.residual <= 1 else Reason.DIVERGED
+
+    @property
+    def message(self) -> str:
+        """The reason in a sentence, with what to do next."""
+        if self.converged:
+            return "the residual of the equation and the imbalances of its cells meet the tolerance"
+        if self.between:
+            return Reason.INTERRUPTED.sentence
+        if not self.result.converged and not self.residual <= self.rtol:
+            return self.result.message
+        if self.result.converged and self.corrections:
+            return ("the corrections did not bring the equation to the tolerance: allow more of them, take another "
+                    "correction or gradient, or improve the mesh where it is least orthogonal")
+        wider = "use dtype='float64', " if self.result.dtype == "float32" else ""
+        return (f"the residual is small beside the right-hand side, but the cells' imbalances add up to "
+                f"{self.imbalance:.1e} of what flows, and the last linear solve ({self.result.reason.name}) brings "
+                f"them no lower: {wider}raise maxiter, take a stronger preconditioner, or relax rtol")
 
     def conservation(self) -> dict:
         """What leaves through each patch, and how far the domain is from balance.
@@ -105,11 +139,13 @@ class Solution:
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
-        lines = [f"{state}: {self.cells} cells, residual of the equation {self.residual:.2e}, "
-                 f"{self.corrections} corrections, {sum(r.iterations for r in self.results)} iterations"]
+        lines = [f"{state}: {self.cells} cells, residual of the equation {self.residual:.2e}, the cells' imbalances "
+                 f"{self.imbalance:.1e} of what flows (asked for: {self.rtol:.3g}), {self.corrections} corrections, "
+                 f"{sum(r.iterations for r in self.results)} iterations"]
+        lines += [] if self.converged else [f"  {self.message}"]
         balance = self.conservation()
         lines += [f"  {name}: {flow:+.6g} out" for name, flow in balance["patches"].items()]
-        lines.append(f"  source {balance['source']:.6g}, imbalance {balance['imbalance']:.1e}")
+        lines.append(f"  source {balance['source']:.6g}, imbalance of the whole {balance['imbalance']:.1e}")
         lines += [f"  note: {note}" for note in self.notes]
         if len(self.results) > 1:
             lines.append(f"  the longest of {len(self.results)} linear solves:")

@@ -72,9 +72,24 @@ class System:
         """What the implicit part of the fluxes takes out of each cell, A p."""
         return self.metrics.divergence(flux.of(self.metrics, p) - flux.c)
 
+    def through(self, flux, p):
+        """Σ |flux| through the boundary faces of each cell."""
+        sizes = abs(flux.of(self.metrics, p))
+        sizes[:self.metrics.n_internal] = 0
+        return self.metrics.pattern.collect(sizes, 1)
+
     def norm(self, v) -> float:
         """‖v‖₂."""
         return float(self.space.xp.linalg.norm(v))
+
+    def totals(self, *vectors) -> list[float]:
+        """Σ of each vector."""
+        return [float(v.sum()) for v in vectors]
+
+    def span(self, p):
+        """(least, largest) of the values of cells and boundary faces."""
+        values = self.space.xp.concatenate([p, self.boundary.values(p)])
+        return float(values.min()), float(values.max())
 
     def any(self, flag) -> bool:
         """True if it is, on any rank."""
