@@ -115,10 +115,11 @@ def headers_digest() -> str:
 
 
 def misaligned(array, address: int) -> bool:
-    """True if an array of values at this address, or one of its rows, does not begin at a multiple of 16 bytes."""
+    """True if an array of values at this address, or one of its rows (of a basis, a vector each), does not begin at a
+    multiple of 16 bytes."""
     if not array.size or array.dtype.kind not in "fc":
         return False
-    return bool(address % WIDE or (array.ndim > 1 and array.shape[0] > 1 and array.strides[0] % WIDE))
+    return bool(address % WIDE or (array.ndim == 2 and array.shape[0] > 1 and array.strides[0] % WIDE))
 
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
