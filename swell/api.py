@@ -33,8 +33,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     Parameters
     ----------
     A : square matrix, n × n
-        SciPy or CuPy sparse of any kind, a dense array, a torch CSR tensor, a PETSc Mat, a ``LinearOperator``, or
-        one of swell's own formats.
+        SciPy or CuPy sparse of any kind, a dense array, a torch tensor, a JAX array, BCOO or BCSR, a PETSc Mat, a
+        ``LinearOperator``, or one of swell's own formats.
     b : array, shape (n,) or (n, k)
         Several right-hand sides are solved one by one and returned together.
     method, precond, scaling, ordering, format : str or settings object, optional
@@ -83,6 +83,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     named = {"method": method, "precond": precond, "M": M, "scaling": scaling, "ordering": ordering, "format": format,
              "nullspace": nullspace, "smoother": smoother, "rtol": rtol, "atol": atol, "maxiter": maxiter,
              "stopping": stopping}
+    inputs.check_monitor(monitor)
     if device == "cuda:all":
         from swell.distributed import all_gpus
         return all_gpus.solve(A, b, x0, monitor, dtype, named)
@@ -176,6 +177,7 @@ class Solver:
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
         """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
         with self.space.agreed():
+            inputs.check_monitor(monitor)
             rhs, guess = self._read(b, x0)
         self.space.same((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape beside "
                         "the rows, whether there is an x0)")

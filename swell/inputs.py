@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swell.core.arrays import DTYPES, checked_dtype, host_array, kind_of, native
 from swell.core.errors import InputError
 from swell.core.operator import CallableOperator, LinearOperator
 from swell.core.space import DEVICES, Space, make_space
 
 CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
-DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 @dataclass
@@ -23,20 +23,12 @@ class Input:
     kept: LinearOperator | None = None           # one of our own formats, to be used as it is
 
 
-KINDS = {"cupy": "cupy", "cupyx": "cupy", "torch": "torch", "petsc4py": "petsc"}
-
-
-def kind_of(array) -> str:
-    """"cupy", "torch", "petsc" or "host": where an object comes from, without importing anything."""
-    roots = (cls.__module__.split(".")[0] for cls in type(array).__mro__)      # PETSc's classes are often derived from
-    return next((KINDS[root] for root in roots if root in KINDS), "host")
-
-
 def device_of(array) -> str:
     """The device where an object lives: "cpu" or "cuda:k"."""
     kind = kind_of(array)
     if kind == "torch":
-        return "cpu" if array.device.type == "cpu" else f"cuda:{array.device.index or 0}"
+        from swell.core import torch_tensors
+        return torch_tensors.device_of(array)
     if kind == "cupy":
         import cupy
         data = array if isinstance(array, cupy.ndarray) else getattr(array, "data", None)     # a sparse matrix's values
@@ -44,32 +36,13 @@ def device_of(array) -> str:
     return "cpu"
 
 
-def checked_dtype(dtype, name):
-    """One of the four types; integers become double.
-
-    Raises
-    ------
-    InputError
-        For float16, extended precision, objects.
-    """
-    try:
-        dtype = np.dtype(dtype)
-    except TypeError:
-        raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}") from None
-    if dtype.kind in "iub":
-        return np.dtype(np.float64)
-    if dtype.name not in DTYPES:
-        raise InputError(f"{name} has dtype {dtype.name}: expected one of {', '.join(DTYPES)}; convert it with "
-                         f"{name}.astype('float64')")
-    return dtype
-
-
 def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Input:
     """Check A and bring it to its space as CSR with sorted, summed indices.
 
     Parameters
     ----------
-    A : SciPy or CuPy sparse matrix, dense array, torch CSR tensor, PETSc Mat, LinearOperator, or one of swell's formats
+    A : SciPy or CuPy sparse matrix, dense array, torch tensor, JAX BCOO or BCSR, PETSc Mat, LinearOperator, or one of
+        swell's formats
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
@@ -103,7 +76,11 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
 
 def _with_entries(A, space, dtype, b_dtype) -> Input:
     """A matrix with entries, as CSR of the space."""
+    import scipy.sparse as sp
     notes = []
+    A = _plain(A)
+    if sp.issparse(A):
+        _check_arrays(A)
     _check_size(A, space)
     csr = _to_csr(A, space, notes)
     wanted = _wanted(dtype, csr.dtype, b_dtype)
@@ -127,9 +104,23 @@ def _wanted(dtype, own, b_dtype):
     """The type to solve in: the one asked for, or A's own, made complex where b is."""
     if dtype is None:
         return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
-    name = np.dtype(dtype).name if not isinstance(dtype, str) else dtype
+    return _named(dtype)
+
+
+def _named(dtype):
+    """The type that ``dtype`` names.
+
+    Raises
+    ------
+    InputError
+        If it is none of the four.
+    """
+    try:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    except (TypeError, ValueError):              # no type at all
+        name = None
     if name not in DTYPES:
-        raise InputError(f"dtype={name!r}: expected one of {', '.join(DTYPES)}")
+        raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
     return np.dtype(name)
 
 
@@ -151,7 +142,7 @@ def _own(A, device, dtype, b_dtype) -> Input:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.diagonal_block is not A:
         return _in_parts(A, dtype, b_dtype)
-    if dtype is not None and np.dtype(dtype) != A.dtype:
+    if dtype is not None and _named(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
     if A.shape[0] != A.shape[1]:
         raise InputError(f"A has shape {A.shape}: expected a square matrix")
@@ -186,14 +177,21 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
 
 
+def _plain(A):
+    """torch's and JAX's matrices as arrays or sparse matrices of NumPy, SciPy or CuPy."""
+    if kind_of(A) == "torch":
+        from swell.core import torch_tensors
+        return torch_tensors.matrix(A)
+    if kind_of(A) == "jax":
+        from swell.core import jax_arrays
+        return jax_arrays.matrix(A)
+    return A
+
+
 def _to_csr(A, space, notes):
     """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said)."""
     from swell.formats.csr import CSRMatrix
-    kind = kind_of(A)
-    if kind == "torch":
-        A = _from_torch(A)
-        kind = kind_of(A)
-    if kind == "cupy":
+    if kind_of(A) == "cupy":
         from swell.core.cuda import canonical_csr
     else:
         canonical_csr = _canonical_csr
@@ -210,13 +208,15 @@ def _canonical_csr(A):
     """(SciPy CSR with sorted, summed indices, number of duplicates) without touching the user's matrix."""
     import scipy.sparse as sp
     if sp.issparse(A):
-        _check_indices(A)
-        csr = A.tocsr()
+        checked_dtype(A.dtype, "A")
+        try:
+            csr = native(A).tocsr()
+        except (IndexError, TypeError, ValueError) as error:     # of what only SciPy's own code looks at, as in LIL
+            raise InputError(f"A is an inconsistent {type(A).__name__} ({error}): build it anew") from None
     else:
-        dense = np.asarray(A)
+        dense = host_array(A, "A")
         checked_dtype(dense.dtype, "A")
         csr = sp.csr_matrix(dense)
-    checked_dtype(csr.dtype, "A")
     before = A.nnz if sp.issparse(A) else csr.nnz
     if not csr.has_canonical_format:
         csr = csr.copy()
@@ -235,47 +235,41 @@ def _parts(csr, A):
             if isinstance(other, np.ndarray) and other.dtype != object]
 
 
-def _check_indices(A):
-    """Index arrays that contradict each other would crash SciPy's compiled code: look first."""
+def _check_arrays(A):
+    """Arrays that contradict each other would crash SciPy's compiled code, or be read past their ends: look first."""
     if A.format == "coo":
+        _check_lengths(A.data.shape, *((index.size,) for index in A.coords))
         for name, index, size in zip(("row", "column"), A.coords, A.shape):
-            if index.size and (index.min() < 0 or index.max() >= size):
-                worst = index.max() if index.max() >= size else index.min()
-                raise InputError(f"A has a {name} index of {worst}: expected 0 to {size - 1}; was it built with "
-                                 "one-based indices?")
-    if A.format not in ("csr", "csc", "bsr"):
-        return
-    shape = A.shape if A.format != "bsr" else [size // block for size, block in zip(A.shape, A.blocksize)]
-    major, minor = shape if A.format != "csc" else shape[::-1]
-    if A.indptr.size != major + 1 or A.indptr[0] != 0 or (np.diff(A.indptr) < 0).any() or A.indptr[-1] > A.indices.size:
-        raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending values from 0 to nnz")
-    if A.indices.size and (A.indices.min() < 0 or A.indices.max() >= minor):
-        raise InputError(f"A has an index of {A.indices.max() if A.indices.max() >= minor else A.indices.min()}: "
-                         f"expected 0 to {minor - 1}; was it built with one-based indices?")
+            _check_range(index, size, f"{name} index")
+    elif A.format == "dia":
+        _check_lengths(A.data.shape, (A.offsets.size, *A.data.shape[1:2]))
+    elif A.format in ("csr", "csc", "bsr"):
+        block = A.blocksize if A.format == "bsr" else ()
+        shape = [size // one for size, one in zip(A.shape, block or (1, 1))]
+        major, minor = shape[::-1] if A.format == "csc" else shape
+        if (A.indptr.shape != (major + 1,) or A.indptr[0] != 0 or (np.diff(A.indptr) < 0).any()
+                or A.indptr[-1] > A.indices.size):
+            raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending values from 0 to nnz")
+        _check_lengths(A.data.shape, (A.indices.size, *block))
+        _check_range(A.indices, minor, "index")
 
 
-def _from_torch(A):
-    """A torch tensor as a SciPy or CuPy CSR matrix, sharing its memory through DLPack."""
-    import torch
-    if A.layout == torch.strided:
-        return A.numpy(force=True) if A.device.type == "cpu" else _dlpack(A)
-    if A.layout != torch.sparse_csr:
-        A = A.to_sparse_csr()
-    parts = [_dlpack(p) for p in (A.values(), A.col_indices(), A.crow_indices())]
-    if A.device.type == "cpu":
-        import scipy.sparse as sp
-    else:
-        import cupyx.scipy.sparse as sp
-    return sp.csr_matrix(tuple(parts), shape=tuple(A.shape))
+def _check_lengths(found, *expected):
+    """Raise InputError unless the values have the shape that the indices ask for."""
+    for shape in expected:
+        if tuple(found) != tuple(shape):
+            raise InputError(f"A.data has shape {tuple(found)}: expected {tuple(shape)}, as A's indices have; was one "
+                             "of its arrays replaced?")
 
 
-def _dlpack(tensor):
-    """A torch tensor as a NumPy or CuPy array over the same memory."""
-    tensor = tensor.detach().resolve_conj()
-    if tensor.device.type == "cpu":
-        return np.from_dlpack(tensor)
-    import cupy
-    return cupy.from_dlpack(tensor)
+def _check_range(index, size, name):
+    """Raise InputError unless all indices are integers from 0 to size − 1."""
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise InputError(f"A has {name} arrays of {index.dtype} and shape {index.shape}: expected integers in "
+                         "one dimension")
+    if index.size and (index.min() < 0 or index.max() >= size):
+        worst = index.max() if index.max() >= size else index.min()
+        raise InputError(f"A has a {name} of {worst}: expected 0 to {size - 1}; was it built with one-based indices?")
 
 
 def read_vector(v, n: int, name: str, part: str = ""):
@@ -288,12 +282,16 @@ def read_vector(v, n: int, name: str, part: str = ""):
         For a wrong shape, an unsupported type, NaN or Inf.
     """
     if kind_of(v) == "torch":
-        v = _dlpack(v)
+        from swell.core import torch_tensors
+        v = torch_tensors.vector(v, name)
+    elif kind_of(v) == "jax":
+        from swell.core import jax_arrays
+        v = jax_arrays.vector(v, name)
     elif kind_of(v) == "petsc":
         from swell.core import petsc
         v = petsc.vector(v, name)
     elif kind_of(v) == "host":
-        v = v.toarray() if hasattr(v, "toarray") else _as_array(v, name)
+        v = host_array(v.toarray() if hasattr(v, "toarray") else v, name)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
@@ -307,11 +305,11 @@ def read_vector(v, n: int, name: str, part: str = ""):
     return v
 
 
-def _as_array(v, name):
-    try:
-        return np.asarray(v)
-    except ValueError as error:
-        raise InputError(f"{name} is no array ({error}): expected shape (n,) or (n, k)") from None
+def check_monitor(monitor):
+    """Raise InputError unless a monitor can be called, before a setup that may take long."""
+    if not (monitor is None or callable(monitor)):
+        raise InputError(f"monitor={monitor!r}: expected a function of (iteration, relative_residual), which may "
+                         "return True to stop the solve")
 
 
 def _check_finite(data, space, name):
@@ -324,11 +322,12 @@ def _check_finite(data, space, name):
 def dtype_of(array):
     """The NumPy dtype of an array of any kind."""
     if kind_of(array) == "torch":
-        return _dlpack(array[:0]).dtype
+        from swell.core import torch_tensors
+        return torch_tensors.dtype_of(array, "b")
     if kind_of(array) == "petsc":
         from swell.core import petsc
         return petsc.scalar_type()
-    return array.dtype if hasattr(array, "dtype") else _as_array(array, "b").dtype
+    return array.dtype if hasattr(array, "dtype") else host_array(array, "b").dtype
 
 
 def returned(x, space, original):
@@ -342,8 +341,8 @@ def returned(x, space, original):
         from swell.core import petsc
         return petsc.vector_like(original, x)
     if kind == "torch":
-        import torch
-        return torch.from_dlpack(x)
+        from swell.core import torch_tensors
+        return torch_tensors.tensor(x)
     return x
 
 

@@ -67,6 +67,119 @@ def test_torch():
         assert tuple(several.x.shape) == (64, 2)
 
 
+def torch_or_skip():
+    return pytest.importorskip("torch", reason="needs torch: pip install torch")
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "bsc"])
+def test_every_sparse_layout_of_torch(layout):
+    dense = torch_or_skip().from_numpy(A.toarray())
+    blocks = ((2, 4),) if layout.startswith("bs") else ()
+    assert np.allclose(solved(getattr(dense, f"to_sparse_{layout}")(*blocks)).x, X)
+
+
+def test_a_large_sparse_tensor_is_not_taken_for_a_dense_one():
+    """n² numbers would not fit into any memory."""
+    torch, n = torch_or_skip(), 2_000_000
+    eye = torch.sparse_coo_tensor(torch.arange(n).repeat(2, 1), torch.ones(n, dtype=torch.float64), (n, n))
+    assert swell.prepare(eye, method="cg").A.nnz == n
+
+
+def test_tensors_that_are_conjugated_or_negated_only_by_a_flag():
+    torch = torch_or_skip()
+    b = torch.from_numpy(B)
+    assert np.allclose(solved(A, (b + 0j).conj()).x.numpy(), X)
+    assert np.allclose(solved(A, torch.complex(b, b).conj().imag).x.numpy(), -X)
+    assert np.allclose(solved(A, b[:, None].to_sparse_coo()).x.numpy()[:, 0], X)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "complex32"])
+@pytest.mark.parametrize("argument", ["A", "b", "x0"])
+def test_types_of_torch_that_are_not_computed_in(dtype, argument):
+    torch = torch_or_skip()
+    given = {"A": torch.from_numpy(A.toarray()), "b": torch.from_numpy(B), "x0": torch.from_numpy(B)}
+    given[argument] = given[argument].to(getattr(torch, dtype))
+    with pytest.raises(InputError, match=rf"{argument} has dtype {dtype}.*{argument}\.to\(torch.float64\)"):
+        swell.solve(**given, method="gmres")
+
+
+def test_tensors_of_no_use():
+    torch = torch_or_skip()
+    dense = torch.from_numpy(A.toarray())
+    with pytest.raises(InputError, match="device 'meta': expected cpu or cuda"):
+        solved(dense.to("meta"))
+    with pytest.raises(InputError, match="layout torch.sparse_coo: expected .* two sparse dimensions"):
+        solved(dense.to_sparse(1))
+
+
+def jax_or_skip():
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install jax")
+    jax.config.update("jax_enable_x64", True)
+    from jax.experimental import sparse
+    return jax, sparse
+
+
+@pytest.mark.parametrize("kind", ["BCOO", "BCSR"])
+@pytest.mark.parametrize("padded", [0, 7])
+def test_jax_sparse(kind, padded):
+    jax, sparse = jax_or_skip()
+    matrix = getattr(sparse, kind).fromdense(jax.numpy.asarray(A.toarray()), nse=A.nnz + padded)
+    solver = swell.prepare(matrix, method="gmres", rtol=1e-10)
+    assert solver.A.nnz == A.nnz and np.allclose(solver.solve(jax.numpy.asarray(B)).x, X)
+
+
+def test_jax_that_is_refused():
+    jax, sparse = jax_or_skip()
+    dense = jax.numpy.asarray(A.toarray())
+    for matrix, words in ((sparse.CSR.fromdense(dense), "a JAX CSR.*expected a BCOO or BCSR"),
+                          (sparse.BCOO.fromdense(dense, n_dense=1), "a JAX BCOO.*two sparse dimensions"),
+                          (dense.astype("bfloat16"), "bfloat16")):
+        with pytest.raises(InputError, match=words):
+            solved(matrix)
+
+
+class Container:
+    """What has a shape and numbers and says nothing of arrays; NumPy would ask for them one by one."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.asked = values, values.shape, 0
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        self.asked += 1
+        return self.values[index]
+
+
+@pytest.mark.parametrize("argument", ["A", "b", "x0", "nullspace"])
+def test_a_container_is_not_read_element_by_element(argument):
+    container = Container(A.toarray() if argument == "A" else B)
+    with pytest.raises(InputError, match=f"{argument} is a .*Container, which NumPy cannot read as a whole"):
+        swell.solve(**{"A": A, "b": B, argument: container}, method="gmres")
+    assert not container.asked
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "coo", "bsr", "dia", "b", "x0", "indices"])
+@pytest.mark.parametrize("canonical", [True, False])
+def test_big_endian(kind, canonical):
+    matrix, b, x0 = A.copy(), B, None
+    if not canonical:
+        matrix.indices[:2] = matrix.indices[1::-1]
+        matrix.data[:2] = matrix.data[1::-1]
+        matrix.has_canonical_format = False
+    if kind == "dense":
+        matrix = A.toarray().astype(">f8")
+    elif kind == "indices":
+        matrix.indices, matrix.indptr = matrix.indices.astype(">i4"), matrix.indptr.astype(">i4")
+    elif kind in ("b", "x0"):
+        b, x0 = (part.astype(">f8") for part in (B, B))
+    else:
+        matrix = matrix.asformat(kind)
+        matrix.data = matrix.data.astype(">f8")
+    assert np.allclose(solved(matrix, b, x0=x0).x, X)
+
+
 def test_unsorted_and_duplicate_entries():
     C = A.tocoo()
     order = rng().permutation(C.nnz)
@@ -177,7 +290,31 @@ def coo_beyond():
     return C
 
 
+def replaced(kind, **arrays):
+    """A sparse matrix of which an array was replaced."""
+    C = A.asformat(kind, copy=True)
+    for name, change in arrays.items():
+        setattr(C, name, change(getattr(C, name)))
+    return C
+
+
+def short(array):
+    return array[:-1]
+
+
 BAD_MATRICES = {
+    "csr short data": (lambda: replaced("csr", data=short), r"A.data has shape .*: expected"),
+    "csr long data": (lambda: replaced("csr", data=lambda data: np.append(data, 1.0)), r"A.data has shape"),
+    "csc short data": (lambda: replaced("csc", data=short), r"A.data has shape"),
+    "csr columns of data": (lambda: replaced("csr", data=lambda data: data[:, None]), r"A.data has shape"),
+    "csr short indptr": (lambda: replaced("csr", indptr=short), "indptr"),
+    "csr fractional indices": (lambda: replaced("csr", indices=lambda i: i.astype(float)), "expected integers"),
+    "coo short data": (lambda: replaced("coo", data=short), r"A.data has shape"),
+    "coo short rows": (lambda: replaced("coo", coords=lambda ij: (ij[0][:-1], ij[1])), r"A.data has shape"),
+    "bsr short data": (lambda: replaced("bsr", data=short), r"A.data has shape"),
+    "dia short data": (lambda: replaced("dia", data=short), r"A.data has shape"),
+    "lil rows": (lambda: replaced("lil", rows=lambda rows: np.stack([rows, rows])), "inconsistent lil_array"),
+    "masked": (lambda: np.ma.masked_equal(A.toarray(), 0), "masked entries: expected a number in every place"),
     "rectangular": (lambda: sp.csr_array((4, 5)), "square"),
     "rectangular dense": (lambda: np.ones((4, 5)), "square"),
     "rectangular operator": (lambda: spla.aslinearoperator(np.ones((4, 5))), "square"),
@@ -209,6 +346,7 @@ def test_bad_matrices(name, method):
 
 
 BAD_VECTORS = {
+    "masked": (lambda: np.ma.masked_less(np.arange(64.0), 3), r"3 masked entries.*filled\(0\)"),
     "short": (lambda: np.ones(63), r"shape \(63,\): expected \(64,\)"),
     "row": (lambda: np.ones((1, 64)), "shape"),
     "cube": (lambda: np.ones((64, 1, 1)), "shape"),
@@ -261,7 +399,39 @@ def test_b_whose_square_is_out_of_range(size):
         swell.solve(A, np.full(64, size), method="gmres")
 
 
+def test_a_masked_array_without_masked_entries_is_an_array():
+    assert np.allclose(solved(np.ma.masked_array(A.toarray()), np.ma.masked_array(B)).x, X)
+
+
+def test_x0_whose_residual_is_out_of_range():
+    for size in (1e150, 1e200, 1e308):
+        with pytest.raises(InputError, match="x0 leaves a residual of .*smaller x0"):
+            swell.solve(A, B, x0=np.full(64, size), method="gmres")
+
+
+@pytest.mark.parametrize("stopping", [swell.Stopping(atol=1e200), swell.Stopping(growth=1e200)])
+def test_tolerances_whose_square_is_out_of_range(stopping):
+    assert swell.solve(A, B, method="gmres", stopping=stopping).converged
+
+
+@pytest.mark.parametrize("monitor", [5, "print", [print]])
+def test_a_monitor_that_cannot_be_called_is_refused_before_the_setup(monitor, monkeypatch):
+    with pytest.raises(InputError, match="monitor=.*expected a function of"):
+        swell.prepare(A, method="gmres").solve(B, monitor=monitor)
+    monkeypatch.setattr("swell.inputs.read_matrix", lambda *given: pytest.fail("the matrix was read first"))
+    with pytest.raises(InputError, match="monitor=.*expected a function of"):
+        swell.solve(A, B, monitor=monitor)
+
+
 BAD_SETTINGS = {
+    "dtype number": ({"dtype": 5}, "dtype=5: expected one of float32"),
+    "dtype object": ({"dtype": [("x", 3)]}, "dtype=.*: expected one of float32"),
+    "null space empty": ({"nullspace": [], "method": "gmres"}, r"nullspace has shape \(0, 1\): expected \(64,\)"),
+    "null space number": ({"nullspace": 3, "method": "gmres"}, r"nullspace has shape \(\)"),
+    "null space ragged": ({"nullspace": [[1], [2, 3]], "method": "gmres"}, "nullspace is no array"),
+    "null space text": ({"nullspace": ["a"] * 64, "method": "gmres"}, "nullspace has dtype"),
+    "null space object": ({"nullspace": [None] * 64, "method": "gmres"}, "nullspace has dtype object"),
+    "null space masked": ({"nullspace": np.ma.masked_less(np.arange(64.0), 3), "method": "gmres"}, "3 masked entries"),
     "method unknown": ({"method": "gmress"}, "did you mean 'gmres'"),
     "method far off": ({"method": "zzz"}, "There are: cg"),
     "method number": ({"method": 42}, "method=42"),

@@ -50,6 +50,11 @@ def interruptible(on_interrupt):
         signal.signal(signal.SIGINT, previous)
 
 
+def _squared(number: float) -> float:
+    """The square, at most the largest double: Python's ``**`` raises OverflowError beyond it."""
+    return min(float(number) * float(number), np.finfo(np.float64).max)
+
+
 class Loop:
     """What both drivers share: the judge's record, the history, the abort flag and the monitor.
 
@@ -80,9 +85,9 @@ class Loop:
         flags[J.MAXITER] = max(self.maxiter - done, 0)
         flags[J.WINDOW] = self.stopping.window if self.stopping.window is not None else window
         flags[J.EVERY] = self.stopping.every
-        limits[J.THRESHOLD2] = threshold**2
+        limits[J.THRESHOLD2] = _squared(threshold)
         limits[J.RATIO2] = 1
-        limits[J.GROWTH2] = min((self.stopping.growth * scale) ** 2, np.finfo(np.float64).max)
+        limits[J.GROWTH2] = _squared(self.stopping.growth * scale)
         limits[J.BEST2] = np.inf
         self.abort = None
         self._monitor = monitor

@@ -260,6 +260,9 @@ class Prepared:
         first = norm_b
         if x0 is not None:
             first, counts = self._true_residual()[0], Counts(1, 0, 0)
+            if not first < SAFE[1]:
+                raise InputError(f"x0 leaves a residual of {first:.1e}, whose square leaves the range of double "
+                                 "precision: start from a smaller x0, or from none")
         threshold = stopping.threshold(first if stopping.relative_to == "r0" else norm_b)
         if self.failure is not None:
             residual, error = self._true_residual()

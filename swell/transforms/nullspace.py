@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from swell.core.arrays import checked_dtype, host_array
 from swell.core.errors import InputError
 from swell.core.settings import switch
 from swell.core.transform import Transform
@@ -68,12 +69,13 @@ class NullSpaceTransform(Transform):
                 raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), as "
                                  "swell.rigid_body_modes(points) gives for a free body, or NullSpace(...)")
             given = np.ones((A.space.share(n), 1))
-        vectors = np.asarray(host(given) if hasattr(given, "__cuda_array_interface__") else given)
-        vectors = vectors.reshape(vectors.shape[0], -1) if vectors.ndim in (1, 2) else vectors
+        vectors = host_array(host(given) if hasattr(given, "__cuda_array_interface__") else given, name)
+        vectors = vectors[:, None] if vectors.ndim == 1 else vectors
         if in_parts and vectors.shape[0] == A.space.share(n):
             vectors = A.gather(vectors)
         if vectors.ndim != 2 or vectors.shape[0] != n or not 0 < vectors.shape[1] <= n:
             raise InputError(f"{name} has shape {vectors.shape}: expected ({n},) or ({n}, k) for a matrix of {n} rows")
+        checked_dtype(vectors.dtype, name)
         if not np.isfinite(vectors).all():
             raise InputError(f"{name} holds NaN or Inf")
         if vectors.dtype.kind == "c" and A.dtype.kind != "c":
