@@ -4,13 +4,13 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import pathlib
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 
+from swell.core import memory
 from swell.core.compilation import count_numba
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.forking import require_threads
@@ -70,7 +70,7 @@ class Space(ABC):
 
     @abstractmethod
     def memory(self) -> tuple[int, int]:
-        """(free, total) bytes."""
+        """(free, total) bytes; numbers that nothing exceeds where the system does not tell."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -264,13 +264,7 @@ class CpuSpace(Space):
         return f"cpu, {count} thread" + ("" if count == 1 else "s")
 
     def memory(self):
-        page = os.sysconf("SC_PAGE_SIZE")
-        free, total = os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
-        meminfo = pathlib.Path("/proc/meminfo")
-        if meminfo.exists():                     # what is free there counts the page cache, which gives way
-            fields = dict(line.split(":") for line in meminfo.read_text().splitlines())
-            free = int(fields.get("MemAvailable", f"{free // 1024} kB").split()[0]) * 1024
-        return free, total
+        return memory.free(), memory.whole()
 
 
 def make_space(device: str) -> Space:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
 
 MATRIX_FORMATS = "Matrix Market (.mtx, .mtx.gz, .mtx.bz2), SciPy .npz, NumPy .npy or PETSc binary"
@@ -152,8 +153,8 @@ def _kind(path, head):
 
 
 def memory_bytes():
-    """Physical memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Physical memory of this machine, or a number that nothing exceeds where its system does not tell."""
+    return memory.whole()
 
 
 def check_memory(path, size, what):

@@ -1,0 +1,32 @@
+"""This machine's memory, as far as its system tells: Linux tells what is free, macOS the whole, Windows nothing."""
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+MEMINFO = pathlib.Path("/proc/meminfo")
+UNKNOWN = sys.maxsize   # more than any need: what nobody knows refuses nothing
+
+
+def _bytes_of(pages: str) -> int:
+    """The bytes of so many pages as sysconf says, or UNKNOWN."""
+    try:
+        size = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):    # Windows has no sysconf, macOS not every name
+        return UNKNOWN
+    return size if size > 0 else UNKNOWN
+
+
+def whole() -> int:
+    """Bytes that this machine has, or UNKNOWN."""
+    return _bytes_of("SC_PHYS_PAGES")
+
+
+def free() -> int:
+    """Bytes that are free: counting the page cache, which gives way, where the system tells."""
+    if MEMINFO.exists():
+        fields = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
+        if "MemAvailable" in fields:
+            return int(fields["MemAvailable"].split()[0]) * 1024
+    return min(_bytes_of("SC_AVPHYS_PAGES"), whole())
