@@ -46,7 +46,8 @@ def add_arguments(parser):
                             if kind != "method" else f"{words}: {', '.join(names(kind))}")
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the "
-                        "equation with its corrections, relative to the right-hand side; default 1e-8")
+                        "equation with its corrections, relative to the right-hand side, and for the cells' "
+                        "imbalances, relative to what flows; default 1e-8")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each linear solve")
     parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu; .pvtu and a .vtu of each rank where "
                         "CASE is decomposed")
@@ -206,14 +207,13 @@ def _write(arguments, problem, solution, facts):
     if arguments.report:
         from swell.report import html
         angles = facts["non_orthogonality"]
-        result = dataclasses.replace(solution.longest, notes=[
-            (f"mesh: {facts['cells']} cells, {facts['faces']} faces; non-orthogonality at most {angles['max']:.1f}°, "
-             f"mean {angles['mean']:.1f}°"), f"patches: {', '.join(patch['name'] for patch in facts['patches'])}",
-            (f"the equation with its {solution.corrections} non-orthogonal corrections: residual "
-             f"{solution.residual:.2e}; this report is of the longest linear solve"),
-            *solution.notes, *solution.longest.notes])
+        notes = [(f"mesh: {facts['cells']} cells, {facts['faces']} faces; non-orthogonality at most "
+                  f"{angles['max']:.1f}°, mean {angles['mean']:.1f}°"),
+                 f"patches: {', '.join(patch['name'] for patch in facts['patches'])}"]
+        result = dataclasses.replace(solution.longest, notes=[*notes, *solution.notes, *solution.longest.notes])
         matrix = problem.assemble().A.to_scipy()
-        html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix)
+        html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix,
+             equation=solution)
 
 
 def _print(arguments, solution, facts):
@@ -222,10 +222,13 @@ def _print(arguments, solution, facts):
         print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
     span = solution.span()
     if arguments.json:
-        print(as_json({**facts, "p": span, "equation_residual": solution.residual, "corrections": solution.corrections,
+        print(as_json({**facts, "p": span, "corrections": solution.corrections,
                        "total_iterations": sum(r.iterations for r in solution.results),
                        "conservation": solution.conservation(), **solution.result.as_dict(),
-                       "converged": solution.converged, "notes": solution.notes + solution.result.notes,
+                       "converged": solution.converged, "reason": solution.reason.name, "message": solution.message,
+                       "residual": solution.residual, "equation_residual": solution.residual,
+                       "imbalance": solution.imbalance, "tolerance": solution.rtol,
+                       "notes": solution.notes + solution.result.notes,
                        "out": arguments.out, "report": arguments.report}))
     elif not arguments.quiet:
         print(solution)

@@ -16,7 +16,7 @@ _PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner
           "compile": "compiling kernels, where they are first used"}
 
 
-def html(result, path, title="swell: report of a solve", pictures=None, matrix=None):
+def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None):
     """Write the report of a solve as one HTML file that needs nothing else.
 
     Parameters
@@ -28,6 +28,8 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
         Further PNG pictures, by their captions.
     matrix : scipy.sparse.csr_matrix, optional
         The matrix, for a picture of its pattern.
+    equation : swell.pde.fvm.Solution, optional
+        The equation of which ``result`` is one linear solve. The badge and the first table are then the equation's.
 
     Raises
     ------
@@ -37,8 +39,12 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     body = [f"<h1>{page.escape(title)}</h1>",
             page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True)]
     single = isinstance(result, Result)
-    body += _outcome(result) if single else _overview(result)
-    body.append(page.heading("Convergence"))
+    if equation is not None:
+        body += [*_state(equation), page.table(equation.facts()), page.heading("The longest linear solve"),
+                 _table(result)]
+    else:
+        body += _outcome(result) if single else _overview(result)
+    body.append(page.heading("Convergence" if equation is None else "Convergence of the longest linear solve"))
     body.append(page.image(png(convergence_figure(result)), "relative residual after each iteration, as the method "
                            "follows it; the mark at the end is the true residual"))
     if single:
@@ -66,10 +72,19 @@ def _overview(results):
 
 def _outcome(result):
     """How it ended."""
+    return [*_state(result), _table(result)]
+
+
+def _state(result):
+    """The badge and the reason in words, of a Result or of an equation's Solution."""
     state = "converged" if result.converged else f"not converged: {result.reason.name}"
     yield f"<p>{page.badge(state, result.converged)}</p>"
     yield page.paragraph(result.message[:1].upper() + result.message[1:] + ".")
-    yield page.table([
+
+
+def _table(result):
+    """What a linear solve reached."""
+    return page.table([
         ("iterations", result.iterations),
         ("true relative residual", f"{result.residual:.3e} (asked for: {result.tolerance:.3g})"),
         ("backward error", f"{result.backward_error:.2e}"),

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from swell.pde.fvm import box
+from swell.pde.fvm import box, write_polymesh
 
 meshio = pytest.importorskip("meshio", reason="needs meshio: pip install 'swell[pde]'")
 OTHERS = ("--patch-bc", "*=neumann:0")
@@ -65,6 +65,25 @@ def test_an_openfoam_case(cli, tmp_path):
     (inside / "owner").unlink()
     status, out, err = cli("fvm", tmp_path / "case", *OTHERS)
     assert status == 2 and not out and "no file owner or owner.gz" in err
+
+
+def test_what_is_reported_is_the_equation(cli, tmp_path):
+    """Each linear solve converges, and the equation with its corrections does not: exit status, text, JSON, badge."""
+    write_polymesh(box((8, 8), skew=(0.6, 0)), tmp_path / "case")
+    few = ("fvm", tmp_path / "case", "--patch-bc", "xmin=0", *OTHERS, "--source", "1", "--corrections", "1")
+    status, out, err = cli(*few, "--report", tmp_path / "r.html")
+    report = (tmp_path / "r.html").read_text("utf-8")
+    assert status == 1 and not err and "NOT converged" in out and "allow more" in out
+    assert '<span class="badge bad">not converged: MAXITER' in report and "badge good" not in report
+    assert "The corrections did not bring the equation to the tolerance" in report and "The longest linear solve" in report
+    status, out, err = cli(*few, "--json")
+    found = json.loads(out)
+    assert status == 1 and not found["converged"] and found["reason"] == "MAXITER" and "allow more" in found["message"]
+    assert found["residual"] > found["tolerance"] == 1e-8 and found["imbalance"] > 1e-8
+    status, out, err = cli(*few[:-1], "50", "--report", tmp_path / "r.html", "--json")
+    report, found = (tmp_path / "r.html").read_text("utf-8"), json.loads(out)
+    assert status == 0 and found["converged"] and max(found["residual"], found["imbalance"]) <= 1e-8
+    assert '<span class="badge good">converged' in report and f"{found['residual']:.3e}" in report
 
 
 def test_not_converged_is_status_one(cli):

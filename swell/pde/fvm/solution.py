@@ -104,6 +104,15 @@ class Solution:
                 f"{self.imbalance:.1e} of what flows, and the last linear solve ({self.result.reason.name}) brings "
                 f"them no lower: {wider}raise maxiter, take a stronger preconditioner, or relax rtol")
 
+    def facts(self) -> list:
+        """(name, value) of what a report says of the equation as a whole."""
+        balance = self.conservation()
+        return [("residual of the equation", f"{self.residual:.3e} (asked for: {self.rtol:.3g})"),
+                ("the cells' imbalances over what flows", f"{self.imbalance:.3e} (asked for: {self.rtol:.3g})"),
+                ("imbalance of the whole", f"{balance['imbalance']:.3e} of a source of {balance['source']:.6g}"),
+                ("corrections", self.corrections), ("linear solves", len(self.results)),
+                ("iterations of all", sum(result.iterations for result in self.results))]
+
     def conservation(self) -> dict:
         """What leaves through each patch, and how far the domain is from balance.
 
