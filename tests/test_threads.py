@@ -7,9 +7,12 @@ import numba
 import numpy as np
 import pytest
 
+import scipy.sparse as sp
+
 import swell
 from swell import gallery
-from swell.core.space import CpuSpace
+from swell.core.registry import load, names
+from swell.core.space import CpuSpace, make_space
 
 N = 24_000              # above the size up to which one thread is used whatever there is
 
@@ -37,6 +40,77 @@ def test_threads(named, system, all_threads):
     assert alone.converged and abs(alone.iterations - results[0].iterations) <= 0.05 * alone.iterations + 1
     # The first steps only: bicgstab multiplies differences of rounding by a hundred a step.
     assert alone.history[:4] == pytest.approx(results[0].history[:4], rel=1e-9)
+
+
+def solved(threads, A, b, steps=12, **named):
+    """The norms of the first steps, all but the last residuals, and x, by so many threads."""
+    numba.set_num_threads(threads)
+    r = swell.solve(A, b, rtol=1e-30, maxiter=steps, **named)
+    return list(r.history), r.x.tobytes()
+
+
+def same_bits(A, b, **named):
+    one, two = (solved(threads, A, b, **named) for threads in (1, 2))
+    assert len(one[0]) > 2
+    assert one == two
+
+
+ITERATIVE = [m for m in names("method") if not load("method", m).gpu_only and load("method", m).problem
+             and m not in ("direct", "stationary")]
+
+
+@pytest.mark.parametrize("named", [{"format": "csr", "precond": "jacobi"}, {"format": "sell", "precond": "ilu0"},
+                                   {"format": "sell", "scaling": "jacobi"}],
+                         ids=lambda named: "-".join(named.values()))
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_bits_do_not_depend_on_threads(method, named, system, all_threads):
+    """Of every step's norm and of x: sums are of parts whose bounds the number of rows alone decides."""
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    if not load("method", method).preconditionable and "precond" in named:
+        pytest.skip(f"{method} applies no preconditioner")
+    if load("method", method).symmetric_only or "cg" in method:
+        named = {key: "ic0" if value == "ilu0" else value for key, value in named.items()}
+    A, b = system
+    same_bits(A, b, method=method, **named)
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab", "cocg"])
+def test_bits_of_complex_systems_do_not_depend_on_threads(method, system, all_threads):
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    A, b = system
+    A = A + 0.5j * sp.diags_array(np.linspace(0, 1, N)) if method != "cg" else A.astype(complex)
+    same_bits(A, b + 1j, method=method, format="csr", precond="jacobi")
+
+
+@pytest.mark.parametrize("form", [f for f in names("format") if f not in ("csr", "sell", "tuned")])
+def test_bits_of_products_do_not_depend_on_threads(form, system, all_threads):
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    same_bits(*system, method="cg", format=form)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_bits_of_sums_do_not_depend_on_threads(dtype, all_threads):
+    """Every sum that a space offers, of a length that threads cannot share evenly."""
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    space, random = make_space("cpu"), np.random.default_rng(2)
+    x, y, w = (random.standard_normal(N + 37).astype(dtype) * (1 + 0.3j if dtype == "complex128" else 1)
+               for _ in range(3))
+    kernels, found = space.kernels("swell.core", "vector", x.dtype), []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        out, z = np.zeros(9, x.dtype), y.copy()
+        space.dot(x, y, out[0:])
+        space.norm(x, out[1:])
+        space.dots(x, y, out[2:])
+        space.weighted_norm2(x, w.real.copy(), out[4:])
+        space.axpy_dots(0.3, x, z, w, out[5:])
+        kernels.multiply_dots(w, x, y.copy(), y, out[7:])
+        found.append(out.tobytes() + z.tobytes())
+    assert found[0] == found[1]
 
 
 def test_small_systems_run_on_one_thread(all_threads):

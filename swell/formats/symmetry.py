@@ -39,7 +39,8 @@ def mirrored(A):
     """(has the pattern of a square CSR matrix for every aᵢⱼ an aⱼᵢ, the largest |aᵢⱼ − aⱼᵢ|, the largest
     |aᵢⱼ − conj(aⱼᵢ)|); the latter two mean nothing where it has not."""
     if A.space.name == "cpu":                    # a search for each entry below the diagonal, and no copy
-        from swell.formats.kernels.csr import CHUNKS, mirror
+        from swell.core.kernels.vector import CHUNKS
+        from swell.formats.kernels.csr import mirror
         unmatched, (plain, conjugate) = np.empty(CHUNKS, np.int64), np.empty((2, CHUNKS))
         mirror(A.indptr, A.indices, A.data, unmatched, plain, conjugate)
         matched = unmatched.max() <= A.nnz and unmatched.sum() == 0

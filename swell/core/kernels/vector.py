@@ -1,10 +1,14 @@
-"""Vector operations shared by all methods, on the CPU; ``vector.cu`` is the same on a GPU."""
+"""Vector operations shared by all methods, on the CPU; ``vector.cu`` is the same on a GPU.
+
+A sum has CHUNKS parts of ``chunk_rows``, which threads compute, and ``total`` adds. So it has the same bits for any number of
+threads, which a sum over the index of a parallel loop has not: its parts are the threads' own.
+"""
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 
-CHUNKS = 64             # parts of a sum: the same whatever the number of threads, and so is their total
+CHUNKS = 64             # parts of a sum
 GPU_ONLY = ("collect_dots",)                # completes what a product on a GPU leaves in parts
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
@@ -49,9 +53,11 @@ def multiply(x, y):
 
 
 @njit(cache=True)
-def part(x, c):
-    """Chunk c of a vector: the loops over it know where it begins and become vector instructions."""
-    return x[c * x.size // CHUNKS:(c + 1) * x.size // CHUNKS]
+def chunk_rows(n, chunk):
+    """The rows of a chunk of n. Unsigned indices spare Numba's test for negative ones, and loops become vector
+    instructions; the index of a parallel loop is unsigned at times, and its products would be floating."""
+    chunk = np.int64(chunk)
+    return range(np.uint64(chunk * n // CHUNKS), np.uint64((chunk + 1) * n // CHUNKS))
 
 
 @njit(cache=True)
@@ -60,84 +66,76 @@ def total(parts):
     return parts.sum()
 
 
-@njit(cache=True, fastmath=FAST)
-def part_dot(x, y, zero):
-    """(x, y), the products in the type of ``zero``."""
-    xy = zero
-    for i in range(x.size):
-        xy += np.conj(x[i] + zero) * y[i]
-    return xy
+@njit(cache=True)
+def square(value):
+    """|value|², in double."""
+    return np.float64(value.real) * value.real + np.float64(value.imag) * value.imag
 
 
-@njit(cache=True, fastmath=FAST)
-def part_norm2(x):
-    """(x, x)."""
-    xx = 0.0
-    for i in range(x.size):
-        xx += np.float64(x[i].real) * x[i].real + np.float64(x[i].imag) * x[i].imag
-    return xx
-
-
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def dot(x, y, out):
     """out[0] = (x, y), accumulated in double."""
+    zero = out.dtype.type(0)
     parts = np.empty(CHUNKS, out.dtype)
     for c in prange(CHUNKS):
-        parts[c] = part_dot(part(x, c), part(y, c), out.dtype.type(0))
+        xy = zero
+        for i in chunk_rows(x.size, c):
+            xy += np.conj(x[i] + zero) * y[i]
+        parts[c] = xy
     out[0] = total(parts)
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def norm(x, out):
     """out[0] = ‖x‖₂, accumulated in double."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
-        parts[c] = part_norm2(part(x, c))
+        xx = 0.0
+        for i in chunk_rows(x.size, c):
+            xx += square(x[i])
+        parts[c] = xx
     out[0] = np.sqrt(total(parts))
 
 
-@njit(cache=True, fastmath=FAST)
-def part_axpy_dots(alpha, x, y, w, zero):
-    """y = alpha x + y; returns (w, y) and (y, y)."""
-    wy, yy = zero, 0.0
-    for i in range(x.size):
-        value = alpha * x[i] + y[i]
-        y[i] = value
-        wy += np.conj(w[i] + zero) * value
-        yy += np.float64(value.real) * value.real + np.float64(value.imag) * value.imag
-    return wy, yy
-
-
-@njit(parallel=True, cache=True)
+@njit(parallel=True, cache=True, fastmath=FAST)
 def axpy_dots(alpha, x, y, w, sums):
     """y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y)."""
-    wy = np.empty(CHUNKS, sums.dtype)
-    yy = np.empty(CHUNKS)
+    zero = sums.dtype.type(0)
+    parts = np.empty((2, CHUNKS), sums.dtype)
     for c in prange(CHUNKS):
-        wy[c], yy[c] = part_axpy_dots(alpha, part(x, c), part(y, c), part(w, c), sums.dtype.type(0))
-    sums[0] = total(wy)
-    sums[1] = total(yy)
+        wy, yy = zero, 0.0
+        for i in chunk_rows(x.size, c):
+            value = alpha * x[i] + y[i]
+            y[i] = value
+            wy += np.conj(w[i] + zero) * value
+            yy += square(value)
+        parts[0, c], parts[1, c] = wy, yy
+    sums[0], sums[1] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def dots(x, y, out):
     """out[0] = (x, y), out[1] = (y, y), accumulated in double."""
-    xy = out.dtype.type(0)
-    yy = 0.0
-    for i in prange(x.size):
-        xy += np.conj(x[i]) * y[i]
-        yy += (np.conj(y[i]) * y[i]).real
-    out[0] = xy
-    out[1] = yy
+    parts = np.empty((2, CHUNKS), out.dtype)
+    for c in prange(CHUNKS):
+        xy, yy = out.dtype.type(0), 0.0
+        for i in chunk_rows(x.size, c):
+            xy += np.conj(x[i]) * y[i]
+            yy += (np.conj(y[i]) * y[i]).real
+        parts[0, c], parts[1, c] = xy, yy
+    out[0], out[1] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def weighted_norm2(r, w, out):
     """out[0] = Σ w |r|²: the squared norm of the original residual when r belongs to a scaled system."""
-    norm2 = 0.0
-    for i in prange(r.size):
-        norm2 += w[i] * (np.conj(r[i]) * r[i]).real
-    out[0] = norm2
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        norm2 = 0.0
+        for i in chunk_rows(r.size, c):
+            norm2 += w[i] * (np.conj(r[i]) * r[i]).real
+        parts[c] = norm2
+    out[0] = total(parts)
 
 
 @njit(cache=True)
@@ -165,15 +163,16 @@ def multiply_add(d, x, out, alpha, beta):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def multiply_dots(d, x, out, w, sums):
     """out = d x with sums[0] = (w, out) and sums[1] = (out, out)."""
-    wy = sums.dtype.type(0)
-    yy = 0.0
-    for i in prange(x.size):
-        y = d[i] * x[i]
-        out[i] = y
-        wy += np.conj(w[i]) * y
-        yy += (np.conj(y) * y).real
-    sums[0] = wy
-    sums[1] = yy
+    parts = np.empty((2, CHUNKS), sums.dtype)
+    for c in prange(CHUNKS):
+        wy, yy = sums.dtype.type(0), 0.0
+        for i in chunk_rows(x.size, c):
+            y = d[i] * x[i]
+            out[i] = y
+            wy += np.conj(w[i]) * y
+            yy += (np.conj(y) * y).real
+        parts[0, c], parts[1, c] = wy, yy
+    sums[0], sums[1] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True)

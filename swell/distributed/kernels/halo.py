@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import CHUNKS, chunk_rows, total
+
 
 @njit(parallel=True, cache=True)
 def pack(index, x, out):
@@ -25,13 +27,16 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
 @njit(parallel=True, cache=True)
 def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
     """The same for alpha = 1, with what it changes in dots[0] = (w, out)."""
-    change = dots.dtype.type(0)
-    for k in prange(rows.size):
-        total = data.dtype.type(0)
-        for at in range(indptr[k], indptr[k + 1]):
-            total += data[at] * x[indices[at]]
-        before = out[rows[k]]
-        after = before + total
-        out[rows[k]] = after
-        change += np.conj(w[rows[k]]) * after - np.conj(w[rows[k]]) * before
-    dots[0] += change
+    parts = np.empty(CHUNKS, dots.dtype)
+    for c in prange(CHUNKS):
+        change = dots.dtype.type(0)
+        for k in chunk_rows(rows.size, c):
+            value = data.dtype.type(0)
+            for at in range(indptr[k], indptr[k + np.uint64(1)]):
+                value += data[at] * x[indices[at]]
+            before = out[rows[k]]
+            after = before + value
+            out[rows[k]] = after
+            change += np.conj(w[rows[k]]) * after - np.conj(w[rows[k]]) * before
+        parts[c] = change
+    dots[0] += total(parts)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
 ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
-CHUNKS = 64             # more than cores, so that they end together
 
 
 @njit(cache=True, inline="always")
@@ -43,15 +43,16 @@ def product(indptr, indices, data, x, y, lanes, alpha, beta):
 @njit(parallel=True, cache=True)
 def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
-    wy = dots.dtype.type(0)
-    yy = 0.0
-    for i in prange(y.size):
-        total = row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
-        y[i] = total
-        wy += np.conj(w[i]) * total
-        yy += (np.conj(total) * total).real
-    dots[0] = wy
-    dots[1] = yy
+    parts = np.empty((2, CHUNKS), dots.dtype)
+    for c in prange(CHUNKS):
+        wy, yy = dots.dtype.type(0), 0.0
+        for i in chunk_rows(y.size, c):
+            value = row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + ONE])
+            y[i] = value
+            wy += np.conj(w[i]) * value
+            yy += (np.conj(value) * value).real
+        parts[0, c], parts[1, c] = wy, yy
+    dots[0], dots[1] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True)

@@ -12,7 +12,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("half", "update", "direction")
 
@@ -30,20 +30,19 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
     """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r = s − ω t; next ρ = (r̂, r), norm² = Σ w |r|²."""
     alpha = quotient(s[0], s[1])
     omega = quotient(np.conj(s[3]), s[4].real)
-    rho = s.dtype.type(0)
-    rr = 0.0
-    weighted = 0.0
-    for i in prange(r.size):
-        x[i] += alpha * ph[i] + omega * sh[i]
-        d = r[i] - omega * t[i]
-        r[i] = d
-        rho += np.conj(shadow[i]) * d
-        d2 = (np.conj(d) * d).real
-        rr += d2
-        weighted += w[i] * d2 if w.size else d2
-    s[5] = rho
-    s[6] = weighted
-    s[7] = rr
+    parts = np.empty((3, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        rho, rr, weighted = s.dtype.type(0), 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            x[i] += alpha * ph[i] + omega * sh[i]
+            d = r[i] - omega * t[i]
+            r[i] = d
+            rho += np.conj(shadow[i]) * d
+            d2 = (np.conj(d) * d).real
+            rr += d2
+            weighted += w[i] * d2 if w.size else d2
+        parts[0, c], parts[1, c], parts[2, c] = rho, weighted, rr
+    s[5], s[6], s[7] = total(parts[0]), total(parts[1]), total(parts[2])
 
 
 @njit(parallel=True, cache=True)

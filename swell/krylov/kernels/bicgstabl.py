@@ -17,7 +17,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import FAST, total
 
 KERNELS = ("direction", "half", "polynomial", "coefficients", "combine", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
@@ -192,10 +192,9 @@ def combine(state, R, U, c, shadow, w, x, s, l):
     """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|²."""
     n = R.shape[1]
     kind = R.dtype.type
-    rho = s.dtype.type(0)
-    rr = 0.0
-    weighted = 0.0
-    for tile in prange((n + TILE - 1) // TILE):
+    tiles = (n + TILE - 1) // TILE
+    parts = np.empty((3, tiles), s.dtype)
+    for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
         r, u, out, h = R[0, lo:hi], U[0, lo:hi], x[lo:hi], shadow[lo:hi]
         of_x = kind(c[l + 1])
@@ -218,12 +217,8 @@ def combine(state, R, U, c, shadow, w, x, s, l):
             d2 = (np.conj(r[k]) * r[k]).real
             of_rr += d2
             judged += w[lo + k] * d2 if w.size else d2
-        rho += of_rho
-        rr += of_rr
-        weighted += judged
-    s[12] = rho
-    s[13] = rr
-    s[14] = weighted
+        parts[0, tile], parts[1, tile], parts[2, tile] = of_rho, of_rr, judged
+    s[12], s[13], s[14] = total(parts[0]), total(parts[1]), total(parts[2])
 
 
 @njit(cache=True)

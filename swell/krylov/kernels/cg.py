@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
@@ -25,15 +25,16 @@ def step_length(s):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, s):
     """p = z; ρ = (r, z); norm² = Σ w |r|²."""
-    rho = 0.0
-    norm2 = 0.0
-    for i in prange(r.size):
-        p[i] = z[i]
-        rho += (np.conj(r[i]) * z[i]).real
-        rr = (np.conj(r[i]) * r[i]).real
-        norm2 += rr * w[i] if w.size else rr
-    s[0] = rho
-    s[5] = norm2
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        rho, norm2 = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            p[i] = z[i]
+            rho += (np.conj(r[i]) * z[i]).real
+            rr = (np.conj(r[i]) * r[i]).real
+            norm2 += rr * w[i] if w.size else rr
+        parts[0, c], parts[1, c] = rho, norm2
+    s[0], s[5] = total(parts[0]), total(parts[1])
 
 
 @njit(cache=True)
@@ -49,23 +50,20 @@ def judge_first(state, s):
 def residual(state, q, r, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which a preconditioner's own product overwrites."""
     alpha = step_length(s)
-    rr = 0.0
-    weighted = 0.0
-    if w.size and due(state):
-        for i in prange(r.size):
+    weigh = w.size > 0 and due(state)
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        rr, weighted = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
             t = r[i] - alpha * q[i]
             r[i] = t
             t2 = (np.conj(t) * t).real
             rr += t2
-            weighted += w[i] * t2
-    else:
-        for i in prange(r.size):
-            t = r[i] - alpha * q[i]
-            r[i] = t
-            rr += (np.conj(t) * t).real
-        weighted = rr
-    s[3] = rr
-    s[5] = weighted
+            if weigh:
+                weighted += w[i] * t2
+        parts[0, c], parts[1, c] = rr, weighted
+    s[3] = total(parts[0])
+    s[5] = total(parts[1]) if weigh else s[3]
 
 
 @njit(parallel=True, cache=True)

@@ -12,7 +12,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import EPS, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
@@ -32,23 +32,20 @@ def step_length(s):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, pc, s):
     """p = z; ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|²."""
-    rho = s.dtype.type(0)
-    rr = 0.0
-    zz = 0.0
-    norm2 = 0.0
-    for i in prange(r.size):
-        p[i] = z[i]
-        if pc.size:
-            pc[i] = np.conj(z[i])
-        rho += r[i] * z[i]
-        zz += (np.conj(z[i]) * z[i]).real
-        t = (np.conj(r[i]) * r[i]).real
-        rr += t
-        norm2 += t * w[i] if w.size else t
-    s[0] = rho
-    s[4] = zz
-    s[5] = norm2
-    s[7] = rr
+    parts = np.empty((4, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        rho, rr, zz, norm2 = s.dtype.type(0), 0.0, 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            p[i] = z[i]
+            if pc.size:
+                pc[i] = np.conj(z[i])
+            rho += r[i] * z[i]
+            zz += (np.conj(z[i]) * z[i]).real
+            t = (np.conj(r[i]) * r[i]).real
+            rr += t
+            norm2 += t * w[i] if w.size else t
+        parts[0, c], parts[1, c], parts[2, c], parts[3, c] = rho, zz, norm2, rr
+    s[0], s[4], s[5], s[7] = total(parts[0]), total(parts[1]), total(parts[2]), total(parts[3])
 
 
 @njit(cache=True)
@@ -63,22 +60,21 @@ def judge_first(state, s):
 def residual(state, q, r, rc, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = rᵀ r, which a preconditioner's own product overwrites."""
     alpha = r.dtype.type(step_length(s))
-    rho = s.dtype.type(0)
-    rr = 0.0
-    weighted = 0.0
-    for i in prange(r.size):
-        t = r[i] - alpha * q[i]
-        r[i] = t
-        if rc.size:
-            rc[i] = np.conj(t)
-        rho += t * t
-        t2 = (np.conj(t) * t).real
-        rr += t2
-        weighted += w[i] * t2 if w.size else t2
-    s[3] = rho
-    s[4] = rr
-    s[5] = weighted
-    s[6] = rr
+    parts = np.empty((3, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        rho, rr, weighted = s.dtype.type(0), 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            t = r[i] - alpha * q[i]
+            r[i] = t
+            if rc.size:
+                rc[i] = np.conj(t)
+            rho += t * t
+            t2 = (np.conj(t) * t).real
+            rr += t2
+            weighted += w[i] * t2 if w.size else t2
+        parts[0, c], parts[1, c], parts[2, c] = rho, rr, weighted
+    s[3], s[4], s[5] = total(parts[0]), total(parts[1]), total(parts[2])
+    s[6] = s[4]
 
 
 @njit(parallel=True, cache=True)

@@ -12,7 +12,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended, judge_start
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("begin", "judge_first", "direction", "residual")
 
@@ -26,19 +26,20 @@ def step_length(s):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, z, w, p, q, zc, s):
     """p = q = 0; the conjugate of z; (z, z), norm² = Σ w |r|²."""
-    zz = 0.0
-    norm2 = 0.0
-    for i in prange(r.size):
-        p[i] = 0
-        q[i] = 0
-        if zc.size:
-            zc[i] = np.conj(z[i])
-        zz += (np.conj(z[i]) * z[i]).real
-        t = (np.conj(r[i]) * r[i]).real
-        norm2 += t * w[i] if w.size else t
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        zz, norm2 = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            p[i] = 0
+            q[i] = 0
+            if zc.size:
+                zc[i] = np.conj(z[i])
+            zz += (np.conj(z[i]) * z[i]).real
+            t = (np.conj(r[i]) * r[i]).real
+            norm2 += t * w[i] if w.size else t
+        parts[0, c], parts[1, c] = zz, norm2
     s[0] = 0
-    s[3] = zz
-    s[4] = norm2
+    s[3], s[4] = total(parts[0]), total(parts[1])
     s[8] = JUDGED
 
 
@@ -53,19 +54,20 @@ def direction(state, z, az, p, q, qc, s):
     """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q). Across
     ranks, judges the iteration before."""
     beta = p.dtype.type(quotient(s[1], s[0]))
-    mu = s.dtype.type(0)
-    qq = 0.0
-    for i in prange(p.size):
-        p[i] = z[i] + beta * p[i]
-        t = az[i] + beta * q[i]
-        q[i] = t
-        if qc.size:
-            qc[i] = np.conj(t)
-        mu += t * t
-        qq += (np.conj(t) * t).real
-    s[5] = mu
-    s[6] = qq
-    s[7] = qq
+    parts = np.empty((2, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        mu, qq = s.dtype.type(0), 0.0
+        for i in chunk_rows(p.size, c):
+            p[i] = z[i] + beta * p[i]
+            t = az[i] + beta * q[i]
+            q[i] = t
+            if qc.size:
+                qc[i] = np.conj(t)
+            mu += t * t
+            qq += (np.conj(t) * t).real
+        parts[0, c], parts[1, c] = mu, qq
+    s[5], s[6] = total(parts[0]), total(parts[1])
+    s[7] = s[6]
     judge_ended(state, s, 4, 8)
 
 
@@ -74,25 +76,26 @@ def residual(state, p, q, t, w, x, r, z, zc, s, alone):
     """α = ρ'/μ; x += α p; r −= α q; z −= α t, where z is not r itself (then it is empty); then the judgement of this
     iteration, if ``alone``."""
     alpha = x.dtype.type(step_length(s))
-    weighted = 0.0
-    zz = 0.0
-    for i in prange(r.size):
-        x[i] += alpha * p[i]
-        d = r[i] - alpha * q[i]
-        r[i] = d
-        d2 = (np.conj(d) * d).real
-        weighted += w[i] * d2 if w.size else d2
-        if z.size:
-            d = z[i] - alpha * t[i]
-            z[i] = d
-        if zc.size:
-            zc[i] = np.conj(d)
-        zz += (np.conj(d) * d).real
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        zz, weighted = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            x[i] += alpha * p[i]
+            d = r[i] - alpha * q[i]
+            r[i] = d
+            d2 = (np.conj(d) * d).real
+            weighted += w[i] * d2 if w.size else d2
+            if z.size:
+                d = z[i] - alpha * t[i]
+                z[i] = d
+            if zc.size:
+                zc[i] = np.conj(d)
+            zz += (np.conj(d) * d).real
+        parts[0, c], parts[1, c] = zz, weighted
     finite = math.isfinite(s[2].real) and math.isfinite(s[6].real)
     lost = vanishes(s[1], s[3].real, s[2].real) or vanishes(s[5], s[7].real, s[6].real)
     s[0] = s[1]
-    s[3] = zz
-    s[4] = weighted
+    s[3], s[4] = total(parts[0]), total(parts[1])
     s[8] = NONFINITE if not finite else BREAKDOWN if lost else RUNNING
     if alone:
         judge_ended(state, s, 4, 8)

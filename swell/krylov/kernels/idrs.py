@@ -12,7 +12,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("begin", "prepare", "reduce", "expand", "project", "column", "update", "finish", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
@@ -144,8 +144,9 @@ def update(state, G, U, x, r, alpha, small, k, s):
     """g_k −= Σ α_i g_i, u_k alike, over i < k; r −= β g_k; x += β u_k; (r, r)."""
     n = r.size
     beta = r.dtype.type(small[2])
-    rr = 0.0
-    for tile in prange((n + TILE - 1) // TILE):
+    tiles = (n + TILE - 1) // TILE
+    squares = np.empty(tiles)
+    for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
         g, u, mine, out = G[k, lo:hi], U[k, lo:hi], r[lo:hi], x[lo:hi]
         for i in range(k):
@@ -158,8 +159,8 @@ def update(state, G, U, x, r, alpha, small, k, s):
             mine[m] -= beta * g[m]
             out[m] += beta * u[m]
             square += (np.conj(mine[m]) * mine[m]).real
-        rr += square
-    small[3] = rr
+        squares[tile] = square
+    small[3] = total(squares)
 
 
 @njit(cache=True)
@@ -174,14 +175,17 @@ def polynomial(small):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
     """x += ω v̂; r −= ω t; returns norm² = Σ w |r|²."""
-    weighted = 0.0
-    for i in prange(r.size):
-        x[i] += omega * hat[i]                   # v̂ may be r itself
-        d = r[i] - omega * t[i]
-        r[i] = d
-        d2 = (np.conj(d) * d).real
-        weighted += w[i] * d2 if w.size else d2
-    return weighted
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        weighted = 0.0
+        for i in chunk_rows(r.size, c):
+            x[i] += omega * hat[i]               # v̂ may be r itself
+            d = r[i] - omega * t[i]
+            r[i] = d
+            d2 = (np.conj(d) * d).real
+            weighted += w[i] * d2 if w.size else d2
+        parts[c] = weighted
+    return total(parts)
 
 
 @njit(cache=True)

@@ -6,7 +6,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import vanishes
 from swell.core.kernels.judge import BREAKDOWN, halt, judge_start
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("begin", "judge_first")
 
@@ -14,21 +14,18 @@ KERNELS = ("begin", "judge_first")
 @njit(parallel=True, cache=True, fastmath=FAST)
 def begin(state, r, shadow, w, p, s):
     """p = r; s[0] = ρ = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r), s[9] = norm² = Σ w |r|²."""
-    rho = s.dtype.type(0)
-    norm2 = 0.0
-    rr = 0.0
-    shadow2 = 0.0
-    for i in prange(r.size):
-        p[i] = r[i]
-        rho += np.conj(shadow[i]) * r[i]
-        shadow2 += (np.conj(shadow[i]) * shadow[i]).real
-        t = (np.conj(r[i]) * r[i]).real
-        rr += t
-        norm2 += t * w[i] if w.size else t
-    s[0] = rho
-    s[7] = shadow2
-    s[8] = rr
-    s[9] = norm2
+    parts = np.empty((4, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        rho, shadow2, rr, norm2 = s.dtype.type(0), 0.0, 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            p[i] = r[i]
+            rho += np.conj(shadow[i]) * r[i]
+            shadow2 += (np.conj(shadow[i]) * shadow[i]).real
+            t = (np.conj(r[i]) * r[i]).real
+            rr += t
+            norm2 += t * w[i] if w.size else t
+        parts[0, c], parts[1, c], parts[2, c], parts[3, c] = rho, shadow2, rr, norm2
+    s[0], s[7], s[8], s[9] = total(parts[0]), total(parts[1]), total(parts[2]), total(parts[3])
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("norm", "first", "advance", "settle", "take")
 
@@ -19,14 +19,15 @@ KERNELS = ("norm", "first", "advance", "settle", "take")
 @njit(parallel=True, cache=True, fastmath=FAST)
 def norm(state, r, weights, s):
     """γ = (r, r), which a preconditioner's own product overwrites; norm² = Σ w |r|²."""
-    rr = 0.0
-    weighted = 0.0
-    for i in prange(r.size):
-        t = (np.conj(r[i]) * r[i]).real
-        rr += t
-        weighted += t * weights[i] if weights.size else t
-    s[0] = rr
-    s[4] = weighted
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        rr, weighted = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            t = (np.conj(r[i]) * r[i]).real
+            rr += t
+            weighted += t * weights[i] if weights.size else t
+        parts[0, c], parts[1, c] = rr, weighted
+    s[0], s[4] = total(parts[0]), total(parts[1])
 
 
 @njit(cache=True)
@@ -52,23 +53,25 @@ def advance(state, u, w, p, q, x, r, weights, s):
     """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); next γ = (r, r), which a preconditioner's own product
     overwrites; norm² = Σ w |r|²."""
     alpha, beta = s[6].real, s[7].real
-    rr = 0.0
-    weighted = 0.0
     weigh = weights.size > 0 and due(state)
-    for i in prange(r.size):
-        direction = u[i] + beta * p[i]
-        image = w[i] + beta * q[i]
-        p[i] = direction
-        q[i] = image
-        x[i] += alpha * direction
-        t = r[i] - alpha * image
-        r[i] = t
-        t2 = (np.conj(t) * t).real
-        rr += t2
-        if weigh:
-            weighted += weights[i] * t2
-    s[0] = rr
-    s[4] = weighted if weigh else rr
+    parts = np.empty((2, CHUNKS))
+    for c in prange(CHUNKS):
+        rr, weighted = 0.0, 0.0
+        for i in chunk_rows(r.size, c):
+            direction = u[i] + beta * p[i]
+            image = w[i] + beta * q[i]
+            p[i] = direction
+            q[i] = image
+            x[i] += alpha * direction
+            t = r[i] - alpha * image
+            r[i] = t
+            t2 = (np.conj(t) * t).real
+            rr += t2
+            if weigh:
+                weighted += weights[i] * t2
+        parts[0, c], parts[1, c] = rr, weighted
+    s[0] = total(parts[0])
+    s[4] = total(parts[1]) if weigh else s[0]
 
 
 @njit(cache=True)
@@ -91,10 +94,13 @@ def settle(state, s, coefficients):
 @njit(parallel=True, cache=True, fastmath=FAST)
 def take(state, true_, r, s):
     """r = the true residual; keeps the largest squared distance between the two."""
-    drift = 0.0
-    for i in prange(r.size):
-        t = true_[i]
-        d = t - r[i]
-        drift += (np.conj(d) * d).real
-        r[i] = t
-    s[8] = max(s[8].real, drift)
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        drift = 0.0
+        for i in chunk_rows(r.size, c):
+            t = true_[i]
+            d = t - r[i]
+            drift += (np.conj(d) * d).real
+            r[i] = t
+        parts[c] = drift
+    s[8] = max(s[8].real, total(parts))

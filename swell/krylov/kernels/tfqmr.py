@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended
-from swell.core.kernels.vector import FAST
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 KERNELS = ("clear", "direction", "odd", "even", "update")
 
@@ -41,30 +41,34 @@ def clear(state, r, y, v, even, d, s):
 def direction(state, odd, even, shadow, v, s):
     """v = A y + β (A y_ + β v); σ = (r̂, v), (v, v)."""
     beta = v.dtype.type(s[10])
-    sigma = s.dtype.type(0)
-    vv = 0.0
-    for i in prange(v.size):
-        t = odd[i] + beta * (even[i] + beta * v[i])
-        v[i] = t
-        sigma += np.conj(shadow[i]) * t
-        vv += (np.conj(t) * t).real
-    s[1] = sigma
-    s[2] = vv
+    parts = np.empty((2, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        sigma, vv = s.dtype.type(0), 0.0
+        for i in chunk_rows(v.size, c):
+            t = odd[i] + beta * (even[i] + beta * v[i])
+            v[i] = t
+            sigma += np.conj(shadow[i]) * t
+            vv += (np.conj(t) * t).real
+        parts[0, c], parts[1, c] = sigma, vv
+    s[1], s[2] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def odd(state, yh, v, u, d, y, w, s):
     """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖². Across ranks, judges the iteration before."""
     step = quotient(s[0], s[1])
-    alpha, c = w.dtype.type(step), w.dtype.type(quotient(s[9], step))
-    ww = 0.0
-    for i in prange(w.size):
-        d[i] = yh[i] + c * d[i]
-        y[i] -= alpha * v[i]
-        t = w[i] - alpha * u[i]
-        w[i] = t
-        ww += (np.conj(t) * t).real
-    s[4] = ww
+    alpha, carry = w.dtype.type(step), w.dtype.type(quotient(s[9], step))
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        ww = 0.0
+        for i in chunk_rows(w.size, c):
+            d[i] = yh[i] + carry * d[i]
+            y[i] -= alpha * v[i]
+            t = w[i] - alpha * u[i]
+            w[i] = t
+            ww += (np.conj(t) * t).real
+        parts[c] = ww
+    s[4] = total(parts)
     judge_ended(state, s, 3, 11)
 
 
@@ -72,15 +76,16 @@ def odd(state, yh, v, u, d, y, w, s):
 def even(state, u, shadow, w, s):
     """w −= α u; ‖w‖²; next ρ = (r̂, w)."""
     alpha = w.dtype.type(quotient(s[0], s[1]))
-    rho = s.dtype.type(0)
-    ww = 0.0
-    for i in prange(w.size):
-        t = w[i] - alpha * u[i]
-        w[i] = t
-        rho += np.conj(shadow[i]) * t
-        ww += (np.conj(t) * t).real
-    s[5] = ww
-    s[6] = rho
+    parts = np.empty((2, CHUNKS), s.dtype)
+    for c in prange(CHUNKS):
+        rho, ww = s.dtype.type(0), 0.0
+        for i in chunk_rows(w.size, c):
+            t = w[i] - alpha * u[i]
+            w[i] = t
+            rho += np.conj(shadow[i]) * t
+            ww += (np.conj(t) * t).real
+        parts[0, c], parts[1, c] = ww, rho
+    s[5], s[6] = total(parts[0]), total(parts[1])
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -95,21 +100,24 @@ def update(state, yh, u, w, weights, d, x, r, y, s, alone):
     kind = w.dtype.type
     alpha, beta, eta1, eta2, carry = kind(step), kind(next_beta), kind(c1 * step), kind(c2 * step), kind(1 - c1)
     own1, own2, new1, new2 = carry, kind(1 - c2), kind(c1), kind(c2)
-    weighted = 0.0
-    for i in prange(w.size):
-        first = d[i]
-        second = yh[i] + carry * first
-        d[i] = second
-        x[i] += eta1 * first + eta2 * second
-        t = own2 * (own1 * r[i] + new1 * (w[i] + alpha * u[i])) + new2 * w[i]
-        r[i] = t
-        y[i] = w[i] + beta * y[i]
-        t2 = (np.conj(t) * t).real
-        weighted += weights[i] * t2 if weights.size else t2
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        weighted = 0.0
+        for i in chunk_rows(w.size, c):
+            first = d[i]
+            second = yh[i] + carry * first
+            d[i] = second
+            x[i] += eta1 * first + eta2 * second
+            t = own2 * (own1 * r[i] + new1 * (w[i] + alpha * u[i])) + new2 * w[i]
+            r[i] = t
+            y[i] = w[i] + beta * y[i]
+            t2 = (np.conj(t) * t).real
+            weighted += weights[i] * t2 if weights.size else t2
+        parts[c] = weighted
     finite = math.isfinite(s[2].real) and math.isfinite(s[5].real)
     lost = vanishes(s[1], s[7].real, s[2].real) or vanishes(rho, s[7].real, s[5].real)
     s[0] = rho
-    s[3] = weighted
+    s[3] = total(parts)
     s[8] = tau2 * (1 - c2)
     s[9] = (1 - c2) * step
     s[10] = next_beta
