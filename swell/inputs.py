@@ -8,6 +8,7 @@ import numpy as np
 from swell.core.arrays import DTYPES, checked_dtype, host_array, kind_of, native
 from swell.core.errors import InputError
 from swell.core.operator import CallableOperator, LinearOperator
+from swell.core.settings import shown
 from swell.core.space import DEVICES, Space, make_space
 
 CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
@@ -54,7 +55,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
         If A is not square, not finite, of an unsupported type, or has no rows of its own shape.
     """
     if device is not None and not isinstance(device, str):
-        raise InputError(f"device={device!r}: expected {DEVICES}")
+        raise InputError(f"device={shown(device)}: expected {DEVICES}")
     if isinstance(A, LinearOperator):
         return _own(A, device, dtype, b_dtype)
     if kind_of(A) == "petsc":
@@ -120,7 +121,7 @@ def _named(dtype):
     except (TypeError, ValueError):              # no type at all
         name = None
     if name not in DTYPES:
-        raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
+        raise InputError(f"dtype={shown(dtype)}: expected one of {', '.join(DTYPES)}")
     return np.dtype(name)
 
 
@@ -140,6 +141,8 @@ def _own(A, device, dtype, b_dtype) -> Input:
     """An operator or a matrix of ours comes with its space."""
     if device is not None and not A.space.name == device.split(":")[0]:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
+    if A.dtype.name not in DTYPES:
+        raise InputError(f"A is {A.dtype.name}: expected one of {', '.join(DTYPES)}; build it from values of that type")
     if A.diagonal_block is not A:
         return _in_parts(A, dtype, b_dtype)
     if dtype is not None and _named(dtype) != A.dtype:
@@ -308,7 +311,7 @@ def read_vector(v, n: int, name: str, part: str = ""):
 def check_monitor(monitor):
     """Raise InputError unless a monitor can be called, before a setup that may take long."""
     if not (monitor is None or callable(monitor)):
-        raise InputError(f"monitor={monitor!r}: expected a function of (iteration, relative_residual), which may "
+        raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
 
 

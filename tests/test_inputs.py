@@ -57,6 +57,35 @@ def test_own_formats(setting):
     assert swell.solve(own, B).converged
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float32"])
+def test_csr_of_a_scipy_matrix(dtype):
+    own = CSRMatrix.from_scipy(sp.csr_array(np.diag([1, 1, 0])).astype(dtype), space_or_skip("cpu"))
+    assert own.dtype == ("float32" if dtype == "float32" else "float64")
+    assert own.times(np.arange(3.0).astype(own.dtype)).tolist() == [0, 1, 0]
+
+
+def unsorted():
+    C = A.copy()
+    C.indices[:2], C.has_canonical_format = C.indices[1::-1].copy(), False
+    return C
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: A.tocoo(), "A is a coo_array: expected a CSR matrix"), (lambda: A.toarray(), "A is a ndarray"),
+    (lambda: replaced("csr", data=lambda data: data.astype("f2")), "A has dtype float16: expected one of"),
+    (unsorted, "not sorted, or entries stored twice.*sum_duplicates")])
+def test_what_csr_is_not_made_of(make, words):
+    with pytest.raises(InputError, match=words):
+        CSRMatrix.from_scipy(make(), space_or_skip("cpu"))
+
+
+def test_own_matrices_of_integers_are_refused():
+    space = space_or_skip("cpu")
+    own = CSRMatrix(space, np.array([0, 1]), np.array([0]), np.array([2]), (1, 1))
+    with pytest.raises(InputError, match="A is int64: expected one of float32"):
+        swell.solve(own, np.ones(1))
+
+
 def test_torch():
     torch = pytest.importorskip("torch", reason="needs torch")
     for matrix in (torch.from_numpy(A.toarray()).to_sparse_csr(), torch.from_numpy(A.toarray()).to_sparse_coo(),
@@ -439,6 +468,15 @@ BAD_SETTINGS = {
     "method of another kind": ({"method": swell.Jacobi()}, "expected one of cg"),
     "setting unknown": ({"method": "gmres(restrat=3)"}, "no setting 'restrat'; it has: restart"),
     "setting wrong": ({"method": "gmres(restart=0)"}, "at least 1"),
+    "settings of 100 000 characters": ({"method": f"gmres(restart={'(' * 100_000}"}, "cannot read '?gmres.{,200}$"),
+    "settings nested too deeply": ({"method": f"gmres(restart={'-' * 50_000}1)"}, "cannot read the settings"),
+    "settings as a long sum": ({"method": f"gmres(restart={'1+' * 50_000}1)"}, "cannot read the settings"),
+    "settings in settings": ({"method": f"gmres(restart={'f(' * 190}{')' * 190})"}, "cannot read|restart="),
+    "method of 100 000 characters": ({"method": "g" * 100_000}, "unknown method '.{,110}': There are"),
+    "rtol of 5000 digits": ({"rtol": 10**5000}, "rtol=an integer of 16610 bits"),
+    "setting of 5000 digits": ({"method": swell.GMRES, "maxiter": 10**5000}, "maxiter=an integer of 16610 bits"),
+    "setting twice": ({"method": "gmres(restart=5, restart=6)"}, "names a setting twice"),
+    "settings by stars": ({"method": "gmres(**{})"}, "cannot read the settings"),
     "setting text": ({"method": "gmres(restart=x)"}, "restart='x'.: expected an integer"),
     "setting formula": ({"method": "gmres(restart=x+1)"}, "cannot read the settings"),
     "setting without name": ({"method": "gmres(30)"}, "cannot read the settings"),
@@ -484,6 +522,13 @@ def test_bad_settings(name):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("kind, words", [("preconditioner", "did you mean 'precond'"), (5, "unknown kind 5"),
+                                         ([], "There are: method, precond")])
+def test_names_of_no_kind(kind, words):
+    with pytest.raises(InputError, match=words):
+        swell.names(kind)
+
+
 @pytest.mark.parametrize("given", [
     {"scaling": "ruiz(p=inf)", "method": "cg"}, {"method": "stationary(smoother=chebyshev, every=5)"},
     {"precond": "ic0(solve=sweeps(count=5), ordering=rcm)", "method": "cg"}, {"precond": "ic0(ordering='rcm')", "method": "cg"}])
@@ -494,7 +539,7 @@ def test_words_among_settings_need_no_quotes(given):
 @pytest.mark.parametrize("make, words", [
     (lambda: swell.Stopping(window=-1), "window=-1"), (lambda: swell.Stopping(growth=1), "growth=1"),
     (lambda: swell.Stopping(relative_to="x0"), "relative_to='x0'"), (lambda: swell.GMRES(restart=2.0), "restart=2.0"),
-    (lambda: swell.BiCGSTAB(seed=-1), "seed=-1"), (lambda: swell.Direct(largest=-1), "largest=-1")])
+    (lambda: swell.BiCGSTAB(seed=-1), "seed=-1"), (lambda: swell.GMRES(10**5000), "restart=an integer of 16610 bits"), (lambda: swell.Direct(largest=-1), "largest=-1")])
 def test_bad_settings_objects(make, words):
     with pytest.raises(InputError, match=words):
         make()

@@ -10,7 +10,7 @@ import difflib
 import importlib
 
 from swell.core.errors import InputError
-from swell.core.settings import construct, parse
+from swell.core.settings import construct, parse, shown
 
 TABLE = {
     "method": {
@@ -101,8 +101,22 @@ ARGUMENT = {"precond": "precond (or M)"}
 
 
 def names(kind: str) -> list[str]:
-    """Names registered under a kind: method, precond, scaling, ordering or format."""
+    """Names registered under a kind: method, precond, smoother, scaling, ordering or format, for instance.
+
+    Raises
+    ------
+    InputError
+        For any other kind; the message lists all there are.
+    """
+    if not isinstance(kind, str) or kind not in TABLE:
+        raise InputError(f"unknown kind {shown(kind)}: {_nearest(kind, TABLE)}There are: {', '.join(TABLE)}")
     return list(TABLE[kind])
+
+
+def _nearest(name, rows) -> str:
+    """A hint at the name that was probably meant, or nothing."""
+    near = difflib.get_close_matches(str(name), rows, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def load(kind: str, name: str):
@@ -116,9 +130,8 @@ def load(kind: str, name: str):
     rows = TABLE[kind]
     key = name.lower().replace("-", "_")
     if key not in rows:
-        near = difflib.get_close_matches(key, rows, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {name!r}: {hint}There are: {', '.join(rows)}")
+        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, rows)}There are: "
+                         f"{', '.join(rows)}")
     module, attribute = rows[key].split(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -150,4 +163,5 @@ def resolve(kind: str, choice):
     kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
     if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
         return choice
-    raise InputError(f"{kind}={choice!r}: expected one of {', '.join(TABLE[kind])}, or one of their settings objects")
+    raise InputError(f"{kind}={shown(choice)}: expected one of {', '.join(TABLE[kind])}, or one of their settings "
+                     "objects")

@@ -6,8 +6,21 @@ import dataclasses
 import math
 import numbers
 import re
+import reprlib
 
 from swell.core.errors import InputError
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 100
+
+
+def shown(value) -> str:
+    """A value for a message: on one line, its middle left out where it is long."""
+    try:
+        return " ".join(_SHORT.repr(value).split())
+    except ValueError:                           # Python writes no integer of more than 4300 digits
+        return f"an integer of {value.bit_length()} bits"
 
 
 def describe(setting) -> str:
@@ -31,18 +44,22 @@ def parse(text: str) -> tuple[str, dict]:
     """
     match = re.fullmatch(r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     if not match:
-        raise InputError(f"cannot read {text!r}: expected a name such as gmres, or gmres(restart=50)")
+        raise InputError(f"cannot read {shown(text)}: expected a name such as gmres, or gmres(restart=50)")
     name, inside = match.groups()
     if not inside:
         return name, {}
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
-        if call.args:
+        names = [keyword.arg for keyword in call.keywords]
+        if call.args or None in names:           # None: **settings
             raise ValueError
-        return name, {k.arg: _value(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, TypeError):
-        raise InputError(f"cannot read the settings in {text!r}: expected name(field=value, ...) with plain values, "
-                         "such as gmres(restart=50) or ic0(ordering=rcm)") from None
+        arguments = {k.arg: _value(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):    # the last two: nested too deeply
+        raise InputError(f"cannot read the settings in {shown(text)}: expected name(field=value, ...) with plain "
+                         "values, such as gmres(restart=50) or ic0(ordering=rcm)") from None
+    if len(arguments) < len(names):
+        raise InputError(f"{shown(text)} names a setting twice: name each once")
+    return name, arguments
 
 
 def _value(node):
@@ -59,7 +76,7 @@ def construct(cls, arguments: dict):
     known = [f.name for f in dataclasses.fields(cls)]
     for name in arguments:
         if name not in known:
-            raise InputError(f"{cls.__name__} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
+            raise InputError(f"{cls.__name__} has no setting {shown(name)}; it has: {', '.join(known) or 'none'}")
     return cls(**arguments)
 
 
@@ -68,7 +85,7 @@ def positive(owner, name: str, minimum=1, most=None):
     value = getattr(owner, name)
     if (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum
             or (most is not None and value > most)):
-        raise InputError(f"{type(owner).__name__}({name}={value!r}): expected an integer of at least {minimum}"
+        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected an integer of at least {minimum}"
                          + (f" and at most {most}" if most is not None else ""))
 
 
@@ -76,7 +93,7 @@ def switch(owner, name: str):
     """Raise InputError unless the field ``name`` of ``owner`` is True or False."""
     value = getattr(owner, name)
     if not isinstance(value, bool):
-        raise InputError(f"{type(owner).__name__}({name}={value!r}): expected True or False")
+        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected True or False")
 
 
 def real(value) -> bool:

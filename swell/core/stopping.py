@@ -7,19 +7,19 @@ questions: not finite, converged, out of iterations, diverged, stagnated.
 from __future__ import annotations
 
 import enum
-import math
 import numbers
+import sys
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
-
+from swell.core.settings import shown
 
 MOST_ITERATIONS = 10**8     # the history keeps 8 bytes of each
 
 
 def _check_count(name, value):
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 <= value <= MOST_ITERATIONS:
-        raise InputError(f"{name}={value!r}: expected an integer from 0 to {MOST_ITERATIONS}")
+        raise InputError(f"{name}={shown(value)}: expected an integer from 0 to {MOST_ITERATIONS}")
 
 
 class Reason(enum.Enum):
@@ -92,12 +92,12 @@ class Stopping:
     def __post_init__(self):
         for name in ("rtol", "atol"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
-                raise InputError(f"{name}={value!r}: expected a finite number, not negative, such as 1e-8")
+            if not isinstance(value, numbers.Real) or not 0 <= value <= sys.float_info.max:
+                raise InputError(f"{name}={shown(value)}: expected a finite number, not negative, such as 1e-8")
         if self.rtol == 0 and self.atol == 0:
             raise InputError("rtol=0 and atol=0: no residual but zero would do; give one of them a positive value")
         if self.rtol >= 1:
-            raise InputError(f"rtol={self.rtol!r}: expected less than 1 (x = 0 already meets it)")
+            raise InputError(f"rtol={shown(self.rtol)}: expected less than 1 (x = 0 already meets it)")
         if self.maxiter is not None:
             _check_count("maxiter", self.maxiter)
         _check_count("every", self.every)
@@ -106,9 +106,9 @@ class Stopping:
         if self.window is not None:
             _check_count("window", self.window)
         if not isinstance(self.growth, numbers.Real) or not self.growth > 1:
-            raise InputError(f"growth={self.growth!r}: expected more than 1, such as 1e10 (inf: never diverged)")
+            raise InputError(f"growth={shown(self.growth)}: expected more than 1, such as 1e10 (inf: never diverged)")
         if self.relative_to not in ("b", "r0"):
-            raise InputError(f"relative_to={self.relative_to!r}: expected 'b' or 'r0'")
+            raise InputError(f"relative_to={shown(self.relative_to)}: expected 'b' or 'r0'")
 
     def limit(self, n: int) -> int:
         """The iteration limit for n unknowns."""

@@ -132,7 +132,8 @@ def _repartitioned(communicator, rows):
     with communicator.agreed():
         if rank == 0:
             from swell.orderings.partition import of_matrix
-            part = of_matrix(CSRMatrix.from_scipy(sp.vstack(patterns, format="csr"), make_space("cpu")), size)
+            whole = sp.vstack(patterns, format="csr")
+            part = of_matrix(CSRMatrix(make_space("cpu"), whole.indptr, whole.indices, whole.data, whole.shape), size)
             if np.bincount(part, minlength=size).min() == 0:
                 raise InputError(f"the graph partition left one of {size} ranks without rows: start fewer ranks, or "
                                  "use partition='rows'")

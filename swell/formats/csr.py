@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from swell.core.arrays import checked_dtype
 from swell.core.errors import InputError
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -64,8 +65,21 @@ class CSRMatrix(Matrix):
 
     @classmethod
     def from_scipy(cls, A, space):
-        """A SciPy (or CuPy) CSR matrix with sorted, summed indices, moved to the space."""
-        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, A.data)), A.shape)
+        """A SciPy (or CuPy) CSR matrix with sorted, summed indices, moved to the space; integers become double.
+
+        Raises
+        ------
+        InputError
+            For another format, values of another type, and indices that are not sorted and summed.
+        """
+        if getattr(A, "format", None) != "csr":
+            raise InputError(f"A is a {type(A).__name__}: expected a CSR matrix of SciPy or CuPy; convert it with "
+                             "scipy.sparse.csr_array(A), or give it to swell.solve as it is")
+        if not A.has_canonical_format:
+            raise InputError("A has rows whose columns are not sorted, or entries stored twice: call "
+                             "A.sum_duplicates() first")
+        data = A.data.astype(checked_dtype(A.dtype, "A"), copy=False)
+        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, data)), A.shape)
 
     def to_scipy(self):
         """The matrix as scipy.sparse.csr_matrix, on the host."""
