@@ -11,16 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from swell import inputs
-from swell.core.errors import DoesNotFit, InputError
+from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.configuration import Configuration
 from swell.core.prepared import Prepared
 from swell.core.registry import resolve
 from swell.core.result import Result, Results
+from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
+from swell.core.turn import Turn, in_turn
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
-FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED, Reason.ATTAINABLE_ACCURACY)     # nothing is tried after
+FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -130,6 +132,9 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
 class Solver:
     """A prepared system; made by ``prepare``.
 
+    Threads may share a Solver: their calls queue. For solves that run at the same time give each thread a ``copy()``.
+    A Solver can be pickled; whoever loads it sets it up anew.
+
     Attributes
     ----------
     A : CSRMatrix or LinearOperator
@@ -140,8 +145,10 @@ class Solver:
 
     def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping):
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
-        self.stopping = stopping
+        self.stopping, self._named = stopping, named
+        self._turn = Turn()
         self._prepared, self._stale = {}, set()
+        self._borrowed = False                   # True: copies share the arrays, which nobody may change then
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
@@ -174,6 +181,7 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
+    @in_turn
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
         """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
         with self.space.agreed():
@@ -210,16 +218,23 @@ class Solver:
             return self._follow_chain(b, x0, monitor, original)
 
     def _follow_chain(self, b, x0, monitor, original) -> Result:
-        attempts = []
-        for k in range(len(self.chain)):
+        attempts, notes, memory = [], [], False
+        for k, choice in enumerate(self.chain):
             try:
-                prepared = self._prepare(k)
-            except KeyboardInterrupt:            # during a setup: there is an iterate if this is not the first
+                try:
+                    prepared = self._prepare(k)
+                except KeyboardInterrupt:        # during a setup: there is an iterate if this is not the first
+                    if not attempts:
+                        raise
+                    attempts[-1].reason = Reason.INTERRUPTED
+                    break
+                result = prepared.run(b, x0, monitor)
+            except (InputError, MemoryError) as error:           # of this choice: others have run, or may
                 if not attempts:
                     raise
-                attempts[-1].reason = Reason.INTERRUPTED
-                break
-            result = prepared.run(b, x0, monitor)
+                memory |= isinstance(error, MemoryError)
+                notes.append(f"{choice.name('method')} was to be tried next and was left out: {error}")
+                continue
             result.x = inputs.returned(result.x, self.space, original)
             attempts.append(result)
             if result.reason in FINAL:
@@ -229,10 +244,13 @@ class Solver:
             final = min(attempts, key=lambda r: _rank(r.residual))
             if any(r.reason is Reason.SINGULAR for r in attempts):
                 final.reason = Reason.SINGULAR   # what one of them found out about A explains the others' failure
+            elif memory:
+                final.reason = Reason.OUT_OF_MEMORY
         final.attempts = [r for r in attempts if r is not final]
-        final.notes = self.notes + final.notes
+        final.notes = self.notes + final.notes + notes
         return final
 
+    @in_turn
     def update(self, A, *, keep_preconditioner=False) -> "Solver":
         """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.
 
@@ -244,10 +262,12 @@ class Solver:
             Go on with the preconditioner of the values before, for matrices that change little from one to the next:
             it is then an approximation, and iterations may be more. A direct method is always factored anew.
 
+        A Solver that shares its arrays with copies is set up anew, so that the copies keep the matrix they have.
+
         Raises
         ------
         InputError
-            If the pattern, the shape or the type differs.
+            If the pattern, the shape or the type differs, or if the preconditioner to be kept is shared with copies.
         """
         self.space.same(keep_preconditioner, "keep_preconditioner")
         given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
@@ -255,13 +275,22 @@ class Solver:
         if not (old.has_entries and type(new) is type(old)):
             raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
                              "DistributedMatrix: prepare again")
+        if self._borrowed and keep_preconditioner:
+            raise InputError("keep_preconditioner: copies of this Solver share its preconditioner; update without it, "
+                             "or prepare one for each thread")
         with self.space.active(self.A.shape[0]):
+            if self._borrowed:
+                self.A, self._borrowed = new, False
+                self._prepared, self._stale = {}, set()
+                self._prepare(0)
+                return self
             with self.space.agreed():
                 old.take(new)
             self._prepared[0].update(old, keep_preconditioner)
             self._stale = set(self._prepared) - {0}              # what is tried after it, when it is tried
         return self
 
+    @in_turn
     def stop_by(self, stopping: Stopping) -> "Solver":
         """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
         self.space.same(stopping, "when to stop")
@@ -270,10 +299,12 @@ class Solver:
             prepared.stop_by(stopping)
         return self
 
+    @in_turn
     def describe(self) -> list[str]:
         """What is tried first, one line a part, as a result prints it."""
         return self._prepare(0).describe()
 
+    @in_turn
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
         order = [k, *(other for other in range(len(self.chain)) if other != k)]
@@ -282,6 +313,44 @@ class Solver:
         self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
         self._stale = {new for new, old in enumerate(order) if old in self._stale}
         return self
+
+    @in_turn
+    def copy(self) -> "Solver":
+        """A Solver for another thread, which may solve at the same time as this one.
+
+        Matrices and factors are shared; buffers are not, and on a GPU the copy has a stream of its own. A user's own M,
+        and factors of cuDSS, which one thread alone may use, are the exceptions: the first is called from every
+        thread, the second are computed again.
+
+        Raises
+        ------
+        InputError
+            For a system across ranks.
+        """
+        space = self.space.another()
+        with space.active(self.A.shape[0]):
+            sharing, made = Sharing(space), object.__new__(Solver)
+            for name, value in vars(self).items():
+                setattr(made, name, sharing(value))
+        self._borrowed = made._borrowed = True
+        return made
+
+    __copy__ = copy
+
+    def __reduce__(self):
+        """Pickled as the matrix and what was named, and prepared again where it is loaded."""
+        if not self.A.has_entries or not self.space.alone:
+            what = "matrix-free" if self.space.alone else "across ranks"
+            raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
+        if self.kept is not None:
+            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: pickle the matrix as "
+                             "SciPy's (A.to_csr().to_scipy()), or prepare from that, with format=...")
+        return _prepared_again, (self.A.to_scipy(), self.space.device_name, self._named, self.stopping)
+
+
+def _prepared_again(A, device, named, stopping):
+    """The Solver of a pickle."""
+    return Solver(inputs.read_matrix(A, device), named, stopping)
 
 
 def _rank(residual):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -70,6 +71,7 @@ class CudaSpace(Space):
             raise MissingDependency(f"device='cuda:{device}' was asked for and there are {count} GPUs: use cuda:0 to "
                                     f"cuda:{count - 1}")
         self.xp, self.device = cupy, device
+        self._turn = threading.RLock()           # threads that share the space share its stream and its record
         use_gpu()
         with cupy.cuda.Device(device):
             self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -117,7 +119,7 @@ class CudaSpace(Space):
         """Work on this space's stream, after what the caller has under way, and complete when the block ends."""
         require_own_gpu()
         cupy = self.xp
-        with cupy.cuda.Device(self.device):
+        with self._turn, cupy.cuda.Device(self.device):
             current = cupy.cuda.get_current_stream()
             if current.ptr != self.stream.ptr:
                 self.stream.wait_event(current.record())
@@ -166,6 +168,12 @@ class CudaSpace(Space):
 
     def synchronize(self):
         self.stream.synchronize()
+
+    def another(self):
+        return CudaSpace(self.device)
+
+    def same_view(self, view, base):
+        return self.xp.ndarray(view.shape, view.dtype, base.data + (view.data.ptr - view.base.data.ptr), view.strides)
 
     def describe(self):
         return f"cuda:{self.device}, {self._name}"

@@ -30,6 +30,9 @@ class LinearOperator(ABC):
         Changes where ``update`` has changed what ``apply`` launches: captured work is made anew.
     notes : tuple of str
         What the user must know of how it was set up; the result of a solve shows it.
+    scratch : tuple of str
+        Attributes whose arrays an application writes to: copies for other threads have their own (``sharing.py``).
+        A class names its own; its bases' count too.
     """
 
     has_entries = False
@@ -41,6 +44,7 @@ class LinearOperator(ABC):
     capturable = True
     revision = 0
     notes = ()
+    scratch: tuple[str, ...] = ()
 
     def __init__(self, shape, dtype, space):
         self.shape = shape

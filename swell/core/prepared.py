@@ -10,6 +10,7 @@ from swell.core.compilation import Stopwatch
 from swell.core.errors import FactorisationError, InputError
 from swell.core.result import Result
 from swell.core.settings import describe
+from swell.core.sharing import Shareable
 from swell.core.stopping import Reason
 from swell.core.verdict import ROUNDING, last_word
 from swell.core.workspace import Workspace
@@ -19,7 +20,10 @@ RETRIES = 10            # times that a run is resumed from its x
 SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
 
 
-class Prepared:
+BOUND = {"workspace", "b", "x", "b0", "x0", "r0", "loop", "iteration", "_bound"}       # what a run writes to
+
+
+class Prepared(Shareable):
     """A matrix transformed, formatted, preconditioned, and a method with its buffers; ``run`` only iterates.
 
     Parameters
@@ -37,8 +41,6 @@ class Prepared:
         self.space = A.space
         watch, self.timings = Stopwatch(), {}
         self.notes = []
-        self.workspace = Workspace(self.space)
-        rows = self.space.share(A.shape[0])
         A.check(configuration, stopping)
         with self._timed("transform"):
             system = self._transform(A)
@@ -49,12 +51,19 @@ class Prepared:
             self.matrix = self._format(system, kept)
         with self._timed("workspace"):
             self._check_memory()
-            self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, A.dtype)
-                                                         for name in ("b", "x", "b0", "x0", "r0"))
-            self._bind()
+            self._allocate()
             self.norm_A = self._norm_inf(A)
         self.space.synchronize()
         self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
+
+    def shared(self, sharing):
+        """A copy with buffers of its own; matrices and factors are shared."""
+        made = object.__new__(Prepared)
+        for name, value in vars(self).items():
+            if name not in BOUND:
+                setattr(made, name, sharing(value))
+        made._allocate()
+        return made
 
     # -- setup ---------------------------------------------------------------------------------------------------
 
@@ -100,11 +109,20 @@ class Prepared:
                 return weights
         return None
 
+    def _allocate(self):
+        """The buffers of a run, and the method bound to them."""
+        self.workspace, rows = Workspace(self.space), self.space.share(self.A.shape[0])
+        self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, self.A.dtype)
+                                                     for name in ("b", "x", "b0", "x0", "r0"))
+        self._bind()
+
     def _bind(self):
         """Bind the method to the system; its buffers are those of the workspace, and nothing is captured yet."""
         self.loop = self.space.loop(self.stopping, self.A.shape[0])
+        applied = self.configuration.precond     # beside a method that smooths by what it has built itself
+        M = self.M if applied is None or applied.across_ranks else self.space.guarded(self.M)
         self.iteration = self.configuration.method.bind(
-            System(self.matrix, self.M, self.b, self.x, self._weights(), self.workspace, self.loop, self.S))
+            System(self.matrix, M, self.b, self.x, self._weights(), self.workspace, self.loop, self.S))
         self._bound = self._launched
 
     def _factor(self, setup):
@@ -271,10 +289,11 @@ class Prepared:
         history, iterations, last = [], 0, np.inf
         for attempt in range(RETRIES):
             loop, zero_guess = self.loop, x0 is None and attempt == 0
-            loop.begin(threshold, max(norm_b, first), self.configuration.method.window(self.A.shape[0]), iterations,
-                       self._scaled(monitor, norm_b))
-            self.iteration.run(zero_guess, attempt)
-            loop.end()
+            with space.together():
+                loop.begin(threshold, max(norm_b, first), self.configuration.method.window(self.A.shape[0]), iterations,
+                           self._scaled(monitor, norm_b))
+                self.iteration.run(zero_guess, attempt)
+                loop.end()
             if attempt == 0:                     # a resumed solve is short, and knows less of the spectrum
                 self.spectrum = self.iteration.spectrum()
             history = [*history[:-1], *loop.history[:loop.iterations + 1]]

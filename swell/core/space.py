@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import threading
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
@@ -42,7 +43,7 @@ class Space(ABC):
     alone = True
 
     def __init__(self):
-        self._scalars = {}
+        self._scalars = threading.local()        # matrices of one space may be multiplied in several threads
 
     @abstractmethod
     def empty(self, shape, dtype):
@@ -81,6 +82,20 @@ class Space(ABC):
         """The name that ``make_space`` takes."""
         return self.name
 
+    @abstractmethod
+    def another(self) -> "Space":
+        """A space on the same device that shares nothing that a solve writes to, for another thread.
+
+        Raises
+        ------
+        InputError
+            Where several ranks share the vectors.
+        """
+
+    @abstractmethod
+    def same_view(self, view, base):
+        """The view of ``base`` that is what ``view`` is of its own base, an array of the same size and layout."""
+
     def check_fits(self, needed: int, what: str, remedy: str):
         """Raise OutOfMemory, before anything is allocated, if ``what`` needs more bytes than are free."""
         free, total = self.memory()
@@ -117,6 +132,15 @@ class Space(ABC):
     def agreed(self):
         """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
         return nullcontext()
+
+    def together(self):
+        """A context in which ranks iterate: where a user's function raises an error on one of them, all raise it at the
+        end of the block, which all reach; on one device, errors are raised as they are."""
+        return nullcontext()
+
+    def guarded(self, M):
+        """The preconditioner M of this rank's rows (or None), whose errors within ``together`` wait for its end."""
+        return M
 
     def same(self, value, what: str):
         """Raise InputError on every rank unless all bring an equal value; nothing to do on one device."""
@@ -192,10 +216,10 @@ class Space(ABC):
         """‖v‖₂ and ‖v‖∞ of each vector: one host read, for the beginning and the end of a solve only."""
         if not vectors[0].size:
             return [0.0] * (2 * len(vectors))
-        dtype = accumulator(vectors[0].dtype)
-        if dtype not in self._scalars:
-            self._scalars[dtype] = self.empty((3, 3), dtype)
-        scalars = self._scalars[dtype]
+        dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)
+        if dtype.name not in held:
+            held[dtype.name] = self.empty((3, 3), dtype)
+        scalars = held[dtype.name]
         for k, v in enumerate(vectors):
             self.dots(v, v, scalars[k])
             self.largest(v, scalars[k, 2:])
@@ -252,11 +276,23 @@ class CpuSpace(Space):
         numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
         try:
             yield
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
+                              "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
             numba.set_num_threads(before)
 
     def synchronize(self):
         pass
+
+    def another(self):
+        return CpuSpace()
+
+    def same_view(self, view, base):
+        begin, of = (a.__array_interface__["data"][0] for a in (view, view.base))
+        return np.ndarray(view.shape, view.dtype, base, begin - of, view.strides)
 
     def describe(self):
         from numba import get_num_threads

@@ -41,12 +41,15 @@ class Reason(enum.Enum):
     STOPPED = (9, "the monitor asked to stop: x is the current iterate")
     FALSE_CONVERGENCE = (10, "the method's own residual met the tolerance but the true residual b − A x does not: "
                              "try gmres, a better-conditioned preconditioner, or method='direct'")
-    ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance: the residual is already at the level of the rounding "
-                               "errors of A x; accept this x, relax rtol, or use a wider dtype")
+    ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance for this method: the residual is already at the level "
+                               "of the rounding errors of A x; accept this x, relax rtol, use a wider dtype, or try "
+                               "method='direct'")
     SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, name "
                     "what A annihilates (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
     NOT_FACTORED = (13, "the matrix could not be factored: see the note, or choose another preconditioner, or an "
                         "iterative method in place of a direct one")
+    OUT_OF_MEMORY = (14, "memory ran out for what would have been tried next, and x is the best of what was: use "
+                         "dtype='float32', name a method with short recurrences (bicgstab), or a larger machine")
 
     def __init__(self, code, sentence):
         self.code = code

@@ -1,6 +1,8 @@
 """The last word on a solve: what the true residual ‖b − A x‖₂, with the original matrix, makes of the loop's reason."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from swell.core.stopping import Reason
@@ -24,6 +26,8 @@ def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, 
         return Reason.CONVERGED
     if reason in (Reason.INTERRUPTED, Reason.STOPPED):
         return reason
+    if not math.isfinite(residual):              # x has overflowed; nothing can be compared with that
+        return Reason.NONFINITE
     size, eps = size_of_terms(A, x), np.finfo(A.dtype).eps
     if size > SINGULAR / eps * (norm_b + residual):
         return Reason.SINGULAR

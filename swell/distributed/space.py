@@ -1,10 +1,16 @@
 """DistributedSpace: vectors in parts, one on each rank, in the rank's own space."""
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
+
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.core.loop import DirectLoop, interruptible
+from swell.core.operator import OperatorAround
 from swell.core.space import Space
+from swell.core.stopping import Reason
+from swell.distributed.communicator import Broken
 
 AGREE_EVERY = 10        # iterations, or cycles, from one question whether somebody wants to stop to the next
 
@@ -29,6 +35,7 @@ class DistributedSpace(Space):
         self.local, self.communicator, self.starts = local, communicator, starts
         self.name, self.xp = local.name, local.xp
         self.first, self.stop = int(starts[communicator.rank]), int(starts[communicator.rank + 1])
+        self.failure, self._iterating = None, False
 
     # -- of all ranks --------------------------------------------------------------------------------------------
 
@@ -38,11 +45,56 @@ class DistributedSpace(Space):
     def agreed(self):
         return self.communicator.agreed()
 
+    @contextmanager
+    def together(self):
+        """As in ``Space``. Anything else that goes wrong on one rank alone leaves the others waiting for its numbers,
+        and ends all of them."""
+        self.failure, self._iterating = None, self.communicator.size > 1
+        try:
+            yield
+        except Broken:
+            raise
+        except Exception as error:
+            if not getattr(error, "told", False):
+                with suppress(Broken):           # they did not hear of it, and have ended
+                    self.communicator.tell_unasked(error)
+            raise
+        finally:
+            self._iterating = False
+        with self.communicator.agreed():
+            if self.failure is not None:
+                raise self.failure
+
+    def guarded(self, M):
+        return None if M is None else Guarded(M, self)
+
+    def attempted(self, function, *arguments):
+        """What a user's function returns; True where, within ``together``, it raises an error, which is kept. The rank
+        goes on: the others wait for its numbers."""
+        if not self._iterating:
+            return function(*arguments)
+        try:
+            return function(*arguments)
+        except Broken:
+            raise
+        except (Exception, SystemExit) as error:
+            rank = self.communicator.rank
+            error.add_note(f"raised on rank {rank} of {self.communicator.size}, by a preconditioner or monitor")
+            self.failure = self.failure or error
+            return True
+
     def same(self, value, what):
         self.communicator.same(value, what)
 
     def allreduce(self, scalars):
         self.communicator.allreduce(scalars)
+
+    def another(self):
+        raise InputError("a system across ranks has no copies for other threads, since all ranks solve together: "
+                         "prepare one for each thread of each rank, with a communicator of its own")
+
+    def same_view(self, view, base):
+        return self.local.same_view(view, base)
 
     def greatest(self, x):
         return max(self.communicator.allgather(self.local.greatest(x)))
@@ -111,11 +163,57 @@ class DistributedSpace(Space):
         self.local.collect(dots)
 
 
-class Agreement:
-    """What only one rank knows, Ctrl-C or its monitor's answer, counts when all have been told."""
+class Guarded(OperatorAround):
+    """A preconditioner of this rank's rows that answers an error with NaN, so that all ranks come to the same end."""
 
-    def __init__(self, communicator):
-        self._communicator, self._wish, self._looks = communicator, None, 0
+    def __init__(self, inner, ranks):
+        super().__init__(inner.shape, inner.dtype, inner.space)
+        self.inner, self._ranks = inner, ranks
+
+    def _attempt(self, apply, x, out, *arguments):
+        if self._ranks.attempted(apply, x, out, *arguments):
+            out.fill(np.nan)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self._attempt(self.inner.apply, x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self._attempt(self.inner.apply_adjoint, x, out, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        self._attempt(self.inner.apply_dots, x, out, w, dots)
+
+    def apply_dot(self, x, out, w, dots):
+        self._attempt(self.inner.apply_dot, x, out, w, dots)
+
+    def update(self, A):
+        self.inner.update(A)
+
+    def follow(self, A):
+        self.inner.follow(A)
+
+    @property
+    def spd(self):
+        """That of the inner operator, as the next three."""
+        return self.inner.spd
+
+    @property
+    def self_adjoint(self):
+        return self.inner.self_adjoint
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes
+
+    def describe(self):
+        return self.inner.describe()
+
+
+class Agreement:
+    """What only one rank knows, Ctrl-C, its monitor's answer or an error, counts when all have been told."""
+
+    def __init__(self, ranks):
+        self._ranks, self._wish, self._looks = ranks, None, 0
 
     def ask(self, reason):
         """This rank wants to stop; the first reason stands."""
@@ -130,8 +228,27 @@ class Agreement:
         self._looks += 1
         if self._looks % AGREE_EVERY:
             return None
-        wishes = self._communicator.allgather(self._wish)
+        if self._ranks.failure is not None:
+            self.ask(Reason.STOPPED)
+        wishes = self._ranks.communicator.allgather(self._wish)
         return next((wish for wish in wishes if wish is not None), None)
+
+
+def guarded_monitor(monitor, ranks):
+    """A monitor (or None) whose errors wait for the end of ``ranks.together``; it is not called again after one."""
+    if monitor is None:
+        return None
+    errors = []
+
+    def attempted(k, residual):
+        if errors:
+            return True
+        before = ranks.failure
+        answer = ranks.attempted(monitor, k, residual)
+        if ranks.failure is not before:
+            errors.append(ranks.failure)
+        return answer
+    return attempted
 
 
 class DistributedLoop(DirectLoop):
@@ -139,7 +256,10 @@ class DistributedLoop(DirectLoop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self._agreement = Agreement(space.communicator)
+        self._agreement = Agreement(space)
+
+    def begin(self, threshold, scale, window, done=0, monitor=None):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space))
 
     def ask(self, reason):
         self._agreement.ask(reason)

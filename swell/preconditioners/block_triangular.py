@@ -90,6 +90,8 @@ class BlockTriangular(TriangularOperator):
     settings : TriangularSolve
     """
 
+    scratch = ("w",)
+
     def __init__(self, T, lower, unit, order, settings):
         T = BlockFactor.of(T, unit)
         super().__init__(T, lower, unit, order, settings)
@@ -181,6 +183,8 @@ class BlockSequential(BlockTriangular):
 
 class BlockScheduled(BlockTriangular):
     """Substitution by levels, or without synchronisation, on a GPU."""
+
+    scratch = ("_state",)
 
     def __init__(self, T, lower, unit, order, settings):
         from swell.preconditioners.level_schedule import FEW

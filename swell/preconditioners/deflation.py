@@ -101,6 +101,8 @@ class DeflationOperator(OperatorAround):
         The harmonic Ritz values of the kept vectors, on the host.
     """
 
+    scratch = ("_t", "_z", "_sums", "_y")
+
     def __init__(self, A, settings):
         from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)

@@ -95,6 +95,8 @@ class IncompleteCholeskyOperator(LinearOperator):
 
     hermitian = True
 
+    scratch = ("_combined",)
+
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings = settings

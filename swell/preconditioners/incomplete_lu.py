@@ -128,6 +128,8 @@ class LUOperator(LinearOperator):
 
     change = 0.0
 
+    scratch = ("_combined",)
+
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings, self._name = settings, type(settings).__name__

@@ -96,6 +96,8 @@ class ApproximateInverse(TriangularOperator):
         ‖(I − W T) v‖ / ‖v‖ for a fixed random v.
     """
 
+    scratch = ("_copy",)
+
     def __init__(self, T, lower, unit, order, settings):
         blocks = isinstance(T, BSRMatrix)
         T = BlockFactor.of(T, unit) if blocks else T

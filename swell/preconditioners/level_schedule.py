@@ -236,6 +236,8 @@ class Gathering(TriangularOperator):
 class ScheduledTriangular(Gathering):
     """Substitution by levels, or without synchronisation, on a GPU."""
 
+    scratch = ("_w", "_state")
+
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
         xp, n = self.space.xp, T.shape[0]

@@ -120,6 +120,8 @@ class SchwarzOperator(OperatorAround):
         B⁻¹ on all copies.
     """
 
+    scratch = ("_given", "_solved")
+
     def __init__(self, A, settings):
         from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)

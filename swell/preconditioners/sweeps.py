@@ -107,6 +107,8 @@ class Sweeps(GuardedSolve):
 class SweptTriangular(Gathering):
     """About T⁻¹, by sweeps, in natural order."""
 
+    scratch = ("_w",)
+
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
         xp, n = self.space.xp, T.shape[0]

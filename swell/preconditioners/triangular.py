@@ -129,6 +129,8 @@ def resolve_solve(choice):
 class TriangularOperator(LinearOperator):
     """x = T⁻¹ b for one triangular matrix. ``out`` may be ``x`` itself in every solve."""
 
+    scratch = ("_combined",)
+
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T.shape, T.dtype, T.space)
         self.lower, self.unit, self.order, self.settings = lower, unit, order, settings

@@ -80,6 +80,8 @@ class ChebyshevOperator(TwoBufferOperator):
 
     self_adjoint = True
 
+    scratch = ("_d",)
+
     def __init__(self, A, settings, bounds=None):
         super().__init__(A, settings)
         self.steps = settings.degree

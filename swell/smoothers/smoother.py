@@ -56,6 +56,8 @@ class SmootherOperator(LinearOperator):
 
     self_adjoint = False
 
+    scratch = ("_y",)
+
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         if A.shape[0] != A.shape[1]:
@@ -125,6 +127,8 @@ class TwoBufferOperator(SmootherOperator):
     """
 
     steps = 1
+
+    scratch = ("_other",)
 
     def __init__(self, A, settings):
         super().__init__(A, settings)

@@ -61,6 +61,8 @@ class InteriorBlocks(LinearOperator):
     spd = True
     capturable = False
 
+    scratch = ("_t", "_z")
+
     def __init__(self, space, inverses, places, n, dtype):
         super().__init__((n, n), np.dtype(dtype), space)
         alike = {}

@@ -59,6 +59,8 @@ class Level(LinearOperator):
 
     capturable = False       # interiors are solved by the library's direct solver
 
+    scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
+
     def __init__(self, A, subdomains, settings, levels, dtype):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None

@@ -1,0 +1,39 @@
+"""One caller at a time, for objects that several threads share."""
+from __future__ import annotations
+
+import functools
+import threading
+
+from swell.core.errors import InputError
+from swell.core.sharing import Shareable
+
+
+class Turn(Shareable):
+    """A lock that refuses its own thread: whoever would wait for itself gets an error instead of a deadlock."""
+
+    def __init__(self):
+        self._lock, self._holder = threading.Lock(), None
+
+    def __enter__(self):
+        if self._holder == threading.get_ident():
+            raise InputError("a Solver was called from within its own solve, as by its monitor or its M: give those "
+                             "another one, such as solver.copy()")
+        self._lock.acquire()
+        self._holder = threading.get_ident()
+
+    def shared(self, sharing):
+        """Copies of an object have their own turn."""
+        return Turn()
+
+    def __exit__(self, *error):
+        self._holder = None
+        self._lock.release()
+
+
+def in_turn(method):
+    """A method whose calls from several threads queue on ``self._turn``."""
+    @functools.wraps(method)
+    def queued(self, *arguments, **named):
+        with self._turn:
+            return method(self, *arguments, **named)
+    return queued

@@ -1,0 +1,178 @@
+"""One Solver in several threads: calls queue; copies share what is read and own what is written; pickles are set up anew."""
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cases import rng
+from conftest import space_or_skip
+from solves import true_residual
+
+import swell
+from swell import gallery
+from swell.core.registry import load, names
+
+THREADS, SOLVES = 4, 12
+APART = {"bddc", "deflation"}                    # need a system, or an inner preconditioner, of their own
+SETUPS = [
+    *({"method": m} for m in names("method")),
+    *({"method": "gmres", "precond": p} for p in names("precond") if p not in APART),
+    *({"method": "stationary(smoother=%s)" % s} for s in names("smoother")),
+    *({"method": "bicgstab", "precond": f"ilu0(solve={t})"} for t in names("triangular")),
+    *({"method": "cg", "precond": f"ic0(solve={t})"} for t in names("triangular")),
+    *({"method": "gmres", "format": f} for f in names("format")),
+    *({"method": "bicgstab", "ordering": o, "precond": "ilu0"} for o in names("ordering")),
+    {"method": "gmres", "precond": "deflation(inner=ilu0, vectors=4)"}, {"method": "cg", "precond": "bddc(domains=4)"},
+    {"method": "cg", "smoother": "gauss_seidel(direction=symmetric)", "scaling": "ruiz"},
+    {"method": "qmr", "precond": "block_ilu0(block=2, solve=sweeps(count=2))"},
+    {"method": "gmres", "precond": "schwarz(domains=3, inner=iluk)"}, {},
+]
+
+
+def system():
+    """SPD, 400 rows, uneven, and many right-hand sides."""
+    A = sp.csr_array(gallery.poisson2d(20) + sp.diags_array(rng().random(400)))
+    return A, rng().standard_normal((SOLVES, 400))
+
+
+def prepared(named, device):
+    """A Solver, its matrix and right-hand sides; a skip where the machine or the system does not allow it."""
+    space_or_skip(device)
+    A, B = system()
+    try:
+        return swell.prepare(A, device=device, rtol=1e-6, **named), A, B
+    except (swell.InputError, swell.MissingDependency) as refused:
+        pytest.skip(str(refused))
+
+
+def in_threads(solve, B):
+    """``solve(k, b)`` for all right-hand sides, from some threads that begin together."""
+    barrier = threading.Barrier(THREADS)
+
+    def work(first):
+        barrier.wait()
+        return [(k, solve(first, B[k])) for k in range(first, len(B), THREADS)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return dict(pair for some in pool.map(work, range(THREADS)) for pair in some)
+
+
+def arrays_of(value, xp, found=None, seen=None):
+    """All arrays that can be reached from an object, through attributes, containers and closures."""
+    found, seen = {} if found is None else found, set() if seen is None else seen
+    if id(value) in seen:
+        return found
+    seen.add(id(value))
+    if isinstance(value, (np.ndarray, xp.ndarray)):
+        found[id(value)] = value
+    elif isinstance(value, dict):
+        children = list(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        children = list(value)
+    elif callable(value) and getattr(value, "__closure__", None):
+        children = [cell.cell_contents for cell in value.__closure__]
+    elif type(value).__module__.startswith("swell") and hasattr(value, "__dict__"):
+        children = list(vars(value).values())
+    else:
+        children = []
+    for child in ([] if id(value) in found else children):
+        arrays_of(child, xp, found, seen)
+    return found
+
+
+@pytest.mark.parametrize("named", SETUPS, ids=lambda named: "-".join(named.values()) or "auto")
+def test_a_copy_writes_to_nothing_that_it_shares(named, device):
+    """No array that the original has changes while the copy solves; the copy's answers are the original's."""
+    solver, A, B = prepared(named, device)
+    xp = solver.space.xp
+    expected = [solver.solve(b) for b in B[:3]]
+    other = solver.copy()
+    before = {key: array.tobytes() for key, array in arrays_of(solver._prepared, xp).items()}
+    found = [other.solve(b) for b in B[:3]]
+    assert all((r.x == e.x).all() and r.reason is e.reason for r, e in zip(found, expected, strict=True))
+    other.solve(B[5])                            # buffers now hold what the original never had
+    after = arrays_of(solver._prepared, xp)
+    changed = [key for key in before if after[key].tobytes() != before[key]]
+    assert not changed, [(after[key].shape, after[key].dtype) for key in changed]
+    assert (solver.solve(B[0]).x == expected[0].x).all()
+
+
+@pytest.mark.parametrize("named", [{"method": m} for m in names("method")] + [
+    {"method": "gmres", "precond": "ilu0"}, {"method": "cg", "precond": "ic0"}, {"method": "bicgstab", "scaling": "jacobi"},
+    {}], ids=lambda named: "-".join(named.values()) or "auto")
+@pytest.mark.parametrize("copies", [False, True], ids=["shared", "copies"])
+def test_threads_get_what_one_thread_gets(named, copies, device):
+    solver, A, B = prepared(named, device)
+    expected = [solver.solve(b) for b in B]
+    each = [solver.copy() if copies else solver for _ in range(THREADS)]
+    found = in_threads(lambda thread, b: each[thread].solve(b), B)
+    for k, b in enumerate(B):
+        assert (found[k].x == expected[k].x).all() and found[k].iterations == expected[k].iterations
+        assert not found[k].converged or true_residual(A, b, found[k].x) <= 1e-6
+
+
+def test_threads_that_update_and_stop_elsewhere(device):
+    """Whatever comes between, each answer is one of a matrix that was there, to a tolerance that was asked for."""
+    solver, A, B = prepared({"method": "gmres", "precond": "ilu0"}, device)
+
+    def work(thread, b):
+        if thread == 0:
+            solver.update(sp.csr_array(2 * A))
+        if thread == 1:
+            solver.stop_by(swell.Stopping(rtol=1e-9))
+        return solver.solve(b)
+    for k, r in in_threads(work, B).items():
+        assert r.converged and min(true_residual(c * A, B[k], r.x) for c in (1, 2)) <= 1e-6
+
+
+def test_one_matrix_of_ours_in_several_threads(device):
+    """It brings its space along; each thread prepares by itself."""
+    space = space_or_skip(device)
+    A, B = system()
+    own = swell.CSRMatrix.from_scipy(A, space)
+    found = in_threads(lambda thread, b: swell.solve(own, b, method="cg"), B)
+    assert all(r.converged and true_residual(A, B[k], r.x) <= 1e-8 for k, r in found.items())
+
+
+def test_an_update_leaves_copies_alone(device):
+    solver, A, B = prepared({"method": "cg", "precond": "ic0"}, device)
+    other, third = solver.copy(), solver.copy()
+    expected = solver.solve(B[0]).x
+    solver.update(sp.csr_array(4 * A))
+    assert np.allclose(solver.solve(B[0]).x, expected / 4, rtol=1e-4)
+    assert (other.solve(B[0]).x == expected).all()
+    with pytest.raises(swell.InputError, match="copies of this Solver share its preconditioner"):
+        third.update(sp.csr_array(4 * A), keep_preconditioner=True)
+
+
+def test_a_call_from_within_its_own_solve_is_refused(device):
+    solver, A, B = prepared({"method": "cg"}, device)
+    with pytest.raises(swell.InputError, match=r"from within its own solve.*solver\.copy\(\)"):
+        solver.solve(B[0], monitor=lambda k, residual: solver.solve(B[1]))
+    inner = solver.copy()
+    assert solver.solve(B[0], monitor=lambda k, residual: not inner.solve(B[1]).converged).converged
+
+
+@pytest.mark.parametrize("through", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy, copy.copy],
+                         ids=["pickle", "deepcopy", "copy"])
+@pytest.mark.parametrize("named", [{}, {"method": "gmres", "precond": "ilu0", "scaling": "ruiz", "nullspace": None}],
+                         ids=["auto", "named"])
+def test_pickles_and_copies_solve_alike(through, named, device):
+    solver, A, B = prepared(named, device)
+    solver.stop_by(swell.Stopping(rtol=1e-10))
+    again = through(solver)
+    assert (again.solve(B[0]).x == solver.solve(B[0]).x).all() and again.describe() == solver.describe()
+
+
+def test_what_cannot_be_pickled_says_so():
+    A, B = system()
+    operator = sp.linalg.aslinearoperator(A)
+    with pytest.raises(swell.InputError, match="matrix-free cannot be pickled"):
+        pickle.dumps(swell.prepare(operator))
+    own = load("format", "sell")().build(swell.CSRMatrix.from_scipy(A, space_or_skip("cpu")))
+    with pytest.raises(swell.InputError, match="own formats cannot be pickled"):
+        pickle.dumps(swell.prepare(own, method="cg"))
