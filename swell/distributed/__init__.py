@@ -9,7 +9,9 @@
 A rank gives its part of b and gets its part of x; Krylov methods and the judge are those of one device.
 
 All of these are calls that every rank makes, in the same order: a rank that reads, solves or gathers alone, as after
-``if ranks.rank == 0``, waits for the others. What they return may be printed or written by one.
+``if ranks.rank == 0``, waits for the others. What they return may be printed or written by one. An error on one rank is
+the same error on all, also where it comes from M or a monitor in the middle of a solve: a program that catches it
+catches it everywhere. (An A of your own that sends messages is the exception: where it fails alone, all ranks end.)
 """
 from __future__ import annotations
 

@@ -9,10 +9,14 @@ of them come to the same verdict, and the same bits in every run.
 """
 from __future__ import annotations
 
+import pickle
+import threading
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
 import numpy as np
+
+HEARD = 5.0             # seconds that the other ranks have to hear of an error that swell did not expect
 
 
 class Broken(RuntimeError):
@@ -71,6 +75,10 @@ class Communicator(ABC):
     def abort(self):
         """End all ranks, at once."""
 
+    @abstractmethod
+    def give_up(self, error):
+        """End all ranks because of an error that they do not hear of; called by a thread of its own."""
+
     def at_failure(self, call):
         """Have something called when another rank fails; nothing to do where that ends this process."""
 
@@ -102,7 +110,26 @@ class Communicator(ABC):
 
     def _tell(self, error):
         """Answer the others with an error, and raise the first rank's."""
-        _raise_first(self._gather_objects((_portable(error), None)))
+        sent = _portable(error)
+        answers = self._gather_objects((sent, None))
+        answers[self.rank] = sent, None          # itself, not what came back of its pickle: it knows where it was raised
+        _raise_first(answers)
+
+    def tell_unasked(self, error):
+        """The same where the others may be waiting for this rank's numbers, and never hear of it: then all ranks end."""
+        with self._heard(error):
+            self._tell(error)
+
+    @contextmanager
+    def _heard(self, error):
+        """A block in which the other ranks hear of an error; where it lasts too long, all ranks end."""
+        waited = threading.Timer(HEARD, self.give_up, (error,))
+        waited.daemon = True
+        waited.start()
+        try:
+            yield
+        finally:
+            waited.cancel()
 
     def same(self, value, what: str):
         """Raise InputError, on every rank, unless all of them bring an equal value."""
@@ -198,8 +225,14 @@ def _raise_first(answers):
 
 
 def _portable(error):
-    """An error that another rank can be sent: swell's own as they are, others in words."""
-    from swell.core.errors import SwellError
-    if isinstance(error, SwellError):
+    """An error that another rank can be sent: as it is, or in words where it cannot be rebuilt from its pickle."""
+    try:
+        rebuilt = pickle.loads(pickle.dumps(error))
+    except Exception:
+        rebuilt = None
+    if type(rebuilt) is type(error) and str(rebuilt) == str(error):
         return error
-    return RuntimeError(f"{type(error).__name__}: {error}")
+    words = RuntimeError(f"{type(error).__name__}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        words.add_note(note)
+    return words

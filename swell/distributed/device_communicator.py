@@ -42,6 +42,9 @@ class DeviceCommunicator(Communicator):
     def abort(self):
         self.host.abort()
 
+    def give_up(self, error):
+        self.host.give_up(error)
+
     def require_open(self):
         """Raise Broken where nothing can be sent any more."""
         if self._broken:

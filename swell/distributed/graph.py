@@ -10,7 +10,7 @@ import numpy as np
 
 from swell.core.graph import GraphLoop
 from swell.core.kernels import judge as J
-from swell.distributed.space import Agreement
+from swell.distributed.space import Agreement, guarded_monitor
 
 
 class DistributedGraphLoop(GraphLoop):
@@ -18,11 +18,14 @@ class DistributedGraphLoop(GraphLoop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space.local, stopping, n)
-        self._agreement = Agreement(space.communicator)
+        self._ranks, self._agreement = space, Agreement(space)
         self._behind = space.xp.cuda.alloc_pinned_memory(2 * 8 * J.FLAGS)
         self._copies = np.frombuffer(self._behind, np.int64, 2 * J.FLAGS).reshape(2, J.FLAGS)
         self._past = None                        # the graph that is looked at; None: all of them are done
         space.communicator.holds_graphs(self)
+
+    def begin(self, threshold, scale, window, done=0, monitor=None):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks))
 
     def ask(self, reason):
         self._agreement.ask(reason)
@@ -30,6 +33,8 @@ class DistributedGraphLoop(GraphLoop):
     def run(self, body, capturable=True, steps=1):
         self._agreement.forget()
         super().run(body, capturable, steps)
+        if self._ranks.failure is not None:      # it may have come up while the graph was captured
+            self.free()
 
     def free(self):
         """Let go of the graph; the next run captures it anew."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import time
 import traceback
 
@@ -13,15 +12,14 @@ from swell.distributed.communicator import Exchange, HostCommunicator, parts
 from swell.distributed.devices import checked_messages
 from swell.distributed.launcher import PATIENCE, launched
 
-HEARD = 5.0             # seconds that the other ranks have to hear of an error that swell did not expect
-
 
 def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunicator":
     """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
     all of them, with its message. A call of all ranks together.
 
-    A rank that ends its program alone, by sys.exit or its last line, is an InputError for those that ask it something
-    later. (In the middle of a solve, as in a monitor, raise an error instead: numbers are no question.)
+    An error that M or a monitor raises on one rank is raised on all of them, with a note of where, once the iterations
+    have stopped: a program may catch it, and solve again. A rank that ends its program alone, by sys.exit or its last
+    line, is an InputError for those that ask it something later.
 
     Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
     some of them.
@@ -110,13 +108,11 @@ class MPICommunicator(HostCommunicator):
         hear of it; then it ends them all."""
         if isinstance(error, SwellError):
             super()._tell(error)
-        waited = threading.Timer(HEARD, self.die, (type(error), error, error.__traceback__))
-        waited.daemon = True
-        waited.start()
-        try:
+        with self._heard(error):
             super()._tell(error)
-        finally:
-            waited.cancel()
+
+    def give_up(self, error):
+        self.die(type(error), error, error.__traceback__)
 
     def leave(self):
         """At the end of this process: whatever the others ask, the answer is that this rank has gone; until all

@@ -50,7 +50,7 @@ class ThreadCommunicator(HostCommunicator):
         return values
 
     def _gather_numbers(self, numbers, out):
-        for k, part in enumerate(self._gather_objects(np.array(numbers).reshape(-1))):
+        for k, part in enumerate(self.allgather(np.array(numbers).reshape(-1))):
             out[k] = part
 
     def _exchange_objects(self, parts):
@@ -60,6 +60,9 @@ class ThreadCommunicator(HostCommunicator):
         return ThreadExchange(self, outgoing, sent, incoming, received)
 
     def abort(self):
+        self.group.fail()
+
+    def give_up(self, error):
         self.group.fail()
 
     def at_failure(self, call):

@@ -55,6 +55,45 @@ def test_the_solves_of_this_folder_across_processes():
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_errors_that_are_caught_across_processes(ranks):
+    done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+                   str(HERE / "test_caught_errors.py"), ranks=ranks)
+    assert done.returncode == 0 and done.stdout.count(" passed") == ranks, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+CAUGHT = """
+import sys
+import numpy as np, swell
+from swell.core.operator import LinearOperator
+ranks = swell.distributed.init()
+A = swell.distributed.scatter(ranks, swell.gallery.poisson2d(30) if ranks.rank == 0 else None)
+class Operator(LinearOperator):
+    def apply(self, x, out, alpha=1, beta=0):
+        if ranks.rank == 1:
+            raise ZeroDivisionError("on purpose")
+        A.apply(x, out, alpha, beta)
+def monitor(k, residual):
+    if ranks.rank == 1 and {leaves}:
+        sys.exit(0)
+try:
+    swell.solve({A}, np.ones(A.space.share(900)), method="cg", monitor=monitor)
+except Exception as error:
+    print(f"caught: {{error}}", flush=True)
+"""
+
+
+def test_a_rank_whose_monitor_leaves_is_told_to_the_others():
+    done = started("-c", CAUGHT.format(leaves=True, A="A"), timeout=120)
+    assert done.returncode == 0 and done.stdout.count("caught: rank 1 has ended its program") == 1, done.stderr
+
+
+def test_an_operator_that_owes_the_others_messages_ends_all():
+    """Its own error is caught, and the others wait for numbers that never come."""
+    done = started("-c", CAUGHT.format(leaves=False, A="Operator(A.shape, A.dtype, A.space)"), timeout=120)
+    assert done.returncode != 0 and "on purpose" in done.stderr
+
+
 def test_the_command_line(tmp_path):
     A = sp.csr_matrix(gallery.poisson2d(30))
     scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry="symmetric")

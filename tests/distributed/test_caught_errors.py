@@ -1,0 +1,150 @@
+"""An error that a user's function raises on one rank, and that the program catches, is the same error on every rank."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from across import METHODS, system
+
+import swell
+from swell import distributed
+from swell.core.operator import LinearOperator
+from swell.core.registry import load
+from swell.distributed import communicator as communication
+from swell.distributed.communicator import Broken
+from swell.distributed.launcher import launched
+
+PRECONDITIONABLE = [name for name in METHODS if load("method", name).preconditionable and not load("method", name).adjoint]
+
+
+class Mine(Exception):
+    """With arguments from which it cannot be made again."""
+
+    def __init__(self, number, word):
+        super().__init__(f"{word} {number}")
+
+
+def matrix(communicator, **settings):
+    A, b = system()
+    M = distributed.scatter(communicator, A, **settings)
+    return A, M, b[M.rows]
+
+
+def caught(communicator, solve):
+    """The error of this rank; and that the ranks can go on."""
+    try:
+        solve()
+    except Exception as error:
+        communicator.allgather(None)
+        return type(error), str(error), "".join(getattr(error, "__notes__", ()))
+    raise AssertionError(f"no error on rank {communicator.rank}")
+
+
+def check(found, size, kind, message):
+    rank = size - 1
+    assert all(error == (kind, message, found[0][2]) for error in found)
+    assert f"raised on rank {rank} of {size}" in found[0][2]
+
+
+def failing(communicator, after, error):
+    """A preconditioner, z = r, that fails on the last rank."""
+    calls = []
+
+    def M(r):
+        calls.append(None)
+        if len(calls) == after and communicator.rank == communicator.size - 1:
+            raise error
+        return r
+    return M
+
+
+@pytest.fixture
+def several(ranks):
+    if ranks.size == 1:
+        pytest.skip("one rank has no others")
+    return ranks
+
+
+@pytest.mark.parametrize("after", [1, 3])
+@pytest.mark.parametrize("method", PRECONDITIONABLE)
+def test_a_preconditioner(several, method, after):
+    """Of which some methods apply one before the first reduction, others after it."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        precond = failing(communicator, after, ZeroDivisionError("mine"))
+        found = caught(communicator, lambda: swell.solve(M, b, method=method, M=precond))
+        assert swell.solve(M, b, method=method).converged        # the same ranks, the same matrix
+        return found
+
+    check(several.run(failed), several.size, ZeroDivisionError, "mine")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_monitor(several, method):
+    """It may fail at the first look, and after convergence has been judged."""
+    def failed(communicator, after):
+        A, M, b = matrix(communicator)
+
+        def monitor(k, residual):
+            if k >= after and communicator.rank == communicator.size - 1:
+                raise Mine(k, "at")
+        return caught(communicator, lambda: swell.solve(M, b, method=method, monitor=monitor))
+
+    for after in (0, 3):
+        check(several.run(failed, after), several.size, RuntimeError, f"Mine: at {after}")
+
+
+def test_two_ranks_with_different_errors(several):
+    """The first rank's stands."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        errors = [ZeroDivisionError("zero"), ValueError("one"), *[KeyError("more")] * several.size]
+
+        def monitor(k, residual):
+            if k == 2 + communicator.rank:
+                raise errors[communicator.rank]
+        return caught(communicator, lambda: swell.solve(M, b, method="cg", monitor=monitor))
+
+    assert {error[:2] for error in several.run(failed)} == {(ZeroDivisionError, "zero")}
+
+
+def test_what_a_preconditioner_must_not_return(several):
+    """swell's own refusals come by the same way."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        precond = (lambda r: r[1:]) if communicator.rank else (lambda r: r)
+        return caught(communicator, lambda: swell.solve(M, b, method="cg", M=precond))
+
+    for kind, message, _ in several.run(failed):
+        assert kind is swell.InputError and "values for a vector of" in message
+
+
+class Operator(LinearOperator):
+    """A matrix-free A across ranks: it sends messages itself."""
+
+    def __init__(self, A, fails):
+        super().__init__(A.shape, A.dtype, A.space)
+        self.A, self.fails, self.calls = A, fails, 0
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.calls += 1
+        if self.calls == 3 and self.fails:
+            raise ZeroDivisionError("mine")
+        self.A.apply(x, out, alpha, beta)
+
+
+@pytest.mark.skipif(launched() > 1, reason="of processes this is tested from outside: it ends them")
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_operator_that_owes_the_others_messages(monkeypatch, size):
+    """They cannot be given, so all ranks end; none waits for ever."""
+    monkeypatch.setattr(communication, "HEARD", 0.5)
+
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        try:
+            swell.solve(Operator(M, communicator.rank == 1), b, method="cg")
+        except Exception as error:
+            return error
+
+    found = distributed.run(size, failed)
+    assert isinstance(found[1], ZeroDivisionError)
+    assert all(isinstance(error, (Broken, ZeroDivisionError)) for error in found)
