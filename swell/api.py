@@ -121,9 +121,12 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     elif (rtol, atol, maxiter) != (1e-8, 0.0, None):
         raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
     # Names are checked before the matrix is touched: a misspelt one must not cost a conversion.
-    named = Configuration(resolve("method", method), resolve_preconditioner(M if M is not None else precond),
+    parts = {"precond": M if M is not None else precond, "scaling": scaling, "ordering": ordering, "format": format,
+             "nullspace": nullspace, "smoother": smoother}
+    without = frozenset(kind for kind, part in parts.items() if isinstance(part, str) and part.lower() == "none")
+    named = Configuration(resolve("method", method), resolve_preconditioner(parts["precond"]),
                           resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format),
-                          resolve_nullspace(nullspace), resolve("smoother", smoother))
+                          resolve_nullspace(nullspace), resolve("smoother", smoother), without=without)
     b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
     given = inputs.read_matrix(A, device, dtype, b_dtype, b_device)
     return Solver(given, named, stopping)
@@ -152,13 +155,13 @@ class Solver:
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
-                self.chain = choose(self.A, named)
+                self.chain, self._left_out = choose(self.A, named)
                 try:
                     self._prepare(0)
                 except DoesNotFit:
-                    self.chain = choose(self.A, named, resident=False)
+                    self.chain, self._left_out = choose(self.A, named, resident=False)
             else:
-                self.chain = [self._with_format(named)]
+                self.chain, self._left_out = [self._with_format(named)], []
             self._prepare(0)
 
     def _with_format(self, named):
@@ -241,6 +244,7 @@ class Solver:
                 break
         final = attempts[-1]
         if final.reason not in FINAL:
+            notes += self._left_out
             final = min(attempts, key=lambda r: _rank(r.residual))
             if any(r.reason is Reason.SINGULAR for r in attempts):
                 final.reason = Reason.SINGULAR   # what one of them found out about A explains the others' failure

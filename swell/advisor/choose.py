@@ -62,8 +62,10 @@ def default_format(A):
     return setting("format", "csr" if ragged else "sell")
 
 
-def choose(A, named: Configuration, resident=True) -> list[Configuration]:
-    """Configurations to try in order; what the user named stays as it is.
+def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration], list[str]]:
+    """Configurations to try in order, and a sentence for each that was left out.
+
+    Every configuration has all that the user named. A method that has no place for a named part is left out.
 
     Parameters
     ----------
@@ -73,6 +75,15 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     resident : bool
         False where the resident form of cg was tried, and the matrix does not fit.
     """
+    every = _candidates(A, named, resident)
+    able = [choice for choice in every if choice.unusable is None] or every[:1]      # one alone says what is wrong
+    notes = [f"method='{choice.name('method')}' was not tried, since it has no place for {choice.unusable}="
+             f"'{choice.name(choice.unusable)}', which you named" for choice in every if choice not in able]
+    return able, notes
+
+
+def _candidates(A, named, resident) -> list[Configuration]:
+    """What suits A, in order."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
     if A.diagonal_block is not A:
@@ -86,7 +97,7 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
         chain, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
     else:
         chain, why = [_iterative(A, facts, named, singular)], "the iterative choice failed"
-        if chain[0].scaling is not None and named.scaling is None and not singular:
+        if chain[0].scaling is not None and named.scaling is None and named.free("precond") and not singular:
             chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
                                  why=("Jacobi scaling was not enough",)))
         if chain[0].name("method") == "cg" and not facts.dominant and not singular:
@@ -94,7 +105,7 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
             chain += [wave] if wave.name("method") == "cocg" else []
         if resident:
             chain[0] = _resident(A, chain[0])
-    free = not (singular or named.precond or named.scaling or named.ordering)
+    free = named.free("precond") and not (singular or named.scaling or named.ordering)
     if chain and chain[-1].name("method") == "cocg" and free:
         shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
         why += ", and if A is a Helmholtz operator, a shift may help"
@@ -104,12 +115,12 @@ def choose(A, named: Configuration, resident=True) -> list[Configuration]:
     if missing:
         why += f", and {missing}"
     elif facts.n <= DIRECT_LIMIT:
-        chain.append(Configuration(load("method", "direct")(largest=FACTOR_LIMIT), format=named.format, why=(why,)))
+        chain.append(replace(named, method=load("method", "direct")(largest=FACTOR_LIMIT), why=(why,)))
         why = "the direct solver failed"
     else:
         why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"
-    jacobi = None if facts.zero_diagonal else setting("precond", "jacobi")
-    chain.append(replace(named, method=setting("method", "gmres"), precond=named.precond or jacobi, why=(why,)))
+    jacobi = setting("precond", "jacobi") if named.free("precond") and not facts.zero_diagonal else named.precond
+    chain.append(replace(named, method=setting("method", "gmres"), precond=jacobi, why=(why,)))
     return chain
 
 
@@ -123,13 +134,13 @@ def _across_ranks(A, named):
     definite = real and A.space.greatest(-d.real) < 0 and hermitian(A) and not breaks_symmetry(named.precond)
     waves = A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A)
     alike = waves and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
-    free = not (named.precond or named.scaling)
+    free = named.free("precond") and not named.scaling
     exact = {} if A.space.name == "cpu" else {"solve": "sweeps(count=2)"}      # exact solves wait for levels
     named = replace(named, format=named.format or default_format(A.diagonal_block))
 
     def choice(method, factor, why):
         return replace(named, method=setting("method", method), why=(why,),
-                       precond=named.precond or load("precond", factor)(**exact))
+                       precond=load("precond", factor)(**exact) if named.free("precond") else named.precond)
 
     chain, why = [], "the iterative choice failed"
     if definite:
@@ -211,9 +222,9 @@ def _iterative(A, facts, named, singular):
     if facts.hermitian and facts.positive_diagonal:
         scaling, precond = named.scaling, named.precond
         if scaling is None and precond is None:
-            if space.name == "cpu" and not singular:
+            if space.name == "cpu" and not singular and named.free("precond"):
                 precond = setting("precond", "ic0")
-            else:
+            elif named.free("scaling"):
                 scaling = setting("scaling", "jacobi")
         why += " with a positive diagonal"
         if facts.dominant and not singular:
@@ -230,7 +241,7 @@ def _indefinite(A, facts, named, singular, why):
     """The method for what cg cannot solve; ``why``: what A is."""
     space = A.space
     precond, more = named.precond, ""
-    if precond is None and not named.scaling:
+    if named.free("precond") and not named.scaling:
         precond = setting("precond", "jacobi")
         if space.name == "cpu" and not singular:
             precond, more = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)

@@ -95,7 +95,7 @@ def _recommendation(A) -> list[dict]:
     from swell.core.settings import describe
     kinds = ("method", "precond", "scaling", "ordering", "format")
     return [{**{kind: describe(getattr(choice, kind)) for kind in kinds}, "why": list(choice.why)}
-            for choice in choose(A, Configuration(None))]
+            for choice in choose(A, Configuration(None))[0]]
 
 
 def _show(found, A):

@@ -10,7 +10,8 @@ from swell.core.registry import name_of
 class Configuration:
     """Settings for every part of a solve; None leaves a part out (or, for ``format``, takes the default).
 
-    ``why`` holds the advisor's sentences where it chose.
+    ``why`` holds the advisor's sentences where it chose. ``without`` names the parts that the user asked to leave out
+    ("none"), which the advisor then does not fill in.
     """
 
     method: object
@@ -21,6 +22,18 @@ class Configuration:
     nullspace: object = None
     smoother: object = None
     why: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
+
+    def free(self, kind: str) -> bool:
+        """True if the user said nothing of this part."""
+        return getattr(self, kind) is None and kind not in self.without
+
+    @property
+    def unusable(self) -> str | None:
+        """A part that the method has no place for, such as "precond", or None."""
+        if self.precond is not None and not self.method.preconditionable:
+            return "precond"
+        return "smoother" if self.smoother is not None and not self.method.smooths else None
 
     def name(self, kind: str) -> str:
         """The registry name of one part: "none" where there is none, "user" for what the user brought."""

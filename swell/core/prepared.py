@@ -15,6 +15,7 @@ from swell.core.stopping import Reason
 from swell.core.verdict import ROUNDING, last_word
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts, System
+from swell.transforms.nullspace import pinned
 
 RETRIES = 10            # times that a run is resumed from its x
 SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
@@ -167,8 +168,23 @@ class Prepared(Shareable):
         return M
 
     def _seen(self, system):
-        """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it."""
+        """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it; where
+        the method needs a regular matrix, the singular one pinned."""
+        if self.nullspace is not None and self.configuration.method.regular:
+            rows, columns = self.nullspace.pivots()
+            return pinned(system, [self._place(row, "forward_b") for row in rows],
+                          [self._place(column, "forward_x") for column in columns])
         return system if self._setup.across_ranks else system.diagonal_block
+
+    def _place(self, entry, step):
+        """Where the transforms after the null space put an entry of a vector."""
+        unit = np.zeros(self.A.shape[0], self.A.dtype)
+        unit[entry] = 1
+        given, out = self.space.from_host(unit), self.space.empty(unit.shape, unit.dtype)
+        for transform in self.transforms[1:]:
+            getattr(transform, step)(given, out)
+            given, out = out, given
+        return int(abs(given).argmax())
 
     def _become_flexible(self):
         """The method's flexible form takes its place, and the result says so; an error where it has none."""
@@ -184,6 +200,7 @@ class Prepared(Shareable):
     def _smoother(self, system):
         c = self.configuration
         if c.smoother is None:
+            c.method.check_unsmoothed()
             return None
         if not c.method.smooths:
             instead = "name it within: stationary(smoother=...)" if hasattr(c.method, "smoother") else \

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive
+from swell.core.errors import InputError
+from swell.core.settings import describe, positive
 from swell.formats.symmetry import require_hermitian
 from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.spectrum import MOST, Spectrum
@@ -49,10 +50,18 @@ class CG(Method):
         positive(self, "before", 0)
         positive(self, "between", 0)
         positive(self, "every")
+        if self.every != type(self).every and not self.between:
+            raise InputError(f"CG(every={self.every}) has no effect without between: give between=5, say, the sweeps after "
+                             f"each {self.every} iterations, or leave every out")
 
     def check(self, A):
         if A.has_entries:
             require_hermitian(A, "cg")
+
+    def check_unsmoothed(self):
+        if self != CG():
+            raise InputError(f"{describe(self)} says when a smoother sweeps, and none is named: add "
+                             "smoother='gauss_seidel(direction=symmetric)', or take plain 'cg'")
 
     def window(self, n):
         """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""

@@ -62,6 +62,9 @@ class Method(ABC):
         True if it has a use for a smoother beside the preconditioner.
     preconditionable : bool
         True if it can apply a preconditioner.
+    regular : bool
+        True if the matrix must be regular: of a singular one whose null space is named, the method gets
+        ``NullSpaceTransform.regular``.
     gpu_only : bool
         True if it runs on a GPU only.
     distributed : bool
@@ -82,6 +85,7 @@ class Method(ABC):
     adjoint = False
     smooths = False
     preconditionable = True
+    regular = False
     gpu_only = False
     distributed = False
     format = None
@@ -92,6 +96,9 @@ class Method(ABC):
 
     def check(self, A):
         """Raise InputError if the method must not be given this matrix."""
+
+    def check_unsmoothed(self):
+        """Raise InputError for settings that have no effect where no smoother is named."""
 
     def flexible_form(self):
         """Settings of the form of this method that allows a preconditioner that varies, or None."""

@@ -47,6 +47,8 @@ class Direct(Method, Preconditioner):
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 product, 1 solve with the factors, 1 reduction"
     vectors = "2, and the factors"
+    preconditionable = False
+    regular = True
 
     def __post_init__(self):
         positive(self, "largest", 0)

@@ -40,6 +40,7 @@ class Stationary(Method, Preconditioner):
     cost = "`every` sweeps, 1 product, 1 reduction"
     vectors = "1, and the smoother's"
     flexible = True
+    preconditionable = False
     distributed = True
 
     def __post_init__(self):

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import qr
+from scipy.sparse import coo_matrix
 
 from swell.core.arrays import checked_dtype, host_array
 from swell.core.errors import InputError
 from swell.core.settings import switch
 from swell.core.transform import Transform
+from swell.formats.csr import CSRMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,12 @@ class NullSpaceTransform(Transform):
                 raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
 
+    def pivots(self):
+        """(rows, columns): as many as there are vectors, on which the bases of the left and of the right null space
+        are best conditioned (QR with column pivoting)."""
+        return tuple(qr(self.space.to_host(basis).conj().T, mode="r", pivoting=True)[1][:basis.shape[1]]
+                     for basis in (self.left, self.basis))
+
     def check(self, b, norm_b, threshold):
         """Refuse b, or project it in place, where its part in the left null space forbids a solution.
 
@@ -163,6 +172,16 @@ class NullSpaceTransform(Transform):
         parts = basis.conj().T @ x
         self.space.allreduce(parts)
         return parts
+
+
+def pinned(A, rows, columns):
+    """A regular matrix for a factorisation: the equations ``rows`` of the singular A, which follow from the others, are
+    replaced by x[columns] = 0 (scaled as A is). Where b is compatible its solutions solve A x = b."""
+    host = A.to_scipy().tocoo()
+    stays = ~np.isin(host.row, rows)
+    entries = np.concatenate([host.data[stays], np.full(len(rows), A.norm_inf(), host.data.dtype)])
+    places = (np.concatenate([host.row[stays], rows]), np.concatenate([host.col[stays], columns]))
+    return CSRMatrix.from_scipy(coo_matrix((entries, places), shape=host.shape).tocsr(), A.space)
 
 
 def resolve_nullspace(choice):

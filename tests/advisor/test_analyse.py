@@ -130,6 +130,6 @@ def test_a_gpu_is_not_given_triangular_solves_first(A, method, device, precond):
     space = CpuSpace()
     A = CSRMatrix.from_scipy(sp.csr_array(A), space)
     space.name = device
-    first = choose(A, Configuration(None, format=setting("format", "csr")))[0]
+    first = choose(A, Configuration(None, format=setting("format", "csr")))[0][0]
     assert (first.name("method"), first.name("precond"), first.scaling) == (method, precond, None)
     assert ("a step for each of their levels" in first.why[0]) == (device == "cuda")
