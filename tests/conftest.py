@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import signal
 import sys
 
 import numba
@@ -47,6 +48,15 @@ def threads():
     """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c():
+    """SIGINT is Ctrl-C here and in what tests start, also where the suite was started by ``&`` or nohup, with it
+    ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -50,7 +50,6 @@ def test_ctrl_c_inside_a_cycle_of_gmres_keeps_every_step():
 
 
 def test_a_second_ctrl_c_is_not_caught():
-    signal.signal(signal.SIGINT, signal.default_int_handler)     # a shell's background jobs start with it ignored
     A = gallery.poisson2d(10)
 
     def matvec(x):
@@ -60,6 +59,85 @@ def test_a_second_ctrl_c_is_not_caught():
     operator = CallableOperator(A.shape, A.dtype, make_space("cpu"), matvec)
     with pytest.raises(KeyboardInterrupt):
         swell.solve(operator, np.ones(100), method="cg")
+
+
+@pytest.fixture
+def ignored():
+    """SIGINT as it is in what a shell starts by ``&`` or nohup."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored(ignored):
+    A = gallery.poisson2d(25)
+    r = swell.solve(interrupting(A, 3), np.ones(625), method="cg",
+                    monitor=lambda k, residual: signal.getsignal(signal.SIGINT) is not signal.SIG_IGN)
+    assert r.converged and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_handler_that_python_did_not_install_stays(monkeypatch):
+    """It could not be restored."""
+    installed = []
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    monkeypatch.setattr(signal, "signal", lambda *arguments: installed.append(arguments))
+    assert swell.solve(gallery.poisson2d(10), np.ones(100), method="cg").converged and not installed
+
+
+def test_a_solve_where_no_handler_can_be_installed(monkeypatch):
+    """In another interpreter of the process, whose main thread gets no signals."""
+    def refused(number, handler):
+        raise ValueError("signal only works in main thread of the main interpreter")
+    monkeypatch.setattr(signal, "signal", refused)
+    assert swell.solve(gallery.poisson2d(10), np.ones(100), method="cg").converged
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_a_solve_within_a_solve_and_the_one_around_it(presses):
+    A, b, within = gallery.poisson2d(25), np.ones(625), []
+    before = signal.getsignal(signal.SIGINT)
+
+    def monitor(k, residual):
+        if (len(within), k) == (1, 2):
+            for _ in range(presses):
+                signal.raise_signal(signal.SIGINT)
+
+    def M(r):
+        within.append(None)
+        within[-1] = swell.solve(A, r, method="cg", rtol=1e-2, monitor=monitor)
+        return within[-1].x
+
+    if presses == 2:
+        with pytest.raises(KeyboardInterrupt):
+            swell.solve(A, b, method="fgmres", M=M, rtol=1e-12)
+    else:
+        r = swell.solve(A, b, method="fgmres", M=M, rtol=1e-12)
+        assert r.reason is within[0].reason is Reason.INTERRUPTED and len(within) == 1
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_ends_the_solves_of_all_threads():
+    """Signals come to the main thread, here while it solves."""
+    A, b, found = gallery.poisson2d(25), np.ones(625), []
+    runs, pressed = threading.Event(), threading.Event()
+
+    def elsewhere(k, residual):
+        if k == 1:
+            runs.set()
+            assert pressed.wait(60)
+
+    def here(k, residual):
+        if k == 1:
+            assert runs.wait(60)
+            signal.raise_signal(signal.SIGINT)
+            pressed.set()
+
+    thread = threading.Thread(target=lambda: found.append(swell.solve(A, b, method="cg", monitor=elsewhere)))
+    thread.start()
+    found.append(swell.solve(A, b, method="cg", monitor=here))
+    thread.join()
+    assert [r.reason for r in found] == [Reason.INTERRUPTED] * 2
+    assert all(0 < r.iterations < 5 for r in found)
 
 
 def test_ctrl_c_while_the_next_choice_is_set_up(monkeypatch):

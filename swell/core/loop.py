@@ -7,7 +7,6 @@ nothing and, on a GPU, reads nothing from the device: the judge mirrors its reco
 from __future__ import annotations
 
 import signal
-import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,34 +15,57 @@ from swell.core.kernels import judge as J
 from swell.core.stopping import Reason
 
 
-_elsewhere = set()      # what loops in other threads than the main one want called at Ctrl-C
+_running = []           # what the loops under way, of all threads, want called at Ctrl-C
 
 
 def pass_on_interrupt() -> bool:
-    """Ctrl-C for the loops of other threads, from the main one, to which signals belong; False if there are none."""
-    calls = list(_elsewhere)
+    """Ctrl-C for all loops under way, from the main thread, to which signals belong; False if there are none."""
+    calls = list(_running)
     for call in calls:
         call()
     return bool(calls)
 
 
+class _FirstInterrupt:
+    """A handler that ends all loops at the first Ctrl-C and leaves the second to the handler before it."""
+
+    def __init__(self, previous):
+        self.previous = previous
+
+    def __call__(self, number, frame):
+        signal.signal(signal.SIGINT, self.previous)
+        pass_on_interrupt()
+
+
 @contextmanager
 def interruptible(on_interrupt):
-    """Within this block the first Ctrl-C calls ``on_interrupt`` and the second raises KeyboardInterrupt; in another
-    thread than the main one, which waits for it, ``pass_on_interrupt`` calls it."""
-    if threading.current_thread() is not threading.main_thread():
-        _elsewhere.add(on_interrupt)
-        try:
+    """Within this block the first Ctrl-C calls ``on_interrupt``, and what other such blocks around it and in other
+    threads want called; the second raises KeyboardInterrupt.
+
+    The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is in
+    such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or nohup,
+    stays ignored, and a handler that Python did not install stays what it is.
+    """
+    _running.append(on_interrupt)
+    try:
+        with _handled():
             yield
-        finally:
-            _elsewhere.discard(on_interrupt)
+    finally:
+        _running.remove(on_interrupt)
+
+
+@contextmanager
+def _handled():
+    """Our handler of SIGINT within this block, where it can and may be installed and is not yet."""
+    previous = signal.getsignal(signal.SIGINT)
+    if previous in (signal.SIG_IGN, None) or isinstance(previous, _FirstInterrupt):
+        yield
         return
-
-    def handler(number, frame):
-        signal.signal(signal.SIGINT, previous)
-        on_interrupt()
-
-    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        signal.signal(signal.SIGINT, _FirstInterrupt(previous))
+    except ValueError:                           # not in the main thread of the main interpreter
+        yield
+        return
     try:
         yield
     finally:
