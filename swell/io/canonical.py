@@ -2,14 +2,18 @@
 import numpy as np
 import scipy.sparse as sp
 
+from swell.io import files
+
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-def canonical_csr(A):
+def canonical_csr(path, A):
     """Bring a sparse matrix into the form that `read_matrix` promises.
 
     Parameters
     ----------
+    path : Path
+        For the message.
     A : SciPy sparse matrix or array, any format
         May hold unsorted and duplicate entries.
 
@@ -18,8 +22,14 @@ def canonical_csr(A):
     A : scipy.sparse.csr_matrix
         float64 or complex128, sorted indices without duplicates, int32 indices where they fit.
     notes : list of str
+
+    Raises
+    ------
+    InputError
+        For far more rows or columns than entries.
     """
     stored = A.nnz
+    files.check_shape(path, A.shape, stored)
     A = sp.csr_matrix(A, dtype=np.complex128 if A.dtype.kind == "c" else np.float64)
     A.sum_duplicates()      # sorts as well
     if max(A.nnz, *A.shape) <= _INT32_MAX:
@@ -30,7 +40,8 @@ def canonical_csr(A):
     return A, [f"{duplicates} duplicate {'entries were' if duplicates > 1 else 'entry was'} summed"]
 
 
-def dense_to_csr(values):
+def dense_to_csr(path, values):
     """CSR of the nonzeros (NaN included) of a dense 2-D array, with a note."""
-    A, notes = canonical_csr(sp.csr_matrix(values))
+    files.check_shape(path, values.shape, values.size)
+    A, notes = canonical_csr(path, sp.csr_matrix(values))
     return A, notes + [f"dense storage: {A.nnz} of {values.size} entries are not zero and were kept"]

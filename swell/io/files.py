@@ -3,6 +3,9 @@ import bz2
 import gzip
 import os
 import secrets
+import signal
+import stat
+import threading
 import zlib
 from contextlib import contextmanager
 from enum import Enum
@@ -12,6 +15,7 @@ import numpy as np
 
 from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
+from swell.core.settings import shown
 
 MATRIX_FORMATS = "Matrix Market (.mtx, .mtx.gz, .mtx.bz2), SciPy .npz, NumPy .npy or PETSc binary"
 
@@ -29,6 +33,11 @@ class Kind(Enum):
 # The formats whose extension is a promise. Any other extension is free: the content decides.
 _PROMISES = {".mtx": Kind.MATRIX_MARKET, ".mm": Kind.MATRIX_MARKET, ".npz": Kind.NPZ, ".npy": Kind.NPY,
              ".petsc": Kind.PETSC, ".txt": Kind.TEXT}
+
+MAX_DEFLATE = 1032          # bytes that one byte of a gzip or zip file can hold
+LONGEST_LINE = 1 << 24      # bytes of a line of text: 600 000 numbers
+MOST_EMPTY = 100            # rows or columns for each stored entry, beyond those of a small matrix
+SMALL = 1_000_000
 
 PETSC_CLASSES = range(1211211, 1211250)
 
@@ -49,20 +58,48 @@ _STRANGERS = {
 def as_path(path):
     """`path` as a `Path`; `InputError` where it is none, such as the matrix itself."""
     try:
-        return Path(path)
+        path = Path(path)
     except TypeError:
         raise InputError(f"a path is expected, text such as 'matrix.mtx' or a pathlib.Path, and this is a "
                          f"{type(path).__name__}; what is in memory needs no reading") from None
+    if "\0" in str(path):
+        raise InputError(f"{shown(str(path))} holds a NUL character, which no file's name can: check the name")
+    return path
+
+
+def status(path):
+    """What the system says of a file, or None where there is none.
+
+    Raises
+    ------
+    InputError
+        If the name is too long, goes round in a circle of links, or leads through a folder that is closed.
+    """
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{shown(str(path))} cannot be looked up: {error.strerror}. Check the name.") from None
+
+
+def _relative_to():
+    """Where a relative name begins, in brackets; nothing where that folder was removed."""
+    try:
+        return f" (relative to {Path.cwd()})"
+    except FileNotFoundError:
+        return ""
 
 
 def regular_file(path):
     """Return `path` as a `Path` to a file that exists; `InputError` says what is there instead."""
     path = as_path(path)
-    if path.is_dir():
+    found = status(path)
+    if found is None:
+        raise InputError(f"{path} does not exist; check the name{_relative_to()}.")
+    if stat.S_ISDIR(found.st_mode):
         raise InputError(f"{path} is a folder; name a file in it.")
-    if not path.exists():
-        raise InputError(f"{path} does not exist; check the name (relative to {Path.cwd()}).")
-    if not path.is_file():
+    if not stat.S_ISREG(found.st_mode):
         raise InputError(f"{path} is not a regular file; save its content to a file first.")
     return path
 
@@ -152,17 +189,47 @@ def _kind(path, head):
     return Kind.TEXT
 
 
-def memory_bytes():
-    """Physical memory of this machine, or a number that nothing exceeds where its system does not tell."""
-    return memory.whole()
+def lines(path, stream, most, number=0):
+    """The lines of a text from line `number` + 1 on, none of them longer than `LONGEST_LINE`.
+
+    Raises
+    ------
+    InputError
+        For a longer line, and for more than `most` bytes in all: a compressed file can hold a thousand times its size.
+    """
+    passed = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number, passed = number + 1, passed + len(line)
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"{path}, line {number}: the line has more than {LONGEST_LINE} bytes, which no text of "
+                             "numbers has. Break it, or fetch the file again.")
+        if passed > most:
+            raise too_long(path, most)
+        yield line
+
+
+def too_long(path, most):
+    """The error of a text that goes on after `most` bytes."""
+    return InputError(f"{path} holds more than {most} bytes of text, far more than what it announces or the memory "
+                      "that is free can take: blanks, comments or a damaged stream. Write it anew.")
 
 
 def check_memory(path, size, what):
-    """Raise `OutOfMemory` if `size` bytes, for `what` in `path`, exceed this machine's memory."""
-    memory = memory_bytes()
-    if size > memory:
-        raise OutOfMemory(f"{path} declares {what}: {size / 2**30:.3g} GiB, more than this machine's "
-                          f"{memory / 2**30:.3g} GiB. Check the sizes it declares, or use a machine with more memory.")
+    """Raise `OutOfMemory` if `size` bytes, for `what` in `path`, exceed the memory that is free."""
+    free = memory.free()
+    if size > free:
+        raise OutOfMemory(f"{path} declares {what}: {size / 2**30:.3g} GiB, more than the {free / 2**30:.3g} GiB that "
+                          "are free. Check the sizes it declares, or use a machine with more memory.")
+
+
+def check_shape(path, shape, entries):
+    """Raise `InputError` if a matrix has far more rows or columns than its entries could reach.
+
+    A row costs memory and time even where it is empty, so a file of 60 bytes could ask for any amount of both.
+    """
+    if max(shape) > SMALL + MOST_EMPTY * entries:
+        raise InputError(f"{path} declares {shape[0]} x {shape[1]} and {entries} entries: nearly all its rows or "
+                         "columns are empty, so that it is singular. Mend the sizes, or write the file anew.")
 
 
 def as_vector(path, values):
@@ -192,17 +259,42 @@ def write_atomically(path, write):
     InputError
         The folder does not exist, is not writable or is full.
     """
-    if not path.parent.is_dir():
+    folder = status(path.parent)
+    if folder is None or not stat.S_ISDIR(folder.st_mode):
         raise InputError(f"Cannot write {path}: {path.parent} is not a folder. Make it first.")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())       # else a power cut after the rename could still leave an empty file
-        os.replace(temporary, path)
+    temporary = path.with_name(f".{secrets.token_hex(8)}.part")      # of a short name: the file's own may be as long as
+    try:                                                             # the system allows
+        with _removed_on_termination(temporary):
+            with open(temporary, "xb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())   # else a power cut after the rename could still leave an empty file
+            os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror or error}. "
-                         f"Check that its folder is writable and not full, and {path.name} no folder.") from error
+        raise InputError(f"Cannot write {shown(str(path))}: {error.strerror or error}. Check that its folder is "
+                         f"writable and not full, and {shown(path.name)} no folder.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _removed_on_termination(temporary):
+    """Remove the file before SIGTERM ends the process: by default it ends at once, and no `finally` runs.
+
+    A handler of the caller's stays, and only a process' main thread can set one.
+    """
+    if (threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL):
+        yield
+        return
+
+    def end(number, frame):
+        temporary.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -11,7 +11,6 @@ rules can be checked.
 import io
 import re
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 import scipy.io
@@ -25,7 +24,8 @@ _VALUES = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex
 _FIELDS = {0: "pattern", 1: "real", 2: "complex"}       # the fields as SciPy gets to see them
 _LAYOUTS = ("coordinate", "array")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-_MAX_DEFLATE = 1032     # bytes that one byte of a gzip file can hold
+_MOST_COMMENTS = 1 << 26     # bytes of text before the line of sizes
+_MOST_BLANKS = 1 << 10       # bytes of text for each number, beyond _MOST_COMMENTS
 
 _FLOAT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INDEX = re.compile(rb"\+?\d+")
@@ -84,13 +84,13 @@ def read_matrix(path):
     """Read a Matrix Market file as CSR; see `swell.io.read_matrix`."""
     header, numbers = _read(path)
     if header.layout == "array":
-        return dense_to_csr(_unpack(header, numbers))
+        return dense_to_csr(path, _unpack(header, numbers))
     check_triangle(path, header, numbers)
-    A, notes = canonical_csr(numbers)       # before the expansion, so that a duplicate counts once
+    A, notes = canonical_csr(path, numbers)       # before the expansion, so that a duplicate counts once
     if header.field == "pattern":
         notes.append("pattern matrix: every entry is 1")
     if header.symmetry != "general":
-        A, _ = canonical_csr(expand(header, A.tocoo()))
+        A, _ = canonical_csr(path, expand(header, A.tocoo()))
         notes.append(f"{header.symmetry} storage expanded to {A.nnz} entries")
     return A, notes
 
@@ -100,7 +100,8 @@ def read_dense(path):
     header, numbers = _read(path)
     if header.layout == "array":
         return _unpack(header, numbers)
-    files.check_memory(path, 16 * header.rows * header.cols, f"a dense {header.rows} x {header.cols} array")
+    files.check_memory(path, (16 if header.field == "complex" else 8) * header.rows * header.cols,
+                       f"a dense {header.rows} x {header.cols} array")
     check_triangle(path, header, numbers)
     return expand(header, numbers).toarray()
 
@@ -114,7 +115,10 @@ def _read(path):
     """Read the header and the numbers: a COO matrix of the stored entries, or the stored values of an array."""
     with files.opened(path) as stream:
         header = read_header(path, stream)
-        _check_sizes(path, header)
+        check_sizes(path, header)
+        # i, j and value of each entry, as read and as CSR, doubled where symmetry is expanded.
+        factor = 1 if header.symmetry == "general" else 2
+        files.check_memory(path, 40 * factor * header.entries, f"{header.entries} entries")
         numbers = _numbers(path, header, header, stream)
     return header, numbers if header.layout == "coordinate" else numbers[0]
 
@@ -132,6 +136,8 @@ def _numbers(path, header, announced, stream):
         found = scipy.io.mmread(checked)
     except (ValueError, OverflowError):
         found = None
+    if checked.passed > checked.most:
+        raise files.too_long(path, checked.most)
     if found is None or not checked.legal or checked.count != announced.entries * announced.columns:
         raise InputError(f"{path}, {_first_fault(path, header)}")
     return found
@@ -148,6 +154,8 @@ class _CheckedNumbers:
         Numbers that have passed.
     legal : bool
         Nothing else has passed.
+    passed, most : int
+        Bytes that have passed, and those after which no more is read.
     """
 
     def __init__(self, header, stream):
@@ -158,6 +166,7 @@ class _CheckedNumbers:
         self._pending = f"%%MatrixMarket matrix {header.layout} {field} general\n{sizes}\n".encode()
         self._stream, self._before, self._ended = stream, b"\n", False
         self.count, self.legal = 0, True
+        self.passed, self.most = 0, most_text(header)
 
     def read(self, size):
         """Give at most `size` bytes, as SciPy's reader asks for them."""
@@ -168,7 +177,8 @@ class _CheckedNumbers:
         while not piece and not self._ended:
             stored = self._stream.read(size)
             self._check(stored or b"\n")
-            self._ended = not stored or not self.legal
+            self.passed += len(stored)
+            self._ended = not stored or not self.legal or self.passed > self.most
             # SciPy's reader crashes on some bytes that are no numbers, and on a last line without an end.
             piece = b"\n" if self._ended else stored.translate(_SPELLING, _REDUNDANT)
         return piece
@@ -197,9 +207,7 @@ def read_header(path, stream):
         raise InputError(f"{path}, line 1: '{layout} {field} {symmetry}' does not exist: a pattern has no values. "
                          "Write 'coordinate', and 'general' or 'symmetric', or give the field as 'real'.")
 
-    number = 1
-    for line in stream:
-        number += 1
+    for number, line in enumerate(files.lines(path, stream, _MOST_COMMENTS, 1), 2):
         if line.strip() and not line.startswith(b"%"):
             break
     else:
@@ -217,19 +225,19 @@ def read_header(path, stream):
     return _Header(layout, field, symmetry, rows, cols, *(stored or [triangle]), number)
 
 
-def _check_sizes(path, header):
-    """Refuse sizes that the file or the memory cannot hold, before anything of that size is allocated."""
+def most_text(header):
+    """Bytes that the text of the entries may have: blanks and leading zeros cost time, and a compressed file can hold
+    a thousand times its size of them."""
+    return _MOST_COMMENTS + _MOST_BLANKS * header.columns * header.entries
+
+
+def check_sizes(path, header):
+    """Refuse sizes that the file cannot hold, before anything of that size is allocated."""
     size = path.stat().st_size
-    held = {"": size, ".gz": _MAX_DEFLATE * size}.get(files.compression(path))      # unbounded for bzip2
+    held = {"": size, ".gz": files.MAX_DEFLATE * size}.get(files.compression(path))      # unbounded for bzip2
     if held is not None and 2 * header.columns * header.entries > held + 1:
         raise InputError(f"{path}, line {header.line}: {header.entries} entries are announced, but a file of {size} "
                          "bytes cannot hold them. It is truncated, or this line is wrong: fetch it again or mend it.")
-    if 8 * max(header.rows, header.cols) > files.memory_bytes():
-        raise InputError(f"{path}, line {header.line}: {header.rows} x {header.cols} is more than this machine's "
-                         "memory could index. Mend the sizes in this line.")
-    # i, j and value of each entry, as read and as CSR, doubled where symmetry is expanded.
-    factor = 1 if header.symmetry == "general" else 2
-    files.check_memory(path, 40 * factor * header.entries, f"{header.entries} entries")
 
 
 def expand(header, stored):
@@ -276,7 +284,8 @@ def _unpack(header, values):
 def _first_fault(path, header):
     """Say what is wrong with the entries and where, line by line: slow, and only called once something is wrong."""
     with files.opened(path) as stream:
-        return _first_fault_in(islice(stream, header.line, None), header)
+        read_header(path, stream)
+        return _first_fault_in(files.lines(path, stream, most_text(header), header.line), header)
 
 
 def _first_fault_in(lines, header):

@@ -1,11 +1,18 @@
 """SciPy sparse matrices in ``.npz`` archives, and NumPy arrays in ``.npz`` and ``.npy``."""
+import math
+import zipfile
 from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, OutOfMemory
+from swell.io import files
 from swell.io.canonical import canonical_csr, dense_to_csr
+
+
+MATRIX = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords", "offsets", "_is_array")
+COPIES = 3              # of a matrix while it is read: as stored, as CSR, as double precision
 
 
 def read_npz_matrix(path):
@@ -14,15 +21,17 @@ def read_npz_matrix(path):
         with np.load(path, allow_pickle=False) as archive:
             names = archive.files
         if "format" in names:
+            check_members(path, [name for name in MATRIX if name in names], COPIES)
             A = sp.load_npz(path)
             if A.ndim != 2:
                 raise InputError(f"{path} holds a sparse array of shape {A.shape}, expected a matrix. Reshape it.")
+            files.check_shape(path, A.shape, A.data.size)
             _check_indices(A)
     if "format" not in names:
         raise InputError(f"{path} holds the arrays {', '.join(names) or '(none)'} and no SciPy sparse matrix. "
                          "Write the matrix with scipy.sparse.save_npz.")
     _check_numeric(path, A.dtype)
-    return canonical_csr(A.tocoo() if A.format == "dia" else A)     # the nnz of dia counts padding
+    return canonical_csr(path, A.tocoo() if A.format == "dia" else A)     # the nnz of dia counts padding
 
 
 def read_npz_array(path):
@@ -31,7 +40,51 @@ def read_npz_array(path):
         if len(archive.files) != 1:
             raise InputError(f"{path} holds {len(archive.files)} arrays ({', '.join(archive.files)}), expected one. "
                              "Write the vector alone with numpy.save.")
+        check_members(path, archive.files, 1)
         return archive[archive.files[0]]
+
+
+def check_members(path, names, copies):
+    """Look at the sizes of an archive's arrays before they are inflated: a zip bomb holds a thousand times its own.
+
+    Parameters
+    ----------
+    names : list of str
+        The arrays that will be read.
+    copies : int
+        How often they will be in memory.
+
+    Raises
+    ------
+    InputError
+        For an array that its member, or a member that the file, cannot hold.
+    OutOfMemory
+        For more than the memory that is free.
+    """
+    total = 0
+    with zipfile.ZipFile(path) as archive:
+        for name in names:
+            member = archive.getinfo(f"{name}.npy")
+            packed = min(member.compress_size, path.stat().st_size)
+            if (member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+                    or member.file_size > files.MAX_DEFLATE * packed):
+                raise InputError(f"{path}: the array {name!r} shall have {member.file_size} bytes, which {packed} "
+                                 "bytes as NumPy compresses them cannot hold. Fetch the file again, or write it again "
+                                 "with numpy.savez.")
+            total += member.file_size
+            files.check_memory(path, copies * total, f"arrays of {total} bytes")
+            with archive.open(member) as stream:
+                shape, dtype = array_header(stream)
+                if math.prod(shape) * dtype.itemsize > member.file_size:
+                    raise ValueError(f"the array {name!r} is said to have the shape {shape}, more than is stored")
+
+
+def array_header(stream):
+    """(shape, dtype) from the beginning of an array in NumPy's format."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
 
 
 def read_npy_matrix(path):
@@ -40,14 +93,16 @@ def read_npy_matrix(path):
     if values.ndim != 2:
         raise InputError(f"{path} holds an array of shape {values.shape}, expected a matrix (m, n). Reshape it.")
     _check_numeric(path, values.dtype)
-    return dense_to_csr(values)
+    return dense_to_csr(path, values)
 
 
 def read_npy_array(path):
     """Read the array of an ``.npy`` file."""
     with damage_explained(path):
         # A map is made only if the file is as long as its header says; np.load alone would first allocate that much.
-        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        files.check_memory(path, stored.nbytes, f"an array of {stored.nbytes} bytes")
+        return np.array(stored)
 
 
 def write_npy(stream, x):
@@ -60,7 +115,7 @@ def damage_explained(path):
     """Turn what NumPy and SciPy raise on damaged files into an `InputError`."""
     try:
         yield
-    except InputError:
+    except (InputError, OutOfMemory):
         raise
     except Exception as error:      # on damage their parsers raise a dozen kinds, tokenize.TokenError among them
         if "allow_pickle" in str(error):

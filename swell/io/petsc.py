@@ -16,6 +16,7 @@ from swell.io import files
 from swell.io.canonical import canonical_csr, dense_to_csr
 
 _MAT, _VEC = 1211216, 1211214
+_MOST_OBJECTS = 10_000
 _SCALARS = (np.dtype(">f8"), np.dtype(">c16"), np.dtype(">f4"))      # most likely first
 
 
@@ -37,10 +38,11 @@ def read_matrix(path):
     objects = _objects(path)
     mat = _first(path, objects, _MAT)
     rows, cols, nonzeros = mat.sizes
+    files.check_memory(path, 2 * (mat.end - mat.start), f"a matrix of {rows} x {cols}")      # as stored and as CSR
     others = len(objects) - 1
     notes = [f"{others} more PETSc object{'s' * (others > 1)} in the file: not part of the matrix"] if others else []
     if nonzeros == -1:
-        A, found = dense_to_csr(part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
+        A, found = dense_to_csr(path, part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
         return A, notes + found
     lengths = part(path, mat.integer, rows, mat.start).astype(np.int64)
     columns = part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
@@ -52,13 +54,14 @@ def read_matrix(path):
                          "The file is damaged: write it again with MatView.")
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     A = sp.csr_matrix((part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
-    A, found = canonical_csr(A)
+    A, found = canonical_csr(path, A)
     return A, notes + found
 
 
 def read_vector(path):
     """Read the first Vec of the file, past any Mat, as an array of shape (n,), float64 or complex128."""
     vec = _first(path, _objects(path), _VEC)
+    files.check_memory(path, 2 * (vec.end - vec.start), f"a vector of {vec.sizes[0]}")
     return files.as_vector(path, part(path, vec.scalar, vec.sizes[0], vec.values))
 
 
@@ -74,6 +77,9 @@ def _objects(path):
     while position < size:
         found.append(_object_at(path, position, size))
         position = found[-1].end
+        if len(found) > _MOST_OBJECTS:
+            raise InputError(f"{path} holds more than {_MOST_OBJECTS} PETSc objects, such as empty vectors: write the "
+                             "matrix or the vector alone")
     return found
 
 

@@ -69,8 +69,10 @@ class NpzRows:
             if "format" not in archive.files or archive["format"].item() not in (b"csr", "csr"):
                 raise InputError(f"{path} holds no matrix in CSR, of which alone ranks can read their rows: write it "
                                  "with scipy.sparse.save_npz(path, A.tocsr())")
+            npz.check_members(path, ["shape", "indptr"], 1)
             self.shape, self.indptr = tuple(int(size) for size in archive["shape"]), archive["indptr"]
         self.nnz = int(self.indptr[-1])
+        files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
         """The entries of this rank's rows: a COO matrix of the whole shape."""
@@ -89,16 +91,18 @@ class MatrixMarketRows:
         self.path = path
         with files.opened(path) as stream:
             self.header = matrix_market.read_header(path, stream)
+        matrix_market.check_sizes(path, self.header)
         if self.header.layout != "coordinate":
             raise InputError(f"{path} holds a dense matrix, of which ranks read no rows: solve it on one rank")
         self.shape, self.nnz = (self.header.rows, self.header.cols), self.header.entries
+        files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
         """The entries of every ``ranks``-th piece of the text, mirrored where the file stores a triangle."""
         header, found = self.header, []
         with files.opened(self.path) as stream:
             matrix_market.read_header(self.path, stream)
-            for k, piece in enumerate(_pieces(stream)):
+            for k, piece in enumerate(_pieces(self.path, stream, matrix_market.most_text(header))):
                 if k % ranks == rank:
                     found.append(matrix_market.read_entries(self.path, header, piece))
         row, column, value = (np.concatenate(arrays) for arrays in zip(*((e.row, e.col, e.data) for e in found))) \
@@ -109,10 +113,13 @@ class MatrixMarketRows:
         return matrix_market.expand(header, stored)
 
 
-def _pieces(stream):
-    """The rest of a text in pieces of whole lines."""
-    rest = b""
+def _pieces(path, stream, most):
+    """The rest of a text in pieces of whole lines, at most `most` bytes of it."""
+    rest, passed = b"", 0
     while block := stream.read(PIECE):
+        passed += len(block)
+        if passed > most or len(rest) > files.LONGEST_LINE:
+            raise files.too_long(path, min(passed, most))
         block = rest + block
         end = block.rfind(b"\n") + 1
         rest = block[end:]
@@ -125,9 +132,7 @@ def _pieces(stream):
 def _stretch(path, member, begin, end):
     """Entries begin to end of a one-dimensional array in an archive."""
     with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        _, _, dtype = read(stream)
+        _, dtype = npz.array_header(stream)
         left = begin * dtype.itemsize
         while left:                              # a compressed stream can only be read past
             passed = len(stream.read(min(left, PIECE)))

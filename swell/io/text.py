@@ -1,18 +1,21 @@
 """Vectors as plain text: one row a line, columns apart by white space, comments after ``#`` or ``%``."""
 import numpy as np
 
+from swell.core import memory
 from swell.core.errors import InputError
 from swell.io import files
+
+TEXT_COPIES = 8         # bytes of memory for a byte of text: its lines as objects, and their numbers
 
 
 def read_numbers(path):
     """Read an array of shape (n, k) from text; complex numbers are written like ``1.5-2j``."""
     with files.opened(path) as stream:
-        text = stream.read().decode("latin-1")
-    lines = text.splitlines()
-    if not any(line.replace("%", "#").partition("#")[0].strip() for line in lines):
+        lines = [line.decode("latin-1") for line in files.lines(path, stream, memory.free() // TEXT_COPIES)
+                 if line.replace(b"%", b"#").partition(b"#")[0].strip()]
+    if not lines:
         raise InputError(f"{path} holds no number. Expected one a line.")
-    dtype = complex if "j" in text else float
+    dtype = complex if any("j" in line for line in lines) else float
     try:
         return np.loadtxt(lines, dtype=dtype, comments=("#", "%"), ndmin=2)
     except ValueError as error:

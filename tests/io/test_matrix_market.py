@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
-from swell.io import files, read_matrix, read_vector, write_vector
+from swell.io import read_matrix, read_vector, write_vector
 
 DATA = Path(os.environ.get("SWELL_DATA", Path(__file__).parents[2] / "../shared/data"))
 REAL_MATRICES = sorted((DATA / "matrices").glob("*.mtx.gz"))
@@ -174,7 +175,7 @@ BAD = {
     "skew with diagonal": (f"{COORDINATE}real skew-symmetric\n2 2 1\n2 2 1\n", "on the diagonal, which is zero"),
     "hermitian, complex diagonal": (f"{COORDINATE}complex hermitian\n1 1 1\n1 1 1 1\n", "not real.*'symmetric'"),
     "more entries than bytes": (GENERAL + "2 2 999999999\n1 1 1\n", "cannot hold them.*fetch it again or mend"),
-    "rows beyond memory": (GENERAL + "9999999999999 1 1\n1 1 1\n", "memory could index.*Mend the sizes"),
+    "rows beyond memory": (GENERAL + "9999999999999 1 1\n1 1 1\n", "nearly all its rows.*Mend the sizes"),
     "array too short": (f"{ARRAY}real general\n3 1\n1\n2\n", "ends after 2 of 3 entries"),
     "array too long": (f"{ARRAY}real general\n1 1\n1\n2\n", "follows the 1 entries"),
     "array beyond file": (f"{ARRAY}real general\n100000 100000\n1\n", "cannot hold them"),
@@ -214,7 +215,7 @@ def test_every_end_of_file(write, end):
 
 
 def test_sizes_are_checked_before_anything_is_allocated(write, monkeypatch):
-    monkeypatch.setattr(files, "memory_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free", lambda: 1000)
     with pytest.raises(OutOfMemory, match="declares 30 entries.*Check the sizes"):
         read_matrix(write(GENERAL + "9 9 30\n" + "1 1 1\n" * 30))
     with pytest.raises(OutOfMemory, match="a dense 90 x 9 array"):
