@@ -157,7 +157,8 @@ def read_case(case, ranks):
 
 def _assign(mesh, wanted, facts) -> dict:
     """The condition of each patch: exact names first, then the first pattern that fits."""
-    patches = [patch["name"] for patch in facts["patches"] if patch["kind"] != "empty" and patch["faces"]]
+    from swell.pde.fvm.boundary import UNCONDITIONED
+    patches = [patch["name"] for patch in facts["patches"] if patch["kind"] not in UNCONDITIONED and patch["faces"]]
     if not wanted:
         raise InputError(f"no conditions were given: the mesh has the patches {', '.join(patches)}; give each one with "
                          f"--patch-bc NAME=CONDITION, {EXAMPLE}; '*=neumann:0' is for all the others")

@@ -40,7 +40,7 @@ class ShareOfMesh:
 
     def __init__(self, ranks, mesh, layers):
         self.ranks, self.mesh = ranks, mesh
-        owner = of_links(ranks, mesh.n_cells, mesh.owner[:mesh.n_internal], mesh.neighbour)
+        owner = of_links(ranks, mesh.n_cells, *mesh.links)
         order = np.argsort(owner, kind="stable")
         self.starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks.size))]).astype(np.int64)
         self.order = order[self.starts[ranks.rank]:self.starts[ranks.rank + 1]]
@@ -163,9 +163,8 @@ class RankSystem:
 
     def require_fixed(self, mesh):
         """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
-        fixed = np.zeros(self._sub.faces.size)
-        fixed[self._sub.mesh.n_internal:] = self._part.fixed()
-        self._share.require_fixed(self._share.faces(fixed)[mesh.n_internal:] != 0)
+        fixed = self._share.faces(self._part.fixed().astype(float))
+        self._share.require_fixed(fixed[mesh.n_internal:] != 0)
 
     def balanced(self, b, shift):
         """As of `System`."""
@@ -180,7 +179,8 @@ class RankSystem:
 
     def on_mesh(self, p, flux, source):
         """(p, fluxes through the faces, source) for the mesh that every rank has, whole or a part."""
-        fluxes = flux.of(self._part.metrics, self._extended(p))
+        metrics = self._part.metrics
+        fluxes = metrics.mesh.on_mesh(flux.of(metrics, self._extended(p)))
         return self._share.cells(self.A, p), self._share.faces(fluxes), self._share.cells(self.A, source)
 
 

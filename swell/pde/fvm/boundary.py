@@ -7,6 +7,7 @@ along the face to the foot of that normal, p' = p_P + t·∇p (t = 0 on orthogon
     p_b = (c dₙ + b p') / (a dₙ + b),    ∂p/∂n = (c − a p') / (a dₙ + b):    (2.10) for b = 0, (2.12) for a = 0.
 
 Patches of kind "empty" (the front and the back of a mesh in two dimensions) need no condition: nothing crosses them.
+Nor do those of kind "cyclic", which are no boundary (``periodic.py``).
 """
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.pde.fvm.mesh import CUT
+from swell.pde.fvm.periodic import CYCLIC
 
-UNCONDITIONED = "empty", CUT        # kinds of patches
+UNCONDITIONED = "empty", CUT, CYCLIC         # kinds of patches
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,11 @@ def _check_names(mesh, conditions):
                              "Neumann(gradient) or Robin(a, b, c)")
         if names[name].kind in UNCONDITIONED:
             raise InputError(f"patch {name!r} is of kind {names[name].kind!r} and takes no condition: leave it out")
+    for patch in mesh.patches:
+        if patch.kind == "processor" and patch.size:
+            raise InputError(f"patch {patch.name!r} is of kind 'processor': the mesh goes on in another part of a "
+                             "decomposed case. Start a rank for each part, or put the mesh together "
+                             "(reconstructParMesh -constant)")
     missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind not in UNCONDITIONED and p.size]
     if missing:
         raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "

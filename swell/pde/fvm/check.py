@@ -1,6 +1,8 @@
 """What must hold for a mesh, and what to say about the first place where it does not."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from swell.core.errors import InputError
@@ -10,6 +12,15 @@ FLAT = 1e-14            # of the square of its perimeter: a face without area to
 EMPTY = 1e-15           # of its surface to the power of 3/2: a cell without volume to rounding
 HUGE = 1e75             # a coordinate whose fourth power is still a number
 INT32 = np.iinfo(np.int32).max
+# OpenFOAM's kinds of patches that couple faces or turn planes, other than "cyclic", and what to do, the first that fits.
+REMEDIES = {
+    "processorCyclic": "put the mesh together (reconstructParMesh -constant), and start the ranks on the whole",
+    "wedge": "give it the type symmetryPlane, and Neumann(0), where nothing depends on the angle, as for a scalar",
+    "overset": "make one mesh without holes",
+    "cyclic": "make both patches of matched faces, in the same order, and give them the type cyclic; or give each the "
+              "type patch and a condition",
+}
+COUPLED = re.compile("|".join(REMEDIES), re.IGNORECASE)
 
 
 def points(given) -> np.ndarray:
@@ -82,6 +93,10 @@ def patches(given, n_internal, n_faces, Patch) -> tuple:
         raise InputError(f"two patches have the name {min(twice)!r}; rename one")
     at = n_internal
     for patch in ordered:
+        if COUPLED.search(patch.kind) and patch.kind != "cyclic":
+            remedy = next(words for kind, words in REMEDIES.items() if kind.lower() in patch.kind.lower())
+            raise InputError(f"patch {patch.name!r} is of kind {patch.kind!r}, which is not supported, and would be a "
+                             f"wall: {remedy}")
         where = f"patch {patch.name!r} has {patch.size} faces from {patch.start} on"
         if patch.size < 0 or patch.start < n_internal or patch.start + patch.size > n_faces:
             raise InputError(f"{where}, but the boundary faces are {n_internal} to {n_faces - 1}; write the mesh again")

@@ -106,5 +106,5 @@ class Convection:
             jump = metrics.difference(p)
             return xp.where(out, (1 - metrics.weight) * jump, -metrics.weight * jump)
         upwind = xp.where(out, own, other)
-        reach = metrics.face_centres[:, inside] - metrics.centres[:, upwind]
+        reach = xp.where(out, metrics.face_centres[:, inside], metrics.far_centres) - metrics.centres[:, upwind]
         return (reach * gradient[:, upwind]).sum(0)

@@ -16,7 +16,7 @@ from swell.distributed.partition import divided
 from swell.io.files import as_path
 from swell.pde.fvm.foam_writer import write_polymesh
 from swell.pde.fvm.mesh import Mesh, Patch, turned_round
-from swell.pde.fvm.part_mesh import count_parts
+from swell.pde.fvm.part_mesh import count_parts, whole_instead
 from swell.pde.fvm.submesh import points_of
 
 
@@ -39,7 +39,7 @@ def decompose(mesh, parts, case) -> list:
     Raises
     ------
     InputError
-        For parts without cells, or a folder that has parts already or cannot be written.
+        For parts without cells, cyclic patches, or a folder that has parts already or cannot be written.
     MissingDependency
         Without pymetis, for a number of parts.
 
@@ -51,6 +51,7 @@ def decompose(mesh, parts, case) -> list:
     >>> [len(own) for own in cells]
     [32, 32]
     """
+    whole_instead("written in parts", mesh.patches)
     part, case = _part_of_cells(mesh, parts), as_path(case)
     sizes = np.bincount(part, minlength=parts if np.ndim(parts) == 0 else 0)
     if not sizes.all():

@@ -64,7 +64,9 @@ def _boundary(patches, entries):
     """(class, format, content) of the list of patches."""
     lines = [str(len(patches)), "("]
     for patch in patches:
-        says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start, **entries.get(patch.name, {})}
+        says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}
+        says |= {"neighbourPatch": _word(patch.neighbour)} if patch.neighbour else {}
+        says |= entries.get(patch.name, {})
         lines += [f"    {_word(patch.name)}", "    {", *_entries(says, 8), "    }"]
     return "polyBoundaryMesh", "ascii", "\n".join([*lines, ")", ""]).encode()
 

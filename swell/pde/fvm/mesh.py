@@ -15,6 +15,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.pde.fvm import check
 from swell.pde.fvm.geometry import Geometry, aspect_ratios, geometry, non_orthogonality
+from swell.pde.fvm.periodic import CoupledMesh, check_pairs, pairs
 
 
 CUT = "cut"             # kind of a patch at which the mesh goes on in another part
@@ -33,14 +34,18 @@ class Patch:
         How many faces.
     kind : str
         "patch"; "empty" for the front and the back of a mesh that stands for two dimensions: nothing flows through
-        them, and they need no condition; nor do those of kind "cut", where the mesh goes on in another rank's part.
-        OpenFOAM's other types ("wall", "symmetry", ...) are kept as they come.
+        them, and they need no condition; nor do those of kind "cut", where the mesh goes on in another rank's part,
+        and "cyclic", where it goes on at another patch. OpenFOAM's other types ("wall", "symmetry", ...) are kept as
+        they come, but those that couple faces in other ways are refused.
+    neighbour : str
+        Of a cyclic patch: the patch whose faces, one by one, are the same as its own.
     """
 
     name: str
     start: int
     size: int
     kind: str = "patch"
+    neighbour: str = ""
 
     @property
     def faces(self) -> slice:
@@ -96,8 +101,8 @@ class Mesh:
         ------
         InputError
             Indices out of range, a face that comes twice (which would have two owners), faces without area, cells that
-            are open or whose volume is not positive, patches that do not cover the boundary. The message names the
-            face, the cell or the patch, and where it is.
+            are open or whose volume is not positive, patches that do not cover the boundary, cyclic patches that do
+            not match. The message names the face, the cell or the patch, and where it is.
 
         Examples
         --------
@@ -121,6 +126,7 @@ class Mesh:
         mesh = cls(points, face_ptr, face_points, owner, neighbour, patches)
         check.no_face_twice(mesh)
         check.shapes(mesh)
+        check_pairs(mesh)
         return mesh
 
     @property
@@ -148,9 +154,25 @@ class Mesh:
         """The number of the connected part that each cell belongs to, shape (n,), from 0; most meshes have one part."""
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
-        ends = (self.owner[:self.n_internal], self.neighbour)
-        links = sp.coo_matrix((np.ones(self.n_internal, np.int8), ends), shape=(self.n_cells,) * 2)
+        first, second = self.links
+        links = sp.coo_matrix((np.ones(first.size, np.int8), (first, second)), shape=(self.n_cells,) * 2)
         return connected_components(links, directed=False)[1]
+
+    @functools.cached_property
+    def pairs(self) -> np.ndarray:
+        """The two faces of each cyclic pair that joins two cells, shape (2, pairs)."""
+        return pairs(self)
+
+    @functools.cached_property
+    def coupled(self) -> CoupledMesh:
+        """The mesh with each cyclic pair as one face."""
+        return CoupledMesh.of(self)
+
+    @property
+    def links(self) -> tuple:
+        """The cells on the two sides of the internal faces, then of the cyclic pairs."""
+        first, second = self.owner[self.pairs]
+        return np.concatenate([self.owner[:self.n_internal], first]), np.concatenate([self.neighbour, second])
 
     @functools.cached_property
     def geometry(self) -> Geometry:

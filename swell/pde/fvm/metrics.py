@@ -23,6 +23,8 @@ class Metrics:
 
     Attributes
     ----------
+    mesh : CoupledMesh
+        The mesh with each pair of cyclic faces as one internal face; all faces below are its faces.
     n, n_internal : int
         Cells, internal faces.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
@@ -50,16 +52,18 @@ class Metrics:
         if isinstance(mesh, PartMesh):
             raise InputError("this mesh is a rank's part, on which Poisson and ScalarTransport solve their steady "
                              "equations: put it together for anything else (reconstructParMesh -constant)")
-        self.mesh, self.space, self.dtype = mesh, space, dtype
+        self.mesh = mesh = mesh.coupled
+        self.space, self.dtype = space, dtype
         self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size
         inside = slice(0, self.n_internal)
         self.owner, self.neighbour = space.from_host(mesh.owner), space.from_host(mesh.neighbour)
-        s, at, centres = (xp.ascontiguousarray(space.from_host(v).T)
-                          for v in (mesh.face_areas, mesh.face_centres, mesh.centres))
+        s, at, far, centres = (xp.ascontiguousarray(space.from_host(v).T)
+                               for v in (mesh.face_areas, mesh.face_centres, mesh.far_centres, mesh.centres))
         d = at - centres[:, self.owner]
+        beyond = centres[:, self.neighbour] - far
         to_face = xp.abs((d * s).sum(0))[inside]
-        to_face_n = xp.abs(((centres[:, self.neighbour] - at[:, inside]) * s[:, inside]).sum(0))
-        d[:, inside] = centres[:, self.neighbour] - centres[:, self.owner[inside]]
+        to_face_n = xp.abs((beyond * s[:, inside]).sum(0))
+        d[:, inside] += beyond
         area = xp.sqrt((s * s).sum(0))
         normal_distance = (d * s).sum(0) / area
         _check_sides(mesh, space.to_host(normal_distance))
@@ -69,7 +73,7 @@ class Metrics:
         self.volumes = space.from_host(mesh.volumes).astype(dtype, copy=False)
         self.s, self.d, self.area, self.normal_distance, self.tangent = (
             v.astype(dtype, copy=False) for v in (s, d, area, normal_distance, tangent))
-        self.face_centres, self.centres = at.astype(dtype, copy=False), centres.astype(dtype, copy=False)
+        self.face_centres, self.far_centres, self.centres = (v.astype(dtype, copy=False) for v in (at, far, centres))
         self.pattern = Pattern(space, self.n, self.owner, self.neighbour, dtype)
 
     def interpolate(self, p):

@@ -14,6 +14,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.io.files import as_path
 from swell.pde.fvm.mesh import CUT, Mesh, turned_round
+from swell.pde.fvm.periodic import CYCLIC
 from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
 from swell.pde.fvm.submesh import Faces, SubMesh
 
@@ -159,11 +160,21 @@ def read_part(case, ranks) -> PartMesh:
             if rank == ranks.rank or rank >= ranks.size:
                 raise InputError(f"{folder}: patch {name!r} leads to part {rank}: expected one of the other "
                                  f"{ranks.size - 1}; decompose the case again")
-        if any(p.kind == "processorCyclic" for p in patches) or len({*beside.values()}) < len(beside):
-            raise InputError(f"{folder} meets another part more than once, as across a cyclic patch, which is not "
-                             "supported: decompose without (preservePatches), or put the mesh together")
+        whole_instead("read in parts", patches)
+        if len({*beside.values()}) < len(beside):
+            raise InputError(f"{folder} meets another part more than once, which is not supported: put the mesh "
+                             "together (reconstructParMesh -constant)")
     ranks.same([(p.name, p.kind) for p in patches], "the patches that are no processor's")
     return _joined(mesh, beside, ranks)
+
+
+def whole_instead(what, patches):
+    """Refuse cyclic patches: ranks divide a mesh with those themselves, where each has it whole."""
+    for patch in patches:
+        if patch.kind == CYCLIC:
+            raise InputError(f"patch {patch.name!r} is cyclic, and such a mesh cannot be {what}: give each rank the "
+                             "whole mesh, of which it takes a part itself (of a decomposed case: reconstructParMesh "
+                             "-constant, and remove the folders processor0, processor1, ...)")
 
 
 def _joined(mesh, beside, ranks):

@@ -1,7 +1,8 @@
 """Meshes of OpenFOAM: the folder polyMesh with points, faces, owner, neighbour and boundary.
 
-Text, binary (32 or 64 bits) and gzip, each file in its own way. Patches of every type come as they are: "empty" ones
-need no condition; those that couple two patches ("cyclic", "processor", ...) are boundaries here like any other.
+Text, binary (32 or 64 bits) and gzip, each file in its own way. Patches of type "empty" need no condition, and "cyclic"
+ones are joined (``periodic.py``); types that couple patches in other ways ("cyclicAMI", ...) are refused by name. The
+others ("wall", "symmetry", ...) come as they are.
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from swell.core.errors import InputError
 from swell.io.files import as_path
 from swell.pde.fvm.foam_file import FoamFile
 from swell.pde.fvm.mesh import Mesh, Patch
+from swell.pde.fvm.periodic import CYCLIC
 
 
 def read_polymesh(folder) -> Mesh:
@@ -91,4 +93,5 @@ def _patch(path, name, entries) -> Patch:
             raise InputError(f"{path}: patch {name!r} has {key} = {entries.get(key, 'nothing')}, expected a number; "
                              "write the mesh again")
         numbers[key] = int(entries[key])
-    return Patch(name, numbers["startFace"], numbers["nFaces"], entries.get("type", "patch"))
+    return Patch(name, numbers["startFace"], numbers["nFaces"], entries.get("type", "patch"),
+                 entries.get("neighbourPatch", "").strip('"') if entries.get("type") == CYCLIC else "")

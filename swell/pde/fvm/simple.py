@@ -174,20 +174,20 @@ class Flow:
                 raise InputError(f"the velocities given at the boundary let {through.sum():+.6g} out in all, and no "
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
-    def of_component(self, axis):
-        """The conditions of one component of the velocity, as ``lines`` gives them.
+    def of_component(self, axis, mesh):
+        """The conditions of one component of the velocity, as ``lines`` gives them, on the mesh or with its pairs joined.
 
         Raises
         ------
         InputError
             For planes of symmetry that are not normal to an axis.
         """
-        a, b, c = lines(self.mesh, self.velocity, components=3)
-        first = self.mesh.neighbour.size
-        for name, condition in self.velocity.items():
-            patch = self.mesh.patch(name)
-            if isinstance(condition, Symmetry) and patch.size:
-                areas = self.mesh.face_areas[patch.faces]
+        a, b, c = lines(mesh, self.velocity, components=3)
+        first = mesh.neighbour.size
+        for patch in mesh.patches:
+            name = patch.name
+            if isinstance(self.velocity.get(name), Symmetry) and patch.size:
+                areas = mesh.face_areas[patch.faces]
                 share = np.abs(areas).sum(0) / np.linalg.norm(areas, axis=1).sum()
                 if share.max() < 0.999:
                     raise InputError(f"patch {name!r}: Symmetry() takes planes normal to x, y or z; turn the mesh")
@@ -231,7 +231,7 @@ class Iteration:
         self.flow, self.settings, self.space = flow, settings, space
         self.metrics = metrics = Metrics(flow.mesh, space)
         self.axes = metrics.dimensions
-        self.sides = {i: Boundary(metrics, *flow.of_component(i)) for i in self.axes}
+        self.sides = {i: Boundary(metrics, *flow.of_component(i, metrics.mesh)) for i in self.axes}
         self.diffusion = {i: Laplacian(metrics, self.sides[i], flow.viscosity) for i in self.axes}
         known = {name: flow.pressure.get(name, Extrapolated()) for name in flow.velocity}
         zero = {name: Dirichlet(0.0) if name in flow.pressure else Extrapolated() for name in flow.velocity}
@@ -253,7 +253,8 @@ class Iteration:
         xp, n = space.xp, metrics.n
         self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}
         self.p = xp.zeros(n) if start is None else space.from_host(start.p.copy())
-        self.phi = xp.zeros(metrics.owner.size) if start is None else space.from_host(start.fluxes.copy())
+        self.phi = xp.zeros(metrics.owner.size) if start is None else space.from_host(
+            start.fluxes[metrics.mesh.faces].copy())
         self._flux_at_boundary(self.phi)
         residuals, notes, converged = [], [], False
         for _ in range(settings.maxiter):
@@ -274,7 +275,8 @@ class Iteration:
         velocity = np.zeros((n, 3))
         for i in self.axes:
             velocity[:, i] = space.to_host(self.u[i])
-        return FlowSolution(velocity, space.to_host(self.p), space.to_host(self.phi), converged, np.array(residuals),
+        fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
+        return FlowSolution(velocity, space.to_host(self.p), fluxes, converged, np.array(residuals),
                             tuple(self.linear_iterations), self.flow.mesh, notes)
 
     def solve_momentum(self):
@@ -330,6 +332,8 @@ class Iteration:
                                             settings.pressure_precond, None if settings.pressure_precond else "jacobi",
                                             Stopping(rtol=settings.pressure_rtol),
                                             "constants" if self.pressure.boundary.floating else None)
+        if self.pressure.boundary.floating:
+            imbalance -= imbalance.mean()        # rounding alone, which may be all there is; no p' can produce it
         correction = self._solved(1, self.pressure_solver.solve(-imbalance))
         self.phi += flux.of(metrics, correction)
         gradient = self.slope_of_correction(correction)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from swell.core.stopping import Reason
-from swell.pde.fvm.mesh import CUT
+from swell.pde.fvm.boundary import UNCONDITIONED
 
 
 @dataclass(eq=False)
@@ -126,7 +126,7 @@ class Solution:
 
     def _account(self):
         """(outflow by patch, Σ outflow, Σ source, Σ |fluxes| + Σ |sources|)."""
-        through = {p.name: self.fluxes[p.faces] for p in self.mesh.patches if p.kind not in ("empty", CUT)}
+        through = {p.name: self.fluxes[p.faces] for p in self.mesh.patches if p.kind not in UNCONDITIONED}
         boundary = [flux.sum() for flux in through.values()]
         size = sum(np.abs(flux).sum() for flux in through.values()) + np.abs(self.sources).sum()
         return ({name: float(flow) for name, flow in zip(through, boundary)}, float(sum(boundary)),

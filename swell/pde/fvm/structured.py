@@ -1,15 +1,19 @@
 """Structured boxes of hexahedra, for tests, benchmarks and examples."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.pde.fvm.mesh import Mesh, Patch
+from swell.pde.fvm.periodic import CYCLIC
 
 AXES = "xyz"
 
 
-def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=None, perturb=0.0, seed=0) -> Mesh:
+def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=None, perturb=0.0, seed=0,
+        periodic="") -> Mesh:
     """A box of hexahedra, with the patches xmin, xmax, ymin, ymax, zmin, zmax.
 
     Parameters
@@ -29,6 +33,8 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
         the boundary; below 0.5. Faces are not plane any more in three dimensions.
     seed : int
         Of the random numbers.
+    periodic : str
+        Axes along which the box repeats, such as "x" or "xz": their two patches are of kind "cyclic".
 
     Returns
     -------
@@ -50,11 +56,19 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
     points = np.empty((shape[2] + 1, shape[1] + 1, shape[0] + 1, 3))
     for axis, line in enumerate(lines):
         points[..., axis] = line.reshape([-1 if 2 - axis == k else 1 for k in range(3)])
+    axes = _periodic(periodic, len(tuple(cells)))
     if perturb:
         _perturb(points, lines, perturb, seed)
+        for axis in axes:                        # both ends move alike
+            first, last = (tuple(end if 2 - axis == k else slice(None) for k in range(3)) for end in (0, -1))
+            across = [other for other in range(3) if other != axis]
+            points[last][..., across] = points[first][..., across]
     if skew is not None:
         points[..., 0] += skew[0] * (points[..., 1] - lower[1]) + skew[1] * (points[..., 2] - lower[2])
     face_points, owner, neighbour, patches = _connect(shape, len(tuple(cells)))
+    pairs = {AXES[axis] + end: AXES[axis] + other for axis in axes for end, other in (("min", "max"), ("max", "min"))}
+    patches = tuple(replace(patch, kind=CYCLIC, neighbour=pairs[patch.name]) if patch.name in pairs else patch
+                    for patch in patches)
     face_ptr = np.arange(0, 4 * owner.size + 1, 4, dtype=np.int32)
     return Mesh(points.reshape(-1, 3), face_ptr, face_points, owner, neighbour, patches)
 
@@ -67,6 +81,15 @@ def _shape(cells):
     if np.prod([m + 1.0 for m in shape]) * 3 * 4 > np.iinfo(np.int32).max:
         raise InputError(f"cells = {cells!r}: more faces than 32-bit indices can name; split the mesh")
     return (*(int(m) for m in shape), *(1,) * (3 - len(shape)))
+
+
+def _periodic(given, dimensions):
+    """The axes that letters name."""
+    letters = AXES[:dimensions]
+    if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):
+        raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x', or '' for "
+                         "none")
+    return [AXES.index(letter) for letter in given]
 
 
 def _check_tuples(given):

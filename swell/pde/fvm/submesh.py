@@ -91,13 +91,16 @@ class SubMesh:
         """The wanted cells (ascending), and so many layers of cells that share a face with them."""
         inside = np.zeros(mesh.n_cells, bool)
         inside[wanted] = True
-        first, second = mesh.owner[:mesh.n_internal], mesh.neighbour
+        first, second = mesh.links
         for _ in range(layers):
             beside = inside[first] | inside[second]
             inside[first[beside]] = inside[second[beside]] = True
         here = inside[mesh.owner]
-        here[:mesh.n_internal] |= inside[second]
-        return cls.of(Faces.of(mesh, np.flatnonzero(here)), np.flatnonzero(inside), wanted, mesh.patches)
+        here[:mesh.n_internal] |= inside[mesh.neighbour]
+        faces = Faces.of(mesh, np.flatnonzero(here))
+        alone = mesh.pairs[:, inside[mesh.owner[mesh.pairs]].sum(axis=0) == 1]          # cut, as an internal face is
+        faces.patch[np.isin(faces.number, alone)] = -1
+        return cls.of(faces, np.flatnonzero(inside), wanted, mesh.patches)
 
     @classmethod
     def of(cls, faces, cells, wanted, patches) -> "SubMesh":
@@ -113,8 +116,7 @@ class SubMesh:
         owner = np.where(turned, second[chosen], first[chosen])
         sizes = np.bincount(faces.patch[outer], minlength=len(patches))
         starts = internal.size + np.concatenate([[0], np.cumsum(sizes)])
-        here = [Patch(patch.name, int(start), int(size), patch.kind)
-                for patch, start, size in zip(patches, starts, sizes)]
+        here = [replace(patch, start=int(start), size=int(size)) for patch, start, size in zip(patches, starts, sizes)]
         here.append(Patch("cut by the partition", int(starts[-1]), cut.size, CUT))
         ptr, points = points_of(faces, chosen)
         if turned.any():

@@ -6,6 +6,8 @@ that the balance of the whole domain is that of its boundary, to rounding, whate
 """
 from __future__ import annotations
 
+import numpy as np
+
 from swell.core.errors import InputError
 from swell.pde.fvm.boundary import Boundary
 from swell.pde.fvm.check import every_part_is_fixed
@@ -96,12 +98,13 @@ class System:
         return bool(flag)
 
     def fixed(self):
-        """For each face of the boundary, on the host, whether its condition fixes a value."""
-        return self.space.to_host(self.boundary.slope) != 0
+        """For each face of the mesh, on the host, whether its condition fixes a value."""
+        slopes = self.space.to_host(self.boundary.slope)
+        return self.metrics.mesh.on_mesh(np.concatenate([np.zeros(self.metrics.n_internal), slopes])) != 0
 
     def require_fixed(self, mesh):
         """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
-        every_part_is_fixed(mesh, self.fixed())
+        every_part_is_fixed(mesh, self.fixed()[mesh.n_internal:])
 
     def levelled(self, p, mean):
         """p with that mean over the volume."""
@@ -111,7 +114,7 @@ class System:
     def on_mesh(self, p, flux, source):
         """(p, fluxes through the faces, source) on the host, for the whole mesh."""
         host = self.space.to_host
-        return host(p), host(flux.of(self.metrics, p)), host(source)
+        return host(p), self.metrics.mesh.on_mesh(host(flux.of(self.metrics, p))), host(source)
 
     def balanced(self, b, shift):
         """b of an equation that determines p up to a constant: checked, or shifted so that it adds up to zero.
