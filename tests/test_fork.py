@@ -110,6 +110,31 @@ def test_a_child_uses_as_many_threads_as_its_parent():
     assert said == ["True", "True"]
 
 
+def test_a_solver_in_use_by_a_thread_is_refused_in_the_child():
+    """The thread is gone there, and nothing says how far it came; its lock would never be free."""
+    said = run("""
+        solver = swell.prepare(A, method="cg")
+        begun, go_on = threading.Event(), threading.Event()
+        def monitor(k, residual):
+            begun.set()
+            go_on.wait()
+        thread = threading.Thread(target=solver.solve, args=(B[0],), kwargs={"monitor": monitor})
+        thread.start()
+        begun.wait()
+        def refused():
+            try:
+                solver.solve(B[1])
+            except swell.SwellError as error:
+                return print(error) or True
+        print(in_child(lambda: refused() and refused() and solve(1)))
+        go_on.set()
+        thread.join()
+        print(in_child(lambda: right(B[1], solver.solve(B[1]).x)))
+        print(right(B[1], solver.solve(B[1]).x))
+    """)
+    assert said[2:] == ["True"] * 3 and "another thread" in said[0] and said[0] == said[1]
+
+
 def test_an_openmp_that_keeps_its_threads_is_an_error_in_the_child():
     """Before OpenMP 5.0 nothing ends its threads: then the child refuses, the parent goes on."""
     said = run("""

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, SwellError
 from swell.core.sharing import Shareable
 
 
@@ -12,12 +13,17 @@ class Turn(Shareable):
     """A lock that refuses its own thread: whoever would wait for itself gets an error instead of a deadlock."""
 
     def __init__(self):
-        self._lock, self._holder = threading.Lock(), None
+        self._lock, self._holder, self._process = threading.Lock(), None, os.getpid()
 
     def __enter__(self):
         if self._holder == threading.get_ident():
             raise InputError("a Solver was called from within its own solve, as by its monitor or its M: give those "
                              "another one, such as solver.copy()")
+        if self._process != os.getpid():         # in a forked child, where only the thread that forked lives on
+            if self._lock.locked():
+                raise SwellError("another thread was using this Solver when this process was forked, and left it half "
+                                 "done here: prepare another one, or fork while no thread uses it")
+            self._process = os.getpid()
         self._lock.acquire()
         self._holder = threading.get_ident()
 
