@@ -159,7 +159,7 @@ def _assign(mesh, wanted, facts) -> dict:
     """The condition of each patch: exact names first, then the first pattern that fits."""
     from swell.pde.fvm.boundary import UNCONDITIONED
     patches = [patch["name"] for patch in facts["patches"] if patch["kind"] not in UNCONDITIONED and patch["faces"]]
-    if not wanted:
+    if not wanted and patches:
         raise InputError(f"no conditions were given: the mesh has the patches {', '.join(patches)}; give each one with "
                          f"--patch-bc NAME=CONDITION, {EXAMPLE}; '*=neumann:0' is for all the others")
     conditions, patterns = {}, []
@@ -198,7 +198,8 @@ def _describe(facts):
     print(f"  non-orthogonality: at most {angles['max']:.1f}°, mean {angles['mean']:.1f}°; aspect ratio: at most "
           f"{aspects['max']:.3g}, mean {aspects['mean']:.3g}")
     for patch in facts["patches"]:
-        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, {patch['kind']}")
+        beside = f" with {patch['neighbour']}" if "neighbour" in patch else ""
+        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, {patch['kind']}{beside}")
 
 
 def _write(arguments, problem, solution, facts):

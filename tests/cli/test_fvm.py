@@ -86,6 +86,23 @@ def test_what_is_reported_is_the_equation(cli, tmp_path):
     assert '<span class="badge good">converged' in report and f"{found['residual']:.3e}" in report
 
 
+def test_cyclic_patches(cli, tmp_path):
+    """They need no condition, '*' does not mean them, and one on them is refused; a box all round needs none."""
+    write_polymesh(box((8, 6, 1), periodic="xz"), tmp_path / "case")
+    status, out, err = cli("fvm", tmp_path / "case", "--patch-bc", "*=0", "--source", "1", "--report", tmp_path / "r.html",
+                           "--out", tmp_path / "p.vtu")
+    assert status == 0 and not err and "patch xmin: 6 faces, area 1, cyclic with xmax" in out
+    assert "ymin: +0.5 out" in out and "xmin: " not in out.split("converged")[1]
+    status, out, err = cli("fvm", tmp_path / "case", "--patch-bc", "ymin=1", "--json")
+    assert status == 2 and not out and err.startswith("swell: no condition for patch ymax: ")
+    status, out, err = cli("fvm", tmp_path / "case", "--patch-bc", "xmin=1", "--patch-bc", "*=0")
+    assert status == 2 and "'xmin' is of kind 'cyclic' and takes no condition" in err
+    write_polymesh(box((4, 4, 4), periodic="xyz"), tmp_path / "all")
+    assert cli("fvm", tmp_path / "all", "--source", "1", "--balance", "--quiet") == (0, "", "")
+    status, out, err = cli("decompose", tmp_path / "all", "--parts", "2", "--out", tmp_path / "parts")
+    assert status == 2 and "patch 'xmin' is cyclic" in err and not (tmp_path / "parts").exists()
+
+
 def test_not_converged_is_status_one(cli):
     status, out, err = cli("fvm", "box:20,20", "--patch-bc", "*=0", "--source", "1", "--maxiter", "3")
     assert status == 1 and not err and "NOT converged" in out

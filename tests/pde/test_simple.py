@@ -164,6 +164,16 @@ def test_a_start_saves_iterations():
     assert again.converged and again.iterations < first.iterations / 4
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1e-3, 1e-5])
+def test_converged_is_said_of_what_flows(ratio):
+    """Couette flow with tiny cells at the plate that moves, whose D u is large beside all that flows."""
+    mesh = fvm.box((2, 20), grading=(1.0, ratio), periodic="x")
+    plates = {"ymin": WALLS["ymin"], "ymax": CAVITY["ymax"]}
+    for rtol in (1e-2, 1e-4):
+        solution = fvm.Flow(mesh, plates, 0.1).solve(fvm.SIMPLE(velocity=0.9, rtol=rtol))
+        assert solution.converged and abs(solution.velocity[:, 0] - mesh.centres[:, 1]).max() < rtol
+
+
 def test_divergence_is_said():
     flow = fvm.Flow(fvm.box((12, 12)), CAVITY, 1e-3)
     solution = flow.solve(fvm.SIMPLE(velocity=0.9, maxiter=3))

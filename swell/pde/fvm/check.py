@@ -12,7 +12,7 @@ FLAT = 1e-14            # of the square of its perimeter: a face without area to
 EMPTY = 1e-15           # of its surface to the power of 3/2: a cell without volume to rounding
 HUGE = 1e75             # a coordinate whose fourth power is still a number
 INT32 = np.iinfo(np.int32).max
-# OpenFOAM's kinds of patches that couple faces or turn planes, other than "cyclic", and what to do, the first that fits.
+# Kinds of patches that couple faces or turn planes, other than "cyclic", and what to do: the first that fits.
 REMEDIES = {
     "processorCyclic": "put the mesh together (reconstructParMesh -constant), and start the ranks on the whole",
     "wedge": "give it the type symmetryPlane, and Neumann(0), where nothing depends on the angle, as for a scalar",

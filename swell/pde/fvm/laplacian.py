@@ -72,8 +72,7 @@ class Laplacian:
         """Take another k."""
         metrics = self.metrics
         by_faces = not callable(diffusivity) and np.shape(diffusivity) == (metrics.mesh.whole.n_faces,)
-        k = metrics.space.from_host(diffusivity)[metrics.mesh.faces].astype(
-            metrics.dtype, copy=False) if by_faces else metrics.full(diffusivity, "diffusivity")
+        k = metrics.of_faces(diffusivity) if by_faces else metrics.full(diffusivity, "diffusivity")
         if not bool((k > 0).all()):
             raise InputError(f"diffusivity must be positive everywhere, and its least value is {float(k.min()):.3g}: "
                              "the matrix would not be definite")

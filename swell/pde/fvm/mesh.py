@@ -220,7 +220,8 @@ class Mesh:
         return {
             "cells": self.n_cells, "faces": self.n_faces, "internal_faces": self.n_internal, "points": self.n_points,
             "patches": [{"name": p.name, "faces": p.size, "kind": p.kind,
-                         "area": float(np.linalg.norm(self.face_areas[p.faces], axis=1).sum())} for p in self.patches],
+                         "area": float(np.linalg.norm(self.face_areas[p.faces], axis=1).sum()),
+                         **({"neighbour": p.neighbour} if p.neighbour else {})} for p in self.patches],
             "parts": int(self.parts.max()) + 1, "volume": float(self.volumes.sum()),
             "cell_volume": {"min": float(self.volumes.min()), "max": float(self.volumes.max())},
             "non_orthogonality": {"max": float(angles.max(initial=0.0)),

@@ -115,6 +115,11 @@ class Metrics:
                 flat += sides.sum(0) > 0.99 * np.linalg.norm(sides, axis=1).sum()
         return [axis for axis in range(3) if not flat[axis]]
 
+    def of_faces(self, values):
+        """One value a face of the given mesh as an array of the space, for the faces here."""
+        values = self.space.from_host(values).astype(self.dtype, copy=False)
+        return values[self.space.from_host(self.mesh.faces)] if self.mesh.twins.size else values
+
     def full(self, value, name):
         """A scalar, an array of shape (n,) or a function of the centres as an array of the space, shape (n,).
 

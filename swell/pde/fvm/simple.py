@@ -54,7 +54,9 @@ class SIMPLE:
     scheme : {"linear_upwind", "linear", "upwind"}
         Of convection; deferred.
     rtol : float
-        Residual of momentum over ‖D u‖, and Σ|∇·φ| over Σ|φ| before the correction, at which it ends.
+        It ends where both residuals are below it. Momentum: Σ |residual| of all cells over what flows through the
+        boundary and what the pressure exerts. Continuity: Σ |∇·φ| before the correction over the mean flow through
+        the domain's cross-section, ∫ |u| dV / L.
     maxiter : int
     momentum, pressure_solver : str or settings object
         Methods of the two linear solves.
@@ -101,7 +103,7 @@ class FlowSolution:
         Volume flux of each face.
     converged : bool
     residuals : ndarray, shape (iterations, 2)
-        Momentum and continuity before each iteration's solves.
+        Momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
     linear_iterations : tuple of int
         Of the momentum and the pressure solver, all together.
     mesh : Mesh
@@ -175,7 +177,7 @@ class Flow:
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
     def of_component(self, axis, mesh):
-        """The conditions of one component of the velocity, as ``lines`` gives them, on the mesh or with its pairs joined.
+        """The conditions of one component of the velocity, as ``lines`` gives them on a mesh.
 
         Raises
         ------
@@ -246,6 +248,7 @@ class Iteration:
         self.mirrored = bool(mirrors)
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.linear_iterations, self.interrupted = [0, 0], False
+        self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
     def run(self, start):
         """All iterations."""
@@ -253,8 +256,7 @@ class Iteration:
         xp, n = space.xp, metrics.n
         self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}
         self.p = xp.zeros(n) if start is None else space.from_host(start.p.copy())
-        self.phi = xp.zeros(metrics.owner.size) if start is None else space.from_host(
-            start.fluxes[metrics.mesh.faces].copy())
+        self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
         self._flux_at_boundary(self.phi)
         residuals, notes, converged = [], [], False
         for _ in range(settings.maxiter):
@@ -283,14 +285,16 @@ class Iteration:
         """Step 1; the residual of the momentum equation as it was found."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
         self.grad_p = self.slope(self.p)
-        rhs, extra, outside = {}, {}, slice(metrics.n_internal, None)
+        rhs, extra, outside, acting = {}, {}, slice(metrics.n_internal, None), 0.0
         for i in self.axes:
             diffusion = self.diffusion[i]
             convection = Convection(metrics, self.sides[i], self.phi, self.settings.scheme, deferred=True)
             flux = diffusion.flux() + convection.flux()
             gradient = diffusion.gradient(self.u[i])
             known = flux.c + diffusion.explicit(gradient) + convection.explicit(self.u[i], gradient)
-            rhs[i] = -metrics.divergence(known) - metrics.volumes * self.grad_p[i]
+            force = metrics.volumes * self.grad_p[i]
+            rhs[i] = -metrics.divergence(known) - force
+            acting = acting + abs(force).sum() + abs((flux.of(metrics, self.u[i]) + known - flux.c)[outside]).sum()
             if self.mirrored:                    # what the normal component has on the diagonal there
                 held = xp.zeros_like(flux.a)
                 held[outside] = self.closed * flux.a[outside]
@@ -300,27 +304,27 @@ class Iteration:
         self.D = self.A.data[metrics.pattern.middle].copy()
         self.A.data[metrics.pattern.middle] = self.D / alpha
         self.room = self.A.row_sums()                                           # D/α − Σ|off-diagonal|
-        off, size = 0.0, 0.0
+        lost = 0.0
         for i in self.axes:
             D = self.D + extra[i] if self.mirrored else self.D
             self.A.data[metrics.pattern.middle] = D / alpha
             rhs[i] += (1 - alpha) / alpha * D * self.u[i]
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], rhs[i], r)
-            off, size = off + (r * r).sum(), size + ((D * self.u[i]) ** 2).sum()
+            lost = lost + abs(r).sum()
             if self.mirrored or i == self.axes[0]:
                 self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum,
                                                     self.settings.momentum_precond, None,
                                                     Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
             self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i]))
-        return float(xp.sqrt(off / size)) if float(size) else float(float(off) > 0)        # 0: at rest
+        return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
 
     def correct_pressure(self):
         """Steps 2 to 4; the imbalance of the fluxes before they were corrected."""
         metrics, settings = self.metrics, self.settings
         self.phi = self.interpolated_flux(metrics.volumes / self.D)
         imbalance = metrics.divergence(self.phi)
-        mass = float(abs(imbalance).sum() / (abs(self.phi).sum() or 1.0))
+        mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
         room = self.D / settings.velocity
         if settings.consistent:                  # fluxes that do not conserve yet must not make it negative
             room = self.space.xp.maximum(self.room, 0.5 * (room - self.D))

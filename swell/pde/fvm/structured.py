@@ -87,8 +87,8 @@ def _periodic(given, dimensions):
     """The axes that letters name."""
     letters = AXES[:dimensions]
     if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):
-        raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x', or '' for "
-                         "none")
+        raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x'; '' is "
+                         "for none")
     return [AXES.index(letter) for letter in given]
 
 
