@@ -18,7 +18,8 @@ from swell.core.registry import resolve
 from swell.core.result import Result, Results
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
-from swell.core.turn import Turn, in_turn
+from swell.core.turn import Turn
+from swell.formats.csr import CSRMatrix
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
@@ -184,22 +185,22 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    @in_turn
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
         """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
-        with self.space.agreed():
-            inputs.check_monitor(monitor)
-            rhs, guess = self._read(b, x0)
-        self.space.same((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape beside "
-                        "the rows, whether there is an x0)")
-        if rhs.ndim == 1:
-            return self._solve_one(rhs, guess, monitor, b)
-        columns = []
-        for k in range(rhs.shape[1]):
-            columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
-            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
-                break                            # x then has fewer columns than b
-        return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
+        with self._turn:
+            with self.space.agreed():
+                inputs.check_monitor(monitor)
+                rhs, guess = self._read(b, x0)
+            self.space.same((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
+                            "beside the rows, whether there is an x0)")
+            if rhs.ndim == 1:
+                return self._solve_one(rhs, guess, monitor, b)
+            columns = []
+            for k in range(rhs.shape[1]):
+                columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
+                if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
+                    break                        # x then has fewer columns than b
+            return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
 
     def _read(self, b, x0):
         """The right-hand side and the starting vector (or None), checked."""
@@ -254,7 +255,6 @@ class Solver:
         final.notes = self.notes + final.notes + notes
         return final
 
-    @in_turn
     def update(self, A, *, keep_preconditioner=False) -> "Solver":
         """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.
 
@@ -273,52 +273,53 @@ class Solver:
         InputError
             If the pattern, the shape or the type differs, or if the preconditioner to be kept is shared with copies.
         """
-        self.space.same(keep_preconditioner, "keep_preconditioner")
-        given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
-        new, old = given.A, self.A
-        if not (old.has_entries and type(new) is type(old)):
-            raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
-                             "DistributedMatrix: prepare again")
-        if self._borrowed and keep_preconditioner:
-            raise InputError("keep_preconditioner: copies of this Solver share its preconditioner; update without it, "
-                             "or prepare one for each thread")
-        with self.space.active(self.A.shape[0]):
-            if self._borrowed:
-                self.A, self._borrowed = new, False
-                self._prepared, self._stale = {}, set()
-                self._prepare(0)
-                return self
-            with self.space.agreed():
-                old.take(new)
-            self._prepared[0].update(old, keep_preconditioner)
-            self._stale = set(self._prepared) - {0}              # what is tried after it, when it is tried
-        return self
+        with self._turn:
+            self.space.same(keep_preconditioner, "keep_preconditioner")
+            given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
+            new, old = given.A, self.A
+            if not (old.has_entries and type(new) is type(old)):
+                raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
+                                 "DistributedMatrix: prepare again")
+            if self._borrowed and (keep_preconditioner or self.kept is not None):
+                what = "preconditioner, which is to be kept" if keep_preconditioner else "matrix in a format of its own"
+                raise InputError(f"update: copies of this Solver share its {what}; prepare one for each thread")
+            with self.space.active(self.A.shape[0]):
+                if self._borrowed:
+                    self.A = CSRMatrix(self.space, old.indptr, old.indices, old.data.copy(), old.shape)
+                    self.A.take(new)
+                    self._prepared, self._stale, self._borrowed = {}, set(), False
+                    self._prepare(0)
+                    return self
+                with self.space.agreed():
+                    old.take(new)
+                self._prepared[0].update(old, keep_preconditioner)
+                self._stale = set(self._prepared) - {0}          # what is tried after it, when it is tried
+            return self
 
-    @in_turn
     def stop_by(self, stopping: Stopping) -> "Solver":
         """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
-        self.space.same(stopping, "when to stop")
-        self.stopping = stopping
-        for prepared in self._prepared.values():
-            prepared.stop_by(stopping)
-        return self
+        with self._turn:
+            self.space.same(stopping, "when to stop")
+            self.stopping = stopping
+            for prepared in self._prepared.values():
+                prepared.stop_by(stopping)
+            return self
 
-    @in_turn
     def describe(self) -> list[str]:
         """What is tried first, one line a part, as a result prints it."""
-        return self._prepare(0).describe()
+        with self._turn:
+            return self._prepare(0).describe()
 
-    @in_turn
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
-        order = [k, *(other for other in range(len(self.chain)) if other != k)]
-        self._prepare(k)
-        self.chain = [self.chain[old] for old in order]
-        self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
-        self._stale = {new for new, old in enumerate(order) if old in self._stale}
-        return self
+        with self._turn:
+            order = [k, *(other for other in range(len(self.chain)) if other != k)]
+            self._prepare(k)
+            self.chain = [self.chain[old] for old in order]
+            self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
+            self._stale = {new for new, old in enumerate(order) if old in self._stale}
+            return self
 
-    @in_turn
     def copy(self) -> "Solver":
         """A Solver for another thread, which may solve at the same time as this one.
 
@@ -331,13 +332,14 @@ class Solver:
         InputError
             For a system across ranks.
         """
-        space = self.space.another()
-        with space.active(self.A.shape[0]):
-            sharing, made = Sharing(space), object.__new__(Solver)
-            for name, value in vars(self).items():
-                setattr(made, name, sharing(value))
-        self._borrowed = made._borrowed = True
-        return made
+        with self._turn:
+            space = self.space.another()
+            with space.active(self.A.shape[0]):
+                sharing, made = Sharing(space), object.__new__(Solver)
+                for name, value in vars(self).items():
+                    setattr(made, name, sharing(value))
+            self._borrowed = made._borrowed = True
+            return made
 
     __copy__ = copy
 
@@ -347,8 +349,8 @@ class Solver:
             what = "matrix-free" if self.space.alone else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
         if self.kept is not None:
-            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: pickle the matrix as "
-                             "SciPy's (A.to_csr().to_scipy()), or prepare from that, with format=...")
+            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from SciPy's "
+                             "matrix, A.to_csr().to_scipy(), with format=...")
         return _prepared_again, (self.A.to_scipy(), self.space.device_name, self._named, self.stopping)
 
 

@@ -194,19 +194,19 @@ REAL = [
     RealCase("epb0", "bicgstab", 140),
     RealCase("fasp_spe01_bsr3", "bicgstab", 30),
     RealCase("foam_hump_U", "bicgstab", 20),
-    RealCase("foam_hump_p", "cg", 400, (C, ATTAINABLE)),             # ‖|A||x|‖ is 1e8 ‖b‖: flat cells, no outlet
+    RealCase("foam_hump_p", "cg", 400, (C, ATTAINABLE), "direct"),   # ‖|A||x|‖ is 1e8 ‖b‖: flat cells, no outlet
     RealCase("foam_motorBike_ldu", "cg", 800),
     RealCase("fs_183_6", "bicgstab", 15),
     RealCase("gr_30_30", "cg", 60),
     RealCase("hangGlider_2", "direct", 5),
-    RealCase("hypre_ams_A", "cg", 5080, (C, ATTAINABLE)),            # ‖|A||x|‖ is 1e11 ‖b‖ for the ones
+    RealCase("hypre_ams_A", "cg direct", 5080, (C, ATTAINABLE), "cg"),     # ‖|A||x|‖ is 1e11 ‖b‖ for the ones
     RealCase("hypre_beam_tet_dof2475", "cg", 300),
     RealCase("jpwh_991", "bicgstab", 20),
     RealCase("mhd1280b", "cg", 150),
     RealCase("ml_elasticity", "cg", 100),
     RealCase("muelu_condif2", "bicgstab", 10),
     RealCase("nos5", "cg", 400),
-    RealCase("nos7", "cg", 200, (ATTAINABLE, ATTAINABLE)),           # ‖|A||x|‖ is 1e8 ‖b‖ for either b
+    RealCase("nos7", "direct", 200, (ATTAINABLE, ATTAINABLE), "cg"),       # ‖|A||x|‖ is 1e8 ‖b‖ for either b
     RealCase("orsirr_1", "bicgstab", 60),
     RealCase("pde2961", "bicgstab", 60),
     RealCase("pyamg_helmholtz_2D", "cocg", 60),

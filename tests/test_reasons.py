@@ -53,6 +53,19 @@ def named(make, method, b=None, **more):
     return solve
 
 
+def out_of_memory():
+    """The second choice does not fit."""
+    solver = swell.prepare(cases.indefinite())
+    prepare = solver._prepare
+
+    def short(k):
+        if k:
+            raise MemoryError("nothing is left")
+        return prepare(k)
+    solver._prepare = short
+    return solver.solve(np.ones(100))
+
+
 REASONS = {
     Reason.CONVERGED: named(lambda: gallery.poisson2d(10), "cg"),
     Reason.MAXITER: named(lambda: gallery.poisson2d(10), "cg", maxiter=3),
@@ -67,6 +80,7 @@ REASONS = {
     Reason.ATTAINABLE_ACCURACY: attainable,
     Reason.SINGULAR: named(cases.empty_rows, "direct"),
     Reason.NOT_FACTORED: too_large,
+    Reason.OUT_OF_MEMORY: out_of_memory,
 }
 # A part of each sentence that is advice.
 ADVICE = {
@@ -74,6 +88,7 @@ ADVICE = {
     Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try gmres", Reason.INDEFINITE: "use gmres",
     Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try gmres", Reason.ATTAINABLE_ACCURACY: "relax rtol",
     Reason.SINGULAR: "name what A annihilates", Reason.NOT_FACTORED: "iterative method",
+    Reason.OUT_OF_MEMORY: "float32",
 }
 
 

@@ -88,8 +88,16 @@ class LinearOperator(ABC):
         """What maps the vectors' part that is here to itself: all of it on one device."""
         return self
 
+    def part_for(self, settings) -> "LinearOperator":
+        """``diagonal_block``, for the setup of a preconditioner with these settings; a call of all ranks together."""
+        return self.diagonal_block
+
     def check(self, configuration, stopping):
         """Raise InputError for a configuration that cannot be used with this operator."""
+
+    def norm_inf(self) -> float:
+        """‖A‖∞; NaN where there are no entries."""
+        return float("nan")
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,6 @@ from swell.core.stopping import Reason
 from swell.core.verdict import ROUNDING, last_word
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts, System
-from swell.transforms.nullspace import pinned
 
 RETRIES = 10            # times that a run is resumed from its x
 SAFE = 1e-140, 1e140    # norms of b whose squares, and those of residuals far smaller, neither under- nor overflow
@@ -53,16 +52,16 @@ class Prepared(Shareable):
         with self._timed("workspace"):
             self._check_memory()
             self._allocate()
-            self.norm_A = self._norm_inf(A)
+            self.norm_A = A.norm_inf()
+        self._put_into_words()
         self.space.synchronize()
         self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
 
     def shared(self, sharing):
         """A copy with buffers of its own; matrices and factors are shared."""
         made = object.__new__(Prepared)
-        for name, value in vars(self).items():
-            if name not in BOUND:
-                setattr(made, name, sharing(value))
+        for name in vars(self).keys() - BOUND:
+            setattr(made, name, sharing(getattr(self, name)))
         made._allocate()
         return made
 
@@ -104,11 +103,8 @@ class Prepared(Shareable):
         return A
 
     def _weights(self):
-        for transform in self.transforms:
-            weights = transform.residual_weights()
-            if weights is not None:
-                return weights
-        return None
+        weights = (transform.residual_weights() for transform in self.transforms)
+        return next((w for w in weights if w is not None), None)
 
     def _allocate(self):
         """The buffers of a run, and the method bound to them."""
@@ -168,23 +164,10 @@ class Prepared(Shareable):
         return M
 
     def _seen(self, system):
-        """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it; where
-        the method needs a regular matrix, the singular one pinned."""
+        """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it."""
         if self.nullspace is not None and self.configuration.method.regular:
-            rows, columns = self.nullspace.pivots()
-            return pinned(system, [self._place(row, "forward_b") for row in rows],
-                          [self._place(column, "forward_x") for column in columns])
+            return self.nullspace.regular(system, self.transforms[1:])
         return system if self._setup.across_ranks else system.diagonal_block
-
-    def _place(self, entry, step):
-        """Where the transforms after the null space put an entry of a vector."""
-        unit = np.zeros(self.A.shape[0], self.A.dtype)
-        unit[entry] = 1
-        given, out = self.space.from_host(unit), self.space.empty(unit.shape, unit.dtype)
-        for transform in self.transforms[1:]:
-            getattr(transform, step)(given, out)
-            given, out = out, given
-        return int(abs(given).argmax())
 
     def _become_flexible(self):
         """The method's flexible form takes its place, and the result says so; an error where it has none."""
@@ -219,14 +202,10 @@ class Prepared(Shareable):
     def _check_memory(self):
         """Before the buffers are allocated: say what they need and what there is."""
         method = self.configuration.method
-        self.space.check_fits(self.space.share(self.A.shape[0]) * self.A.dtype.itemsize * (5 + basis_vectors(method)),
+        self.space.check_fits(self.space.share(self.A.shape[0]) * self.A.dtype.itemsize * (5 + method.stored),
                               f"{self.configuration.name('method')} on {self.A.shape[0]} unknowns",
                               "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
                               "dtype='float32'")
-
-    def _norm_inf(self, A):
-        """‖A‖∞, or NaN where there are no entries to look at."""
-        return A.norm_inf() if A.has_entries else float("nan")
 
     def update(self, A, keep_preconditioner=False):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
@@ -250,7 +229,8 @@ class Prepared(Shareable):
         self.matrix.update(A)
         if self._bound != self._launched:        # a factorisation failed, works again, or is applied in another way
             self._bind()
-        self.norm_A = self._norm_inf(self.A)
+        self.norm_A = self.A.norm_inf()
+        self._put_into_words()
         self.space.synchronize()
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 
@@ -385,7 +365,7 @@ class Prepared(Shareable):
         return Result(
             x=self.x0, reason=reason, iterations=iterations, residual=residual, backward_error=error, history=history,
             method=c.name("method"), precond="none" if hasattr(c.method, "build") else c.name("precond"),
-            format=self._format_name(), ordering=c.name("ordering"),
+            format=self.words["format"], ordering=c.name("ordering"),
             scaling="none" if self._left_out else c.name("scaling"), device=self.space.device_name,
             dtype=self.A.dtype.name, configuration=self.describe(),
             tolerance=tolerance, products=counts.products, reductions=counts.reductions,
@@ -399,8 +379,16 @@ class Prepared(Shareable):
 
     def _all_notes(self):
         """Notes of the setup, of the preconditioner and of this run."""
-        of_M = () if self.M is None else self.M.notes
-        return [*self.notes, *self.matrix.notes, *of_M, *self.run_notes, *([str(self.failure)] if self.failure else [])]
+        return [*self.notes, *self.part_notes, *self.run_notes, *([str(self.failure)] if self.failure else [])]
+
+    def _put_into_words(self):
+        """What a result says of the parts of the setup that ranks make for themselves, as it is on all of them."""
+        M, matrix = self.M, self.matrix
+        words = {"device": self.space.describe(), "preconditioner": "" if M is None else M.describe(),
+                 "matrix": matrix.describe(), "format": self._format_name(),
+                 "origin": matrix.origin or "" if hasattr(matrix, "nnz") else ""}
+        self.words = dict(zip(words, self.space.said([*words.values()]), strict=True))
+        self.part_notes = self.space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"
@@ -410,11 +398,3 @@ class Prepared(Shareable):
         from swell.core.summary import lines
         return lines(self)
 
-
-def basis_vectors(method) -> float:
-    """Vectors that a method stores, for the estimate of memory."""
-    restart = getattr(method, "restart", 0)
-    if not restart:
-        return method.stored
-    single = getattr(method, "basis", "full") == "single"
-    return (2 if method.flexible else 1) * (restart + 1) * (0.5 if single else 1) + 3

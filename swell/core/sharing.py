@@ -1,8 +1,8 @@
-"""Copies of prepared systems that share what is only read (matrices, factors) and own what a solve writes to.
+"""Copies of prepared systems: they share what is only read (matrices, factors) and own what a solve writes to.
 
-An operator names the attributes that its applications write to in ``scratch``. A copy gets its own arrays there, its own
-space (on a GPU: its own stream), and the very arrays of the original everywhere else. Two threads may then solve at the
-same time, one with the original and one with the copy.
+An operator names in ``scratch`` the attributes that its applications write to. A copy gets its own arrays there and its
+own space (on a GPU: its own stream), and the very arrays of the original everywhere else. Two threads may then solve at
+the same time, one with the original and one with the copy.
 """
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from swell.core.settings import describe
 def lines(prepared) -> list[str]:
     """The nested configuration of a prepared system, one line a part."""
     c = prepared.configuration
-    n, device = prepared.A.shape[0], prepared.space.describe()
-    found = [f"{describe(c.method)} on {n} unknowns, {prepared.A.dtype.name}, {device}"]
+    n, words = prepared.A.shape[0], prepared.words
+    found = [f"{describe(c.method)} on {n} unknowns, {prepared.A.dtype.name}, {words['device']}"]
     found += [f"  because {why}" for why in c.why]
     if c.scaling is not None and not prepared._left_out:
         found.append(f"  scaling: {describe(c.scaling)}")
@@ -21,11 +21,11 @@ def lines(prepared) -> list[str]:
     if prepared.S is not None:
         found.append(f"  smoother: {prepared.S.describe()}")
     if prepared.M is not None:
-        found.append(f"  preconditioner: {prepared.M.describe()}")
+        found.append(f"  preconditioner: {words['preconditioner']}")
     entries = f", {prepared.matrix.nnz} entries" if hasattr(prepared.matrix, "nnz") else ""
-    found.append(f"  matrix: {prepared.matrix.describe()}{entries}")
-    if hasattr(prepared.matrix, "nnz") and prepared.matrix.origin:
-        found.append(f"    {prepared.matrix.origin}")
+    found.append(f"  matrix: {words['matrix']}{entries}")
+    if words["origin"]:
+        found.append(f"    {words['origin']}")
     stopping = prepared.stopping
     tolerance = f"rtol {stopping.rtol:g}" + (f", atol {stopping.atol:g}" if stopping.atol else "")
     found.append(f"  stopping: {tolerance}, at most {prepared.loop.maxiter} iterations")

@@ -1,7 +1,6 @@
 """One caller at a time, for objects that several threads share."""
 from __future__ import annotations
 
-import functools
 import os
 import threading
 
@@ -35,11 +34,3 @@ class Turn(Shareable):
         self._holder = None
         self._lock.release()
 
-
-def in_turn(method):
-    """A method whose calls from several threads queue on ``self._turn``."""
-    @functools.wraps(method)
-    def queued(self, *arguments, **named):
-        with self._turn:
-            return method(self, *arguments, **named)
-    return queued

@@ -51,8 +51,8 @@ class CG(Method):
         positive(self, "between", 0)
         positive(self, "every")
         if self.every != type(self).every and not self.between:
-            raise InputError(f"CG(every={self.every}) has no effect without between: give between=5, say, the sweeps after "
-                             f"each {self.every} iterations, or leave every out")
+            raise InputError(f"CG(every={self.every}) has no effect without between: give between=5, say, the sweeps "
+                             f"after each {self.every} iterations, or leave every out")
 
     def check(self, A):
         if A.has_entries:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.krylov.gmres import GMRESIteration, check
+from swell.krylov.gmres import GMRESIteration, basis_vectors, check
 from swell.krylov.method import Method
 
 
@@ -41,6 +41,10 @@ class FGMRES(Method):
 
     def __post_init__(self):
         check(self)
+
+    @property
+    def stored(self):
+        return basis_vectors(self)
 
     def bind(self, system):
         return GMRESIteration(system, self)

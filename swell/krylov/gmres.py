@@ -69,6 +69,10 @@ class GMRES(Method):
     def __post_init__(self):
         check(self)
 
+    @property
+    def stored(self):
+        return basis_vectors(self)
+
     def bind(self, system):
         return GMRESIteration(system, self)
 
@@ -87,6 +91,12 @@ def check(settings):
     if settings.basis not in ("full", "single"):
         raise InputError(f"{type(settings).__name__}(basis={settings.basis!r}): expected 'full', the precision of the "
                          "system, or 'single'")
+
+
+def basis_vectors(settings) -> float:
+    """Vectors of the system's precision that GMRES or FGMRES stores: V, u and w, and where it is flexible Z."""
+    bases = 2 if settings.flexible else 1
+    return bases * (settings.restart + 1) * (0.5 if settings.basis == "single" else 1) + 3
 
 
 class GMRESIteration(Iteration):

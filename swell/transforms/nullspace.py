@@ -111,11 +111,37 @@ class NullSpaceTransform(Transform):
                 raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
 
-    def pivots(self):
-        """(rows, columns): as many as there are vectors, on which the bases of the left and of the right null space
-        are best conditioned (QR with column pivoting)."""
-        return tuple(qr(self.space.to_host(basis).conj().T, mode="r", pivoting=True)[1][:basis.shape[1]]
-                     for basis in (self.left, self.basis))
+    def regular(self, A, transforms):
+        """A regular matrix for a factorisation, whose solutions for compatible b solve A x = b too.
+
+        As many equations as the left null space has vectors follow from the others; in their place some entries of x
+        are zero. QR with column pivoting of the bases says which: those on which the bases are best conditioned.
+
+        Parameters
+        ----------
+        A : CSRMatrix
+            The singular matrix as ``transforms``, which come after this one, have made it.
+        """
+        places = []
+        for basis, step in ((self.left, "forward_b"), (self.basis, "forward_x")):
+            pivots = qr(self.space.to_host(basis).conj().T, mode="r", pivoting=True)[1]
+            places.append([self._place(entry, step, transforms) for entry in pivots[:basis.shape[1]]])
+        rows, columns = places
+        host = A.to_scipy().tocoo()
+        stays = ~np.isin(host.row, rows)
+        entries = np.concatenate([host.data[stays], np.full(len(rows), A.norm_inf(), host.data.dtype)])
+        where = np.concatenate([host.row[stays], rows]), np.concatenate([host.col[stays], columns])
+        return CSRMatrix.from_scipy(coo_matrix((entries, where), shape=host.shape).tocsr(), A.space)
+
+    def _place(self, entry, step, transforms):
+        """Where other transforms put an entry of a vector."""
+        n = len(self.basis)
+        given = self.space.from_host(np.eye(1, n, entry, self.basis.dtype)[0])
+        out = self.space.empty(n, self.basis.dtype)
+        for transform in transforms:
+            getattr(transform, step)(given, out)
+            given, out = out, given
+        return int(abs(given).argmax())
 
     def check(self, b, norm_b, threshold):
         """Refuse b, or project it in place, where its part in the left null space forbids a solution.
@@ -172,16 +198,6 @@ class NullSpaceTransform(Transform):
         parts = basis.conj().T @ x
         self.space.allreduce(parts)
         return parts
-
-
-def pinned(A, rows, columns):
-    """A regular matrix for a factorisation: the equations ``rows`` of the singular A, which follow from the others, are
-    replaced by x[columns] = 0 (scaled as A is). Where b is compatible its solutions solve A x = b."""
-    host = A.to_scipy().tocoo()
-    stays = ~np.isin(host.row, rows)
-    entries = np.concatenate([host.data[stays], np.full(len(rows), A.norm_inf(), host.data.dtype)])
-    places = (np.concatenate([host.row[stays], rows]), np.concatenate([host.col[stays], columns]))
-    return CSRMatrix.from_scipy(coo_matrix((entries, places), shape=host.shape).tocsr(), A.space)
 
 
 def resolve_nullspace(choice):

@@ -16,7 +16,9 @@ def check_truth(A, b, result):
     assert x.shape == b.shape
     norm_b = np.linalg.norm(b)
     residual = np.linalg.norm(b - A @ x) / norm_b if norm_b else 0.0
-    assert result.converged == (residual <= RTOL)
+    # At the level of rounding the order of a sum decides on which side of the tolerance a residual lies.
+    assert result.converged == (residual <= RTOL) or result.reason is Reason.ATTAINABLE_ACCURACY
+    assert not result.converged or residual <= RTOL
     rounding = np.finfo(result.dtype).eps * np.linalg.norm(abs(A) @ abs(x)) / (norm_b or 1.0)
     assert result.residual == pytest.approx(residual, rel=1e-3, abs=1e-13 + 4 * rounding)
     if not result.converged:
