@@ -42,9 +42,9 @@ def interruptible(on_interrupt):
     """Within this block the first Ctrl-C calls ``on_interrupt``, and what other such blocks around it and in other
     threads want called; the second raises KeyboardInterrupt.
 
-    The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is in
-    such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or nohup,
-    stays ignored, and a handler that Python did not install stays what it is.
+    The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is
+    in such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or
+    nohup, stays ignored, and a handler that Python did not install stays what it is.
     """
     _running.append(on_interrupt)
     try:

@@ -167,7 +167,7 @@ class Prepared(Shareable):
         """What the preconditioner is built from: of a matrix in parts the rank's diagonal block, or all of it."""
         if self.nullspace is not None and self.configuration.method.regular:
             return self.nullspace.regular(system, self.transforms[1:])
-        return system if self._setup.across_ranks else system.diagonal_block
+        return system if self._setup.across_ranks else system.part_for(self._setup)
 
     def _become_flexible(self):
         """The method's flexible form takes its place, and the result says so; an error where it has none."""
@@ -382,13 +382,9 @@ class Prepared(Shareable):
         return [*self.notes, *self.part_notes, *self.run_notes, *([str(self.failure)] if self.failure else [])]
 
     def _put_into_words(self):
-        """What a result says of the parts of the setup that ranks make for themselves, as it is on all of them."""
-        M, matrix = self.M, self.matrix
-        words = {"device": self.space.describe(), "preconditioner": "" if M is None else M.describe(),
-                 "matrix": matrix.describe(), "format": self._format_name(),
-                 "origin": matrix.origin or "" if hasattr(matrix, "nnz") else ""}
-        self.words = dict(zip(words, self.space.said([*words.values()]), strict=True))
-        self.part_notes = self.space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
+        """What a result says of what each rank has made for itself, as it is on all of them."""
+        from swell.core.summary import words
+        self.words, self.part_notes = words(self)
 
     def _format_name(self):
         return self.matrix.describe().split(",")[0].split(" ")[0] if hasattr(self.matrix, "nnz") else "matrix-free"

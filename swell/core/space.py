@@ -142,6 +142,14 @@ class Space(ABC):
         """The preconditioner M of this rank's rows (or None), whose errors within ``together`` wait for its end."""
         return M
 
+    def said(self, texts: list[str]) -> list[str]:
+        """Texts about this rank's part as texts that are true of all ranks, each in its place."""
+        return texts
+
+    def said_notes(self, notes: list[str]) -> list[str]:
+        """The notes of all ranks."""
+        return notes
+
     def same(self, value, what: str):
         """Raise InputError on every rank unless all bring an equal value; nothing to do on one device."""
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 from swell.core.settings import describe
 
 
+def words(prepared):
+    """({part: its description}, notes) of what each rank has made for itself, true of all; asked by all together."""
+    M, matrix, space = prepared.M, prepared.matrix, prepared.space
+    own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
+           "matrix": matrix.describe(), "format": prepared._format_name(),
+           "origin": matrix.origin or "" if hasattr(matrix, "nnz") else ""}
+    notes = space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
+    return dict(zip(own, space.said([*own.values()]), strict=True)), notes
+
+
 def lines(prepared) -> list[str]:
     """The nested configuration of a prepared system, one line a part."""
     c = prepared.configuration

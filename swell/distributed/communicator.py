@@ -112,11 +112,11 @@ class Communicator(ABC):
         """Answer the others with an error, and raise the first rank's."""
         sent = _portable(error)
         answers = self._gather_objects((sent, None))
-        answers[self.rank] = sent, None          # itself, not what came back of its pickle: it knows where it was raised
+        answers[self.rank] = sent, None          # itself, not its pickle: it knows where it was raised
         _raise_first(answers)
 
     def tell_unasked(self, error):
-        """The same where the others may be waiting for this rank's numbers, and never hear of it: then all ranks end."""
+        """The same where the others may be waiting for this rank's numbers, and never hear of it: then all end."""
         with self._heard(error):
             self._tell(error)
 

@@ -16,6 +16,7 @@ from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 from swell.core.registry import load, names
 from swell.core.settings import describe
+from swell.distributed.blocks import agree_on_blocks
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSRMatrix
 
@@ -96,6 +97,14 @@ class DistributedMatrix(LinearOperator):
     @property
     def diagonal_block(self):
         return self.own
+
+    def part_for(self, settings):
+        agree_on_blocks(self.own, settings, self.space.communicator)
+        return self.own
+
+    @property
+    def notes(self):
+        return self.own.notes
 
     @property
     def rows(self):
@@ -309,9 +318,8 @@ class DistributedMatrix(LinearOperator):
     def origin(self):
         """Where the entries are."""
         communicator = self.space.communicator
-        return (f"rank {communicator.rank} of {communicator.size}: {self.own.shape[0]} rows, {self.own.nnz} entries in "
-                f"its diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other "
-                "ranks")
+        return (f"on each of {communicator.size} ranks {self.own.shape[0]} rows, {self.own.nnz} entries in the "
+                f"diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other ranks")
 
     def describe(self):
         return self.local.describe()

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
 from swell.core.settings import describe
+from swell.distributed.blocks import agree_on_blocks
 from swell.distributed.halo import Halo
 from swell.distributed.partition import owners
 from swell.formats.csr import CSRMatrix
@@ -47,7 +48,9 @@ class RankSchwarz(OperatorAround):
         self._before, self._after = slice(0, below), slice(below + rows, None)
         self._below = below
         self._matrix = CSRMatrix.from_scipy(extended, A.space.local)
-        self.inner = resolve("precond", settings.inner).build(self._matrix)
+        inner = resolve("precond", settings.inner)
+        agree_on_blocks(self._matrix, inner, A.space.communicator)
+        self.inner = inner.build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
         self._kept = A.space.empty(rows, A.dtype)        # the rank's own rows begin anywhere in these, here at 16 bytes
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
@@ -95,7 +98,7 @@ class RankSchwarz(OperatorAround):
         return self._matrix.nbytes + self.inner.nbytes + self._halo.nbytes
 
     def describe(self):
-        return (f"{describe(replace(self.settings, interface=None))}, a subdomain on each rank, here "
+        return (f"{describe(replace(self.settings, interface=None))}, a subdomain on each rank, of "
                 f"{self._matrix.shape[0]} rows, by {self.inner.describe()}")
 
 

@@ -11,6 +11,7 @@ from swell.core.operator import OperatorAround
 from swell.core.space import Space
 from swell.core.stopping import Reason
 from swell.distributed.communicator import Broken
+from swell.distributed.words import merged, merged_notes
 
 AGREE_EVERY = 10        # iterations, or cycles, from one question whether somebody wants to stop to the next
 
@@ -64,6 +65,12 @@ class DistributedSpace(Space):
         with self.communicator.agreed():
             if self.failure is not None:
                 raise self.failure
+
+    def said(self, texts):
+        return [merged(of) for of in zip(*self.communicator.allgather(texts), strict=True)]
+
+    def said_notes(self, notes):
+        return merged_notes(self.communicator.allgather(notes))
 
     def guarded(self, M):
         return None if M is None else Guarded(M, self)

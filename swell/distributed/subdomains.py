@@ -246,5 +246,5 @@ class RankSubdomains(Subdomains):
         self.space.allreduce(numbers)
 
     def describe(self):
-        return f"{self.all} subdomains, {len(self)} of them here" if self.space.communicator.size > 1 else \
+        return f"{self.all} subdomains, {len(self)} on each rank" if self.space.communicator.size > 1 else \
             super().describe()

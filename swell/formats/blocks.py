@@ -101,7 +101,8 @@ def detect(A, most=CHEAP) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size for a matrix: the one that was set, or, where that is 0, the one detected.
+    """The block size for a matrix: the one that was set, or, where that is 0, the one detected; of that what divides
+    the blocks of the other ranks' matrices too.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def chosen_size(A, setting, name: str) -> int:
         If the size does not divide the rows and columns, and padding was not asked for.
     """
     if setting.block == 0:
-        return detect(A)
+        return math.gcd(detect(A), A.block_divisor)
     check_size(setting.block, setting.pad, A.shape, name)
     return setting.block
 

@@ -50,9 +50,15 @@ class CSRMatrix(Matrix):
     shape : (int, int)
     lanes : int
         As in ``CSR``.
+
+    Attributes
+    ----------
+    block_divisor : int
+        A number that the size of detected blocks must divide, since other ranks have such blocks; 0: none.
     """
 
     has_entries = True
+    block_divisor = 0
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0):
         super().__init__(shape, data.dtype, space, int(data.size))

@@ -107,7 +107,7 @@ class DeflationOperator(OperatorAround):
         from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)
         self.settings = settings
-        inner = resolve("precond", settings.inner)
+        self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
         n = self.space.share(A.shape[0])
         steps = settings.steps or min(4 * settings.vectors, MOST)
@@ -129,7 +129,7 @@ class DeflationOperator(OperatorAround):
 
     def _seen(self, A):
         """What the inner preconditioner is built from."""
-        return A if self._whole else A.diagonal_block
+        return A if self._whole else A.part_for(self._inner)
 
     def update(self, A):
         """Take the values of a matrix of the same pattern, and find U anew."""
