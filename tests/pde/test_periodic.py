@@ -208,6 +208,7 @@ def boundary(tmp_path, change, **box):
     ("type cyclic;", "type wedge;", ["patch 'xmin' is of kind 'wedge'", "symmetry"]),
     ("type cyclic;", "type cyclicSlip;", ["patch 'xmin' is of kind 'cyclicSlip'"]),
     ("type cyclic;", "type nonConformalCyclic;", ["patch 'xmin' is of kind 'nonConformalCyclic'"]),
+    ("type cyclic;", "type nonConformalError;", ["patch 'xmin' is of kind 'nonConformalError'"]),
     ("type cyclic;", "type overset;", ["patch 'xmin' is of kind 'overset'"]),
 ])
 def test_what_is_refused_by_name(tmp_path, old, new, words):

@@ -17,6 +17,7 @@ REMEDIES = {
     "processorCyclic": "put the mesh together (reconstructParMesh -constant), and start the ranks on the whole",
     "wedge": "give it the type symmetryPlane, and Neumann(0), where nothing depends on the angle, as for a scalar",
     "overset": "make one mesh without holes",
+    "nonConformal": "make one mesh whose faces match, for OpenFOAM couples these as it runs",
     "cyclic": "make both patches of matched faces, in the same order, and give them the type cyclic; or give each the "
               "type patch and a condition",
 }

@@ -60,10 +60,9 @@ class Metrics:
         s, at, far, centres = (xp.ascontiguousarray(space.from_host(v).T)
                                for v in (mesh.face_areas, mesh.face_centres, mesh.far_centres, mesh.centres))
         d = at - centres[:, self.owner]
-        beyond = centres[:, self.neighbour] - far
         to_face = xp.abs((d * s).sum(0))[inside]
-        to_face_n = xp.abs((beyond * s[:, inside]).sum(0))
-        d[:, inside] += beyond
+        to_face_n = xp.abs(((centres[:, self.neighbour] - far) * s[:, inside]).sum(0))
+        d[:, inside] = centres[:, self.neighbour] - centres[:, self.owner[inside]] + (at[:, inside] - far)
         area = xp.sqrt((s * s).sum(0))
         normal_distance = (d * s).sum(0) / area
         _check_sides(mesh, space.to_host(normal_distance))
