@@ -47,9 +47,9 @@ class Prepared(Shareable):
         with self._timed("preconditioner"):
             self._factor(lambda: self._preconditioner(system))
             self.S = self._smoother(system)
-        with self._timed("format"):
+        with self._timed("format"), self.space.agreed():
             self.matrix = self._format(system, kept)
-        with self._timed("workspace"):
+        with self._timed("workspace"), self.space.agreed():
             self._check_memory()
             self._allocate()
             self.norm_A = A.norm_inf()

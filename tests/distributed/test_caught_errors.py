@@ -7,6 +7,7 @@ from across import METHODS, system
 
 import swell
 from swell import distributed
+from swell.core.errors import OutOfMemory
 from swell.core.operator import LinearOperator
 from swell.core.registry import load
 from swell.distributed import communicator as communication
@@ -116,6 +117,22 @@ def test_what_a_preconditioner_must_not_return(several):
 
     for kind, message, _ in several.run(failed):
         assert kind is swell.InputError and "values for a vector of" in message
+
+
+@pytest.mark.parametrize("settings, message", [({"format": "bsr(block=3)"}, "cannot divide a matrix of"),
+                                               ({"method": "gmres"}, "no room")])
+def test_a_setup_that_one_rank_cannot_finish(several, monkeypatch, settings, message):
+    """Its format does not fit the rank's rows, or its basis the memory."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        if communicator.rank == several.size - 1 and "format" not in settings:
+            def check_fits(needed, what, remedy):
+                raise OutOfMemory("no room")
+            monkeypatch.setattr(M.space, "check_fits", check_fits)
+        return caught(communicator, lambda: swell.solve(M, b, **{"method": "cg", **settings}))
+
+    found = several.run(failed)
+    assert all(error == found[0] for error in found) and message in found[0][1]
 
 
 class Operator(LinearOperator):
