@@ -9,8 +9,7 @@ import re
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from across import METHODS
+from across import METHODS, banded
 from cases import rng
 from conftest import skip_what_others_show
 
@@ -59,13 +58,6 @@ def watched(monkeypatch):
     return seen
 
 
-def system(n):
-    """A symmetric, definite system of n rows, with entries between far rows too."""
-    A = sp.diags_array([np.full(n - k, -1.0) for k in (0, 1, 5) if k < n], offsets=[k for k in (0, 1, 5) if k < n])
-    A = sp.csr_array(A + A.T + 9 * sp.eye_array(n))
-    return A, rng().standard_normal(n)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("n", SIZES)
 def test_vector_operations(space, device, dtype, n):
@@ -112,7 +104,7 @@ def test_a_slice_is_refused_before_it_is_a_misaligned_address(space, device, n):
 @pytest.mark.parametrize("n", SIZES)
 def test_products_in_every_format(space, device, dtype, name, n):
     skip_what_others_show(dtype, device)
-    A = (system(n)[0] * (1 + 1j if dtype == "complex64" else 1)).astype(dtype)
+    A = (banded(n)[0] * (1 + 1j if dtype == "complex64" else 1)).astype(dtype)
     x, y = (rng().standard_normal((2, n)) * (1 - 2j if dtype == "complex64" else 1)).astype(dtype)
     with space.active():
         from swell.formats.csr import CSRMatrix
@@ -127,8 +119,8 @@ def test_products_in_every_format(space, device, dtype, name, n):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", SIZES)
 def test_methods(watched, method, n):
-    A, b = system(n)
-    r = swell.solve(A.astype(np.float32), b.astype(np.float32), method=method, rtol=1e-4)
+    A, b = banded(n, "float32")
+    r = swell.solve(A, b, method=method, rtol=1e-4)
     assert r.converged
 
 
@@ -137,7 +129,7 @@ def test_methods(watched, method, n):
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_preconditioners_of_ranks_with_odd_parts(watched, precond, ranks):
     """A rank's rows begin anywhere among those that it shares with others."""
-    A, b = system(67)
+    A, b = banded(67)
 
     def solved(communicator):
         M = distributed.scatter(communicator, A)

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import pytest
-from across import gpus
+from across import gpus, shared
+from across import world as started
 
 from swell.distributed import threads
 from swell.distributed.launcher import launched
-from swell.distributed.mpi import init
 
 
 class Ranks:
@@ -24,7 +24,7 @@ class Ranks:
 
 @pytest.fixture(scope="session")
 def world():
-    return init() if launched() > 1 else None
+    return started() if launched() > 1 else None
 
 
 @pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 4])
@@ -32,9 +32,9 @@ def ranks(request, world):
     return Ranks(request.param, world)
 
 
-@pytest.fixture(params=[1, 2, 4])
+@pytest.fixture(params=[launched()] if launched() > 1 else [1, 2, 4])
 def count(request):
-    """Ranks with a GPU each."""
-    if gpus() < request.param:
+    """Ranks with a GPU each; or, of processes, as many as there are, which SWELL_SHARE_GPUS lets share GPUs."""
+    if gpus() < (1 if shared() else request.param):
         pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
     return request.param

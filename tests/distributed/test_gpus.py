@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import HERMITIAN, METHODS, gpus, on_gpus, system
+from across import HERMITIAN, METHODS, banded, gpus, on_gpus, system
 from solves import allocations_of_a_second_run
 
 import swell
@@ -13,6 +13,7 @@ from swell.core.registry import resolve
 from swell.core.space import accumulator, make_space
 from swell.core.stopping import Reason
 from swell.distributed.devices import on_device
+from swell.distributed.launcher import launched
 
 pytestmark = pytest.mark.gpu
 
@@ -231,6 +232,42 @@ def test_the_monitor_of_one_rank_stops_all(count):
     assert {r.reason for r in results} == {Reason.STOPPED} and len({r.iterations for r in results}) == 1
 
 
+@pytest.mark.parametrize("kind", ["M", "monitor"])
+def test_an_error_of_one_rank_is_caught_by_all(count, kind):
+    """Of a function that is called step by step, and of one beside a captured graph; the ranks go on."""
+    if count == 1:
+        pytest.skip("one rank has no others")
+    A, b = system()
+
+    def caught(communicator):
+        M, calls = parts(communicator, A), []
+
+        def fails(*arguments):
+            calls.append(None)
+            if len(calls) == 3 and communicator.rank == communicator.size - 1:
+                raise ZeroDivisionError("here")
+            return arguments[0] if kind == "M" else False
+
+        with pytest.raises(ZeroDivisionError, match="here") as error:
+            swell.solve(M, b[M.rows], method="cg", **{kind: fails})
+        return error.value.__notes__, swell.solve(M, b[M.rows], method="cg").converged
+
+    for notes, converged in on_gpus(count, caught):
+        assert f"raised on rank {count - 1} of {count}" in notes[0] and converged
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("n", [5, 31, 33, 67])
+@pytest.mark.parametrize("precond", ["jacobi", "schwarz(kind='additive', inner='ic0')", "schwarz(overlap=2)",
+                                     "schwarz(overlap=0, inner='jacobi')"])
+def test_parts_of_odd_sizes(count, n, dtype, precond):
+    """A rank's rows begin anywhere among those that it shares with others, and kernels access 16 bytes at a time."""
+    A, b = banded(n, dtype)
+    for x, result in on_gpus(count, solved, A, b, "rows", {"method": "gmres", "precond": precond, "rtol": 1e-4}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1.1e-4 * np.linalg.norm(b)
+
+
+@pytest.mark.skipif(launched() > 1, reason="of threads")
 def test_an_error_of_one_rank_ends_the_others(count):
     """Also those that wait for it on their GPU."""
     if count == 1:
@@ -248,6 +285,7 @@ def test_an_error_of_one_rank_ends_the_others(count):
         distributed.run(count, fails)
 
 
+@pytest.mark.skipif(launched() > 1, reason="of threads")
 def test_more_ranks_than_gpus():
     if not gpus():
         pytest.skip("there is no GPU")
@@ -255,6 +293,7 @@ def test_more_ranks_than_gpus():
         distributed.run(gpus() + 1, lambda c: parts(c, gallery.poisson2d(10)))
 
 
+@pytest.mark.skipif(launched() > 1, reason="of threads")
 @pytest.mark.parametrize("settings", [{}, {"method": "cg", "scaling": "jacobi"}, {"method": "gmres", "precond": "ilu0"}])
 def test_all_gpus_from_one_process(settings):
     if not gpus():
