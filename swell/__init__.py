@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import importlib
 
+from swell.core.caches import for_numba as _caches_for_numba
+
 __version__ = "0.1.0"
+
+_caches_for_numba()     # before any module imports Numba
 
 _PLACES = {
     "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",

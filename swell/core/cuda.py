@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from swell.core.caches import for_cupy
 from swell.core.cuda_kernels import Kernels
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
@@ -31,6 +32,7 @@ def require_cupy():
         In a process that was forked after its parent had used a GPU.
     """
     require_own_gpu()
+    for_cupy()
     try:
         import cupy
     except ImportError as error:
