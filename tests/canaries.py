@@ -140,8 +140,8 @@ def guarded_allocations(cupy):
             yield held
         cupy.cuda.Device().synchronize()
         for block, size in held:
-            around = cupy.ndarray(size + 2 * GUARD, np.uint8, cupy.cuda.MemoryPointer(block.mem, block.ptr - block.mem.ptr))
-            _require_set(cupy.asnumpy(around), size, "on the GPU")
+            around = cupy.asnumpy(cupy.ndarray(size + 2 * GUARD, np.uint8, block))
+            _require_set(around, size, "on the GPU")
         for block, size in pinned:
             _require_set(np.frombuffer(block, np.uint8, size + 2 * GUARD), size, "in pinned memory")
     finally:

@@ -17,9 +17,10 @@ from swell.core.space import make_space
 from swell.io import files
 
 PACKAGE = pathlib.Path(swell.__file__).parent
-ABSENT = {"sysconf", "sched_getaffinity", "sched_setaffinity", "register_at_fork", "fork", "forkpty", "getuid", "geteuid",
-          "getgid", "uname", "getloadavg", "killpg", "setsid", "mkfifo", "wait4", "statvfs", "posix_fadvise", "memfd_create",
-          "O_DIRECT", "sendfile", "nice", "pipe2", "chown", "getpgid"}          # of os; Windows or macOS has them not
+# Of os; Windows or macOS lacks them.
+ABSENT = {"sysconf", "sched_getaffinity", "sched_setaffinity", "register_at_fork", "fork", "forkpty", "getuid",
+          "geteuid", "getgid", "uname", "getloadavg", "killpg", "setsid", "mkfifo", "wait4", "statvfs", "posix_fadvise",
+          "O_DIRECT", "memfd_create", "sendfile", "nice", "pipe2", "chown", "getpgid"}
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "crypt", "spwd"}
 GUARDED = {("core/memory.py", "sysconf"), ("core/forking.py", "register_at_fork"),
            ("distributed/mpi.py", "sched_getaffinity"), ("bench/scaling/start.py", "sched_getaffinity")}
