@@ -7,14 +7,22 @@ questions: not finite, converged, out of iterations, diverged, stagnated.
 from __future__ import annotations
 
 import enum
+import math
 import numbers
-import sys
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import shown
 
 MOST_ITERATIONS = 10**8     # the history keeps 8 bytes of each
+
+
+def _finite(number) -> bool:
+    """False for NaN and infinity, and for integers that no double holds."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _check_count(name, value):
@@ -95,7 +103,7 @@ class Stopping:
     def __post_init__(self):
         for name in ("rtol", "atol"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 <= value <= sys.float_info.max:
+            if not isinstance(value, numbers.Real) or value < 0 or not _finite(value):
                 raise InputError(f"{name}={shown(value)}: expected a finite number, not negative, such as 1e-8")
         if self.rtol == 0 and self.atol == 0:
             raise InputError("rtol=0 and atol=0: no residual but zero would do; give one of them a positive value")
