@@ -30,7 +30,7 @@ def solve_batch(factors, B):
     InputError
         If B has another shape or type.
     FactorisationError
-        If X is not finite; ``error.index`` says for which matrix.
+        If factors are not those of A any more, or X is not finite; ``error.index`` says of which matrix.
     """
     if not factors:
         raise InputError("factors is an empty list: expected what factor_batch gives")
@@ -39,13 +39,15 @@ def solve_batch(factors, B):
         raise InputError(f"B has shape {tuple(B.shape)} and dtype {B.dtype.name}: expected ({len(factors)}, {one.n}, "
                          f"k) and {one.dtype.name}")
     space = one.space
-    if space.name == "cpu":
-        X = np.empty(B.shape, B.dtype)
-        for k, each in enumerate(factors):
-            try:
+    X = np.empty(B.shape, B.dtype) if space.name == "cpu" else None
+    for k, each in enumerate(factors):
+        try:
+            each.require_useful()
+            if X is not None:
                 X[k] = each.solve(B[k])
-            except FactorisationError as error:
-                raise FactorisationError(f"matrix {k} of {len(factors)}: {error}", error.singular, k) from None
+        except FactorisationError as error:
+            raise FactorisationError(f"matrix {k} of {len(factors)}: {error}", error.singular, k) from None
+    if X is not None:
         return X
     with space.active():
         xp = space.xp

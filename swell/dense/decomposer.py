@@ -3,12 +3,14 @@ pivots."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import real
 from swell.core.space import make_space
+from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, Metrics, largest
 
 PIVOTING = ("full", "conditional", "none")
@@ -164,7 +166,7 @@ class Decomposer(ABC):
             if prepare:
                 prepare(work)
             section, iterations = self.decompose(work)
-            return self._verdict(work, section, [None] * len(A) if iterations is None else iterations)
+            return self._verdict(work, A, section, [None] * len(A) if iterations is None else iterations)
 
     def size(self, n):
         """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one
@@ -174,6 +176,13 @@ class Decomposer(ABC):
     def together(self, space) -> bool:
         """Whether ``decompose`` takes many matrices at a time there, or one."""
         return True
+
+    def most_lost(self, dtype) -> float:
+        """``LUFactors.lost`` up to which factors are solved with: a quarter of the digits is left then."""
+        return float(np.finfo(dtype).eps) ** 0.25
+
+    def tightened(self):
+        """The same settings with a smaller processing tolerance; None where the decomposition is exact."""
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:
@@ -199,7 +208,7 @@ class Decomposer(ABC):
         i, j = (int(k[0]) for k in (~np.isfinite(A.get() if hasattr(A, "get") else A)).nonzero())
         return f"{A[i, j]} at ({i}, {j})"
 
-    def _verdict(self, work, section, iterations):
+    def _verdict(self, work, A, section, iterations):
         """The factors of each matrix, unless a pivot is zero or something is not finite."""
         space, matrix = work.space, work.matrix
         diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
@@ -216,18 +225,20 @@ class Decomposer(ABC):
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
-        return [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
+        made = [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
+        doubtful = (growth * np.sqrt(np.finfo(work.dtype).eps) >= 1) | (self.tightened() is not None)
+        return [replace(one, lost=lost(A[k], one)) if doubtful[k] else one for k, one in enumerate(made)]
 
-    @staticmethod
-    def _notes(work, largest, diagonal, growth):
+    def _notes(self, work, largest, diagonal, growth):
         """What there is to say of the smallest pivot and of the growth, by which half of the digits may be lost."""
         eps, notes = np.finfo(work.dtype).eps, ()
         column = int(diagonal.argmin())
         if diagonal[column] <= work.n * eps * largest:
             notes += (f"the pivot of column {column} is {diagonal[column]:.2e}, no more than rounding beside the "
-                      f"largest entry {largest:.2e}: the matrix is singular to working precision",)
+                      f"largest entry {largest:.2e}: the matrix is singular to working precision"
+                      + ("" if self.pivoting == "full" else ", or needs pivoting='full'"),)
         if growth * np.sqrt(eps) >= 1:
             notes += (f"the factors have grown {growth:.1e} times as large as the matrix, and so have their errors: "
                       "take pivoting='full'",)
@@ -237,7 +248,7 @@ class Decomposer(ABC):
         """The error for the first pivot that is zero or not finite."""
         name = type(self).__name__
         if diagonal[column] == 0:
-            why = ("pivoting is off: take pivoting='full'" if getattr(self, "pivoting", "full") == "none" else
+            why = ("pivoting is off: take pivoting='full'" if self.pivoting == "none" else
                    f"so is everything below it, to row {work.n - 1}: the matrix is singular")
             return FactorisationError(f"{name}: the pivot of column {column} is zero, and {why}", True, index)
         return FactorisationError(f"{name}: the pivot of column {column} is {diagonal[column]}: the factors overflowed "

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swell.core.errors import FactorisationError
+
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
@@ -43,6 +45,8 @@ class LUFactors(ABC):
     metrics : Metrics
     notes : tuple of str
         What a user should know, such as a pivot that is nearly zero.
+    lost : float
+        ‖(P A − L U) V‖ / ‖A V‖ for a few random V, where growth or a tolerance leaves doubt; else 0.
     """
 
     lu: object
@@ -51,6 +55,7 @@ class LUFactors(ABC):
     decomposer: object
     metrics: Metrics
     notes: tuple = field(default=())
+    lost: float = 0.0
 
     unit = ""               # "L" or "U": where the unit diagonal is
 
@@ -95,9 +100,18 @@ class LUFactors(ABC):
         ------
         InputError
             If the solver does not take these factors, or B does not fit.
+        FactorisationError
+            If the factors are not those of A any more, by growth (``lost``), or X is not finite.
         """
         from swell.core.registry import resolve
         return resolve("dense_solver", solver).build(self).solve(B)
+
+    def require_useful(self):
+        """Raise FactorisationError where L U misses P A by so much that a solution with it is none of A X = B."""
+        limit = self.decomposer.most_lost(self.dtype)
+        if not self.lost <= limit:
+            raise FactorisationError(f"{type(self.decomposer).__name__}: L U misses P A by {self.lost:.1e} of its size, "
+                                     f"where a solution takes at most {limit:.0e}; {'; '.join(self.notes)}")
 
 
 class CroutFactors(LUFactors):

@@ -28,7 +28,7 @@ just changed place; a zero pivot is an error in the last column too.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from swell.dense.decomposer import Decomposer, check_not_negative, check_pivotin
 from swell.dense.factors import CroutFactors
 
 FORMS = ("fronts", "plain")
-PROBES = 4              # vectors by which factors of a loose tolerance are compared with A
+TIGHTER = 100           # a tolerance that is too loose is divided by it
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,16 @@ class ICM(Decomposer):
             As for every decomposer.
         estimate : CroutFactors, optional
             Where to begin instead of A, such as the factors of a matrix that was nearly the same. The rows of A are
-            taken in its order.
+            taken in its order. Complex ones are for a complex A alone.
         """
         if estimate is None:
             return self._factor(A, space)
         if not isinstance(estimate, CroutFactors) or estimate.lu.shape != getattr(A, "shape", None):
             raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's shape "
                              f"{getattr(A, 'shape', None)}")
+        if estimate.dtype.kind == "c" != A.dtype.kind:
+            raise InputError(f"estimate is {estimate.dtype.name} and A is {A.dtype.name}: its imaginary parts would be "
+                             "dropped; give the factors of a real matrix, or a complex A")
         return self._factor(A, space or estimate.space, lambda work: self._begin(work, estimate))
 
     @staticmethod
@@ -115,23 +118,20 @@ class ICM(Decomposer):
     def _decomposed(self, A, space, first=None, prepare=None):
         found = super()._decomposed(A, space, first, prepare)
         for k, factors in enumerate(found if self.tolerance else ()):
-            lost = self._lost(space, A[k], factors)
-            if not lost < 1:
+            if not factors.lost < 1:
                 raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): nothing of A is left in the factors, "
-                                         f"whose product differs from it by {lost:.2g} times its size: take less",
-                                         index=k)
+                                         f"whose product differs from it by {factors.lost:.2g} times its size: take "
+                                         "less", index=k)
         return found
 
-    @staticmethod
-    def _lost(space, A, factors):
-        """‖(P A − L U) V‖ / ‖A V‖ for a few random V: where it is 1, zero would be as near to A as L U is."""
-        with space.active(factors.n):
-            xp, signs = space.xp, np.random.default_rng(0).integers(0, 2, (factors.n, PROBES)) * 2 - 1
-            V = space.from_host(signs.astype(factors.dtype))
-            ours = space.from_host(A)[factors.order] @ V
-            size = abs(ours).max()                   # squares of large numbers would overflow
-            lost = (ours - factors.lower() @ (factors.upper() @ V)) / size
-            return float(xp.linalg.norm(lost) / xp.linalg.norm(ours / size))  # sync
+    def most_lost(self, dtype):
+        return 1.0 if self.tolerance else super().most_lost(dtype)             # what a tolerance loses was asked for
+
+    def tightened(self):
+        if not self.tolerance:
+            return None
+        less = self.tolerance / TIGHTER
+        return replace(self, tolerance=less if less > np.finfo(np.float64).eps else 0.0)
 
     @property
     def copies(self):

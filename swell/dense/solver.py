@@ -95,9 +95,10 @@ class BoundSolver(ABC):
         InputError
             If B does not fit, or is not finite.
         FactorisationError
-            If X is not finite.
+            If the factors are not those of A any more, or X is not finite.
         """
         xp, factors = self.space.xp, self.factors
+        factors.require_useful()
         host = isinstance(B, np.ndarray) or not hasattr(B, "dtype")
         B = np.asarray(B) if host else B
         if B.ndim not in (1, 2) or B.shape[0] != factors.n:

@@ -198,6 +198,40 @@ def test_bad_settings(bad, words):
 
 # -- solvers -----------------------------------------------------------------------------------------------------------
 
+def hollow(n):
+    """Random entries and a diagonal of 1e-14: without pivots factors grow far beyond the matrix."""
+    A = random_matrix(n)
+    np.fill_diagonal(A, 1e-14)
+    return A
+
+
+@pytest.mark.parametrize("solver", names("dense_solver"))
+@pytest.mark.parametrize("text", ["gem", "cm", "pcm", "pcm(form=plain)", "icm", "icm(form=plain)", "getrf"])
+def test_useless_factors_solve_nothing(text, solver, space):
+    """They are given, with a note, for whoever measures them; a solution with them is an error, whatever the solver."""
+    if text == "getrf" and space.name == "cpu":
+        pytest.skip("LAPACK always pivots")
+    A, solver = hollow(60), resolve("dense_solver", solver)
+    factors = settings(text, space.name, pivoting="none").factor(A, space)
+    if not takes(solver, factors):
+        pytest.skip("takes other factors")
+    true = dense.decomposition_accuracy(A, factors).backward_error
+    assert factors.lost > 1e-4 and 0.05 < factors.lost / true < 50
+    with pytest.raises(FactorisationError, match=r"L U misses P A by .* at most 1e-04.* times as large as the matrix.*"
+                                                 "take pivoting='full'") as caught:
+        factors.solve(np.ones(60), solver)
+    assert not caught.value.singular
+    assert settings(text, space.name, pivoting="full").factor(A, space).lost == 0
+
+
+def test_factors_that_lost_some_digits_only_have_a_note(space):
+    A = random_matrix(60)
+    np.fill_diagonal(A, 1e-10)
+    factors = dense.PCM(pivoting="none").factor(A, space)
+    assert 0 < factors.lost < 1e-4 and any("times as large" in note for note in factors.notes)
+    assert np.isfinite(factors.solve(np.ones(60))).all()
+
+
 def takes(solver, factors):
     return isinstance(factors, solver.accepts) and factors.space.name in solver.devices
 

@@ -131,6 +131,19 @@ def test_solutions_that_fail(space):
         dense.solve_batch([], xp.ones((0, 3, 1)))
 
 
+def test_useless_factors_are_named(space):
+    """Of a batch, the first; others are solved with as before."""
+    A = np.random.default_rng(0).standard_normal((2, 40, 40))
+    np.fill_diagonal(A[0], 100)
+    np.fill_diagonal(A[1], 1e-14)
+    factors = dense.PCM(pivoting="none").factor_batch(A, space)
+    B = space.xp.ones((2, 40, 3))
+    with pytest.raises(FactorisationError, match="^matrix 1 of 2: PCM: L U misses P A by") as caught:
+        dense.solve_batch(factors, B)
+    assert caught.value.index == 1 and factors[0].lost == 0
+    assert np.isfinite(space.to_host(dense.solve_batch(factors[:1], B[:1]))).all()
+
+
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("unit", ["", "U", "L"])
 def test_the_largest_entries(unit, order, space):

@@ -114,6 +114,8 @@ def test_growth_is_said(space):
     factors = dense.ICM(x=8, pivot_upper=np.inf).factor(A, space)
     assert dense.decomposition_accuracy(A, factors).backward_error > 1
     assert any("times as large as the matrix" in note for note in factors.notes)
+    with pytest.raises(FactorisationError, match="ICM: L U misses P A by .* take pivoting='full'"):
+        factors.solve(np.ones(80, np.float32))
     assert not dense.ICM(x=8, pivoting="full").factor(A, space).notes
 
 
@@ -175,6 +177,10 @@ def test_an_estimate_brings_its_rows(form, space):
         icm.factor(A, space, estimate=dense.Getrf().factor(A, space))
     with pytest.raises(swell.InputError, match=r"\(99, 99\)"):
         icm.factor(A[:99, :99], space, estimate=first)
+    twisted = icm.factor(A * (1 + 1j), space)
+    with pytest.raises(swell.InputError, match="estimate is complex128 and A is float64: its imaginary parts would"):
+        icm.factor(A, space, estimate=twisted)
+    assert icm.factor(A * 1j, space, estimate=first).dtype == np.complex128       # nothing is dropped there
 
 
 @pytest.mark.parametrize("text", ["icm", "icm(x=8)", "icm(form=plain)", "icm(x=16, section=48, order=F)"])
