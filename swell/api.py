@@ -301,20 +301,22 @@ class Solver:
         with self._turn:
             self.space.same(stopping, "when to stop")
             self.stopping = stopping
-            for prepared in self._prepared.values():
-                prepared.stop_by(stopping)
+            with self.space.active(self.A.shape[0]):
+                for prepared in self._prepared.values():
+                    prepared.stop_by(stopping)
             return self
 
     def describe(self) -> list[str]:
         """What is tried first, one line a part, as a result prints it."""
-        with self._turn:
+        with self._turn, self.space.active(self.A.shape[0]):
             return self._prepare(0).describe()
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
         with self._turn:
             order = [k, *(other for other in range(len(self.chain)) if other != k)]
-            self._prepare(k)
+            with self.space.active(self.A.shape[0]):
+                self._prepare(k)
             self.chain = [self.chain[old] for old in order]
             self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
             self._stale = {new for new, old in enumerate(order) if old in self._stale}

@@ -19,6 +19,8 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
 from swell.core.settings import positive, switch
+from swell.core.sharing import Shareable
+from swell.formats.csr import CSRMatrix
 from swell.krylov.method import Counts, Iteration, Method
 from swell.preconditioners.preconditioner import Preconditioner
 
@@ -156,8 +158,9 @@ def factor_entries(A) -> float:
     return float(A.shape[0]) * float(bandwidth(A, reverse_order(A)))
 
 
-class CuDSSOperator(LinearOperator):
-    """A⁻¹ by cuDSS on a GPU.
+class CuDSSOperator(LinearOperator, Shareable):
+    """A⁻¹ by cuDSS on a GPU, in its deterministic mode: the same bits every time. Copies factor anew, since one thread
+    alone may use a cuDSS object.
 
     Raises
     ------
@@ -188,8 +191,19 @@ class CuDSSOperator(LinearOperator):
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))
         with self._failure("analyse"):
             self.solver = DirectSolver(self._matrix, self._rhs, options=options)
+            self._be_deterministic()
             self.solver.plan()
         self.update(A)
+
+    def _be_deterministic(self):
+        from nvmath.bindings import cudss
+        mode = cudss.ConfigParam.DETERMINISTIC_MODE
+        on = np.ones(1, cudss.get_config_param_dtype(mode))
+        cudss.config_set(self.solver.config_ptr, mode, on.ctypes.data, on.nbytes)
+
+    def shared(self, sharing):
+        A = self._matrix
+        return CuDSSOperator(CSRMatrix(sharing.space, A.indptr, A.indices, A.data, A.shape))
 
     def update(self, A):
         """Factor a new matrix; the analysis is kept, since the pattern is the same."""

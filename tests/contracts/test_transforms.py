@@ -64,6 +64,7 @@ def test_ruiz_equilibrates_rows_and_columns(p, symmetric, dtype, space):
     if not symmetric:                            # with connections far apart: on a grid the norms settle very slowly
         A = sp.random_array((90, 90), density=0.2, rng=rng()) + sp.eye_array(90)
         A = sp.csr_array(sp.diags_array(10.0 ** rng().uniform(-4, 4, 90)) @ A).astype(dtype)
+        A.sort_indices()
     with space.active():
         csr = CSRMatrix.from_scipy(A, space)
         transform = resolve("scaling", swell.RuizScaling(p=p)).build(csr)
