@@ -6,7 +6,9 @@ solution. Errors are one line on stderr. Nothing heavy is imported before a comm
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import os
 import sys
 import time
 
@@ -17,6 +19,7 @@ COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", 
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 
 CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 UNSOLVED = "interrupted before there was a solution; nothing was written"
 
 
@@ -31,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file=None):
         if _says(CONVERGED):
-            super().print_help(file)
+            print(self.format_help(), end="", file=file)         # argparse would pass over an output that is full
 
 
 def parser() -> Parser:
@@ -68,8 +71,32 @@ def main(argv=None) -> int:
         The exit status.
     """
     if argv is None:
-        for stream in (sys.stdout, sys.stderr):      # a terminal without ‖ shows a question mark, not a traceback
-            stream.reconfigure(errors="replace")
+        for stream in filter(None, (sys.stdout, sys.stderr)):    # a terminal without ‖ shows a question mark, not a
+            stream.reconfigure(errors="replace")                 # traceback; a closed stream is None
+    try:
+        status = _run(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()                   # what cannot be written is told now, not lost at the end
+        return status
+    except BrokenPipeError:                      # the reader of our output, such as head, has seen enough
+        _discard_output()
+        return CONVERGED
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _discard_output()
+        return _complain(f"the output cannot be written: {error.strerror}; make room, or send it elsewhere", BAD_INPUT)
+
+
+def _discard_output():
+    """Let what is still to be printed go nowhere: Python would try again at its end, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _run(argv) -> int:
+    """Parse the arguments and run their command; every error becomes a line, but those of writing the output."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as end:                        # after --help, or a wrong command line
@@ -90,14 +117,17 @@ def main(argv=None) -> int:
     except MemoryError as error:
         return _complain(f"out of memory: {str(error) or 'an array did not fit'}; use a machine with more of it, a "
                          "method with short recurrences (cg, bicgstab), or --dtype float32", BAD_INPUT)
-    except BrokenPipeError:                          # the reader of our output, such as head, has seen enough
-        sys.stderr.close()
-        return CONVERGED
     except Exception as error:
-        if arguments.debug:
+        if arguments.debug or _of_output(error):
             raise
         return _complain(f"{type(error).__name__}: {error}; swell did not expect this: run it again with --debug and "
                          "report what it prints", BAD_INPUT)
+
+
+def _of_output(error) -> bool:
+    """True for an error of writing to stdout; errors of files are `InputError`, or name their file."""
+    return isinstance(error, BrokenPipeError) or (
+        isinstance(error, OSError) and error.errno in FULL and error.filename is None)
 
 
 def _without_command(arguments) -> int:

@@ -6,10 +6,10 @@ of it and of the convergence, and an HTML report to a folder.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from swell.cli.output import check_paths
 from swell.core.errors import InputError
+from swell.core.settings import shown
 
 HELP = "solve a real PDE problem, and write pictures and a report"
 PACKAGE_MM = (4.0, 20.0, 20.0)                   # z, y, x
@@ -54,11 +54,12 @@ def _folder(name):
     InputError
         If it cannot be made or written to.
     """
-    folder = Path(name)
+    from swell.io.files import as_path
+    folder = as_path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"--out {name}: the folder cannot be made: {error.strerror}; choose another") from None
+        raise InputError(f"--out {shown(name)}: the folder cannot be made: {error.strerror}; choose another") from None
     check_paths({"--out": folder / "x.npy"})
     return folder
 

@@ -16,6 +16,7 @@ from swell.cli.output import as_json
 
 HELP = "what is installed, what is missing, and how to get it"
 CHECK_SIDE = 50         # of the Poisson problem that is solved: 2500 unknowns
+PETSC = "pip install petsc petsc4py, which builds both for this NumPy (a distribution's may be built for NumPy 1)"
 GPU_EXTRA = "pip install 'swell[cuda13]'   (CUDA 12: 'swell[cuda12]')"
 
 
@@ -57,8 +58,7 @@ PACKAGES = (
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
     ("pymetis", ("pymetis",), "partitions of graphs and meshes", "pip install 'swell[partition]'"),
     ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
-    ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices",
-     "apt install python3-petsc4py, or pip install petsc petsc4py"),
+    ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices", PETSC),
 )
 
 
@@ -74,6 +74,7 @@ def run(arguments) -> int:
     parts += [Part(name, _version(distributions), purpose, remedy)
               for name, distributions, purpose, remedy in PACKAGES]
     parts = [replace(part, found=part.found or _nccl()) if part.name == "NCCL" else part for part in parts]
+    parts = [_loaded(part) if part.name == "petsc4py" and part.found else part for part in parts]
     parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install mpich"))
     parts.append(Part("NVIDIA driver and GPU", _driver(), "computing on a GPU", "the driver of your system's packages"))
     cpu_works, cpu = _try_cpu()
@@ -103,6 +104,17 @@ def _mpi() -> str:
                             "from mpi4py import MPI; print(MPI.Get_library_version())"],
                            capture_output=True, text=True, timeout=60, check=False)
     return " ".join(asked.stdout.split("\n")[0].split(",")[0].strip("\0").split()) if asked.returncode == 0 else ""
+
+
+def _loaded(petsc):
+    """petsc4py as missing where it is installed and does not load, as one built for NumPy 1 does not beside NumPy 2.
+    Tried in a process of its own, since loading it starts MPI."""
+    asked = subprocess.run([sys.executable, "-c", "from petsc4py import PETSc"], capture_output=True, text=True,
+                           timeout=60, check=False)
+    if asked.returncode == 0:
+        return petsc
+    last = (asked.stderr.strip().splitlines() or [f"it ended with status {asked.returncode}"])[-1]
+    return replace(petsc, found="", remedy=f"{PETSC}; {petsc.found} is installed and does not load: {last}")
 
 
 def _nccl() -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swell.cli import source
-from swell.cli.output import as_json, check_paths
+from swell.cli.output import as_json, check_paths, readable
 
 HELP = "what a matrix is like, and how to solve it"
 BAR = 40                # characters of the longest bar of the histogram
@@ -31,7 +31,8 @@ def run(arguments) -> int:
     findings = {"matrix": arguments.A, **findings, "notes": notes + given.notes}
     if arguments.picture:
         from swell.report import picture
-        picture(A, arguments.picture, title=f"{Path(arguments.A).name}: {A.shape[0]} unknowns, {A.nnz} entries")
+        title = f"{readable(Path(arguments.A).name)}: {A.shape[0]} unknowns, {A.nnz} entries"
+        picture(A, arguments.picture, title=title)
         findings["picture"] = arguments.picture
     if arguments.json:
         print(as_json(findings))

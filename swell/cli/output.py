@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from pathlib import Path
+import stat
 
 from swell.core.errors import InputError
 
@@ -27,27 +27,35 @@ def check_paths(paths: dict, sources=(), endings=None):
     ------
     InputError
     """
-    read = {Path(source).resolve() for source in sources if source}
-    taken = {}
+    from swell.io.files import as_path, status
+    read = {os.path.realpath(as_path(source)) for source in sources if source}       # Path.resolve ends at a circle of
+    taken = {}                                                                       # links with an error
     for option, name in paths.items():
         if name is None:
             continue
-        path = Path(name)
+        path = as_path(name)
         wanted = (endings or {}).get(option)
         if wanted and path.suffix.lower() not in wanted:
             raise InputError(f"{option} {name}: the extension is {path.suffix or 'missing'}, expected "
                              f"{' or '.join(wanted)}")
-        if path.is_dir():
+        found, folder = status(path), status(path.parent)
+        if found and stat.S_ISDIR(found.st_mode):
             raise InputError(f"{option} {name}: this is a folder; name a file in it")
-        if not path.parent.is_dir():
+        if not (folder and stat.S_ISDIR(folder.st_mode)):
             raise InputError(f"{option} {name}: there is no folder {path.parent}; make it first")
         if not os.access(path.parent, os.W_OK):
             raise InputError(f"{option} {name}: the folder {path.parent} is not writable; choose another")
-        if path.resolve() in read:
+        place = os.path.realpath(path)
+        if place in read:
             raise InputError(f"{option} {name}: this would replace a file that is read; choose another name")
-        if path.resolve() in taken:
-            raise InputError(f"{option} and {taken[path.resolve()]} both name {name}; choose two names")
-        taken[path.resolve()] = option
+        if place in taken:
+            raise InputError(f"{option} and {taken[place]} both name {name}; choose two names")
+        taken[place] = option
+
+
+def readable(name: str) -> str:
+    """A file's name as text that a report or a picture can hold: bytes that are no UTF-8 become question marks."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def as_json(data) -> str:

@@ -1,7 +1,7 @@
 """Commands on the ranks that mpiexec started: all work, rank 0 prints and writes."""
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def matrix(ranks, arguments):
     from swell import distributed
     from swell.cli import source
     device = arguments.device or "cpu"
-    if ":" not in arguments.A or Path(arguments.A).exists():
+    if ":" not in arguments.A or os.path.exists(arguments.A):
         return distributed.read(ranks, arguments.A, device=device, partition=arguments.partition), []
     A, notes = source.read_system(arguments.A) if ranks.rank == 0 else (None, [])
     return distributed.scatter(ranks, A, device=device, partition=arguments.partition), notes

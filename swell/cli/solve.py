@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from swell.cli import source
-from swell.cli.output import VECTORS, as_json, check_paths
+from swell.cli.output import VECTORS, as_json, check_paths, readable
 from swell.core.errors import InputError
 from swell.core.registry import names, resolve
 
@@ -137,7 +137,7 @@ def _write(arguments, result, A):
         write_vector(arguments.out, result.x)
     if arguments.report:
         from swell.report import html
-        html(result, arguments.report, title=f"swell solve {Path(arguments.A).name}", matrix=A)
+        html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A)
 
 
 def _print(arguments, result, A):

@@ -95,4 +95,4 @@ def write(path, text: str):
         If the folder does not exist or cannot be written.
     """
     from swell.io.files import write_atomically
-    write_atomically(Path(path), lambda stream: stream.write(text.encode("utf-8")))
+    write_atomically(Path(path), lambda stream: stream.write(text.encode("utf-8", "replace")))

@@ -170,3 +170,22 @@ def test_no_gpu(cli, bad):
 ], ids=lambda value: " ".join(value)[:50])
 def test_other_commands(cli, bad, arguments, words):
     check(bad, cli(*arguments), words)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["circle"], ["'circle' cannot be looked up", "symbolic links"]),
+    (["A.mtx", "--rhs", "circle"], ["'circle' cannot be looked up"]),
+    (["A.mtx", "--out", "circle/x.npy"], ["circle", "symbolic links"]),
+    (["A.mtx", "--report", "circle/r.html"], ["circle", "symbolic links"]),
+    (["a" * 5000], ["too long"]),
+    (["A.mtx", "--out", "a" * 5000 + ".npy"], ["too long"]),
+    (["A.mtx", "--report", "a/" * 2500 + "r.html"], ["too long"]),
+    (["A.mtx", "--out", "a\0.npy"], ["NUL"]),
+    (["A\0.mtx"], ["NUL"]),
+    (["A.mtx", "--method", "gmres(restart=" + "-" * 50_000 + "1)"], ["cannot read the settings"]),
+], ids=lambda value: " ".join(value)[:30].replace("\0", "NUL"))
+def test_names_that_no_file_can_have(cli, bad, arguments, words):
+    (bad / "circle").symlink_to("circle")
+    outcome = cli("solve", *arguments)
+    check(bad, outcome, words)
+    assert len(outcome[2]) < 400

@@ -70,6 +70,23 @@ def test_doctor_finds_the_nccl_that_cupy_finds(cli, monkeypatch):
     assert {part["name"]: part["found"] for part in parts}["NCCL"] == "as CuPy finds it, 22703"
 
 
+def test_doctor_tells_a_petsc_that_does_not_load_from_one_that_does(cli, monkeypatch, tmp_path):
+    """As a distribution's petsc4py, built for NumPy 1, beside NumPy 2."""
+    monkeypatch.setattr("swell.cli.doctor._version", lambda distributions: "3.18.4")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "petsc4py").mkdir()
+    (tmp_path / "petsc4py" / "__init__.py").touch()
+
+    def petsc(content):
+        (tmp_path / "petsc4py" / "PETSc.py").write_text(content)
+        return next(part for part in json.loads(cli("doctor", "--json")[1])["parts"] if part["name"] == "petsc4py")
+    broken = petsc("raise ImportError('numpy.core.multiarray failed to import')")
+    assert not broken["found"] and "apt" not in broken["remedy"]
+    assert "pip install petsc petsc4py" in broken["remedy"] and "3.18.4 is installed and does not load" in broken["remedy"]
+    assert "multiarray failed to import" in broken["remedy"]
+    assert petsc("")["found"] == "3.18.4"
+
+
 def test_demo(cli, tmp_path):
     status, out, _ = cli("demo", "--cells", "16", "--out", tmp_path / "demo")
     assert status == 0

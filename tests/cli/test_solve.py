@@ -1,5 +1,8 @@
 """``swell solve``: what it prints, what it writes, and its exit status."""
 import json
+import os
+import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -113,3 +116,14 @@ def test_null_spaces_smoothers_and_intervals(cli, folder):
         assert status == 0 and not err and "null space" in out and "smoother" in out
     status, out, err = cli("solve", folder / "walls.mtx", "--method", "cg", "--nullspace", "constants")
     assert status == 2 and "b is incompatible" in err
+
+
+def test_a_name_that_is_no_utf8(cli, folder):
+    """Linux gives such a name as text with lone surrogates, which no encoding takes."""
+    name = os.fsdecode(os.fsencode(folder) + b"/A\xff.mtx")
+    shutil.copy(folder / "A.mtx", name)
+    sys.stdout.reconfigure(errors="replace")     # as the command line does with a process' own
+    status, _, err = cli("solve", name, "--method", "cg", "--report", folder / "r.html", "--json")
+    assert status == 0 and not err and "A?.mtx" in (folder / "r.html").read_text("utf-8")
+    assert cli("info", name, "--picture", folder / "p.png")[0] == 0
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
