@@ -130,7 +130,7 @@ class ICM(Decomposer):
     def tightened(self):
         if not self.tolerance:
             return None
-        less = self.tolerance / TIGHTER
+        less = float(f"{self.tolerance / TIGHTER:.6g}")
         return replace(self, tolerance=less if less > np.finfo(np.float64).eps else 0.0)
 
     @property

@@ -9,12 +9,15 @@ from conftest import space_or_skip
 
 import swell
 from swell import gallery
+from swell.core.errors import FactorisationError
 from swell.core.registry import names, resolve
+from swell.core.space import make_space
 from swell.formats.csr import CSRMatrix
 from swell.pde import fvm
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.coarse import together
 from swell.preconditioners.bddc.interface import KINDS
+from swell.preconditioners.bddc.local import invert
 from swell.preconditioners.bddc.splitting import split
 
 RNG = np.random.default_rng(3)
@@ -157,8 +160,27 @@ def test_every_exact_decomposer_gives_the_same(decomposer):
 
 
 def test_looser_tolerances_of_icm_cost_iterations():
-    counts = [solved(4, 3, dense_lu=f"icm(x=8, tolerance={t})").result.iterations for t in (1e-6, 1e-2, 1)]
+    counts = [solved(4, 3, dense_lu=f"icm(x=8, tolerance={t})").result.iterations for t in (1e-6, 1e-2, 0.2)]
     assert counts[0] == 6 and counts[-1] > counts[0] and counts == sorted(counts)
+
+
+@pytest.mark.parametrize("cube, tolerance", [((4, 4, 3), 1), ((4, 3, 2, "channels"), 1), ((4, 3, 2, "channels"), 0.03),
+                                             ((3, 2), 100)])
+def test_tolerances_that_are_too_loose_are_tightened(cube, tolerance):
+    """Local inverses would be none, so that BDDC were indefinite, or factors would have nothing left of a problem."""
+    r = PoissonCube(*cube).solve(dense_lu=f"icm(x=16, tolerance={tolerance})")
+    assert r.result.converged and r.extremes[0] > 0.5
+    assert any(f"ICM(x=16, tolerance={tolerance})" in note and "was taken" in note for note in r.result.notes)
+
+
+def test_useless_factors_of_local_problems_are_an_error():
+    """Of an exact decomposition nothing can be tightened."""
+    B = np.random.default_rng(0).standard_normal((2, 60, 60))
+    np.fill_diagonal(B[0], 100)
+    np.fill_diagonal(B[1], 1e-14)
+    with pytest.raises(FactorisationError, match="^GEM: L U misses P A .* take pivoting='full'") as caught:
+        invert(make_space("cpu"), resolve("decomposer", "gem(pivoting=none)"), B)
+    assert caught.value.index == 1 and not caught.value.singular
 
 
 def test_more_levels():
@@ -203,6 +225,12 @@ def test_adaptive_constraints():
     assert adaptive.result.iterations < plain.result.iterations / 2 and "18 adaptive" in adaptive.bddc.describe()
     assert abs(adaptive.extremes[0] - 1) < 1e-3
     assert PoissonCube(4, 2).solve(adaptive=10).bddc.level.constraints.more == 0
+
+
+@pytest.mark.parametrize("jump", [1e18, 1e25, 1e300])
+def test_coefficients_too_far_apart_for_adaptive_constraints_are_an_error(jump):
+    with pytest.raises(FactorisationError, match=r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"):
+        PoissonCube(4, 3, coefficient="channels", jump=jump).solve(adaptive=5)
 
 
 def test_adaptive_constraints_bound_the_condition():

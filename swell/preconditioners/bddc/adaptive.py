@@ -37,6 +37,11 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     -------
     dict
         Class → array (constraints, dofs of the face in ascending order), rows of norm 1.
+
+    Raises
+    ------
+    FactorisationError
+        If an eigenvalue problem is not definite, where coefficients are too far apart for double precision.
     """
     faces = {}
     for k, copies in enumerate(interface.copies):
@@ -49,7 +54,7 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     for number, both in joined(subdomains, halves).items():
         if number in sides:
             sides[number] = both
-    found = {number: [bad_functions(both, threshold)] for number, both in sides.items()}
+    found = {number: [bad_functions(both, threshold, faces[number])] for number, both in sides.items()}
     every = joined(subdomains, found)            # of a face that two ranks have found, the first one's bits for all
     return {number: every[number][0] for number in sorted(every) if len(every[number][0])}
 
@@ -84,15 +89,24 @@ def side(interface, number, k, S, weights):
     return own, 0.5 * (least + least.T), weights[at]
 
 
-def bad_functions(sides, threshold):
-    """Constraints of one face, the worst first."""
+def bad_functions(sides, threshold, of):
+    """Constraints of one face, of the subdomains ``of``, the worst first."""
     from scipy.linalg import eigh
     (Si, Ti, Di), (Sj, Tj, Dj) = sides
     n = Di.size
     averaged = Dj[:, None] * Si * Dj + Di[:, None] * Sj * Di
     basis = np.linalg.svd(np.ones((1, n)))[2][1:].T              # functions without average
     Ti, Tj = (basis.T @ T @ basis for T in (Ti, Tj))
-    parallel = Ti @ np.linalg.solve(Ti + Tj, Tj)
-    values, vectors = eigh(basis.T @ averaged @ basis, 0.5 * (parallel + parallel.T))
+    averaged_there = basis.T @ averaged @ basis
+    try:
+        parallel = Ti @ np.linalg.solve(Ti + Tj, Tj)
+        if not (np.isfinite(parallel).all() and np.isfinite(averaged_there).all()):
+            raise np.linalg.LinAlgError("it overflows")
+        values, vectors = eigh(averaged_there, 0.5 * (parallel + parallel.T))
+    except np.linalg.LinAlgError as error:
+        raise FactorisationError(f"BDDC(adaptive={threshold:g}): the eigenvalue problem of a face of "
+                                 f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))} is not positive definite "
+                                 f"in double precision ({error}), where coefficients are too far apart or a subdomain "
+                                 "floats beside the face: scale the coefficients, or leave adaptive out") from None
     rows = (averaged @ basis @ vectors[:, values > threshold][:, ::-1]).T
     return rows / np.linalg.norm(rows, axis=1)[:, None]

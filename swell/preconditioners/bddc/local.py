@@ -21,7 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
+from swell.core.settings import describe
+from swell.dense.accuracy import PROBES
 from swell.dense.batch import solve_batch
+
+MOST_WRONG = 0.1        # ‖(I − B X) V‖ / ‖V‖ for random V up to which X is an inverse; from 0.3 on BDDC was indefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +75,48 @@ def bordered(space, S, C, sizes):
 
 
 def invert(space, decomposer, B):
-    """(B⁻¹, conditions, notes of all) for matrices of one size, shape (m, n, n), by a decomposer of swell.dense."""
-    xp = space.xp
+    """(B⁻¹, conditions, notes of all) for matrices of one size, shape (m, n, n), by a decomposer of swell.dense.
+
+    Where its processing tolerance leaves no inverse, a smaller one is taken, and a note says so.
+
+    Raises
+    ------
+    FactorisationError
+        If one is singular, or has no inverse by exact decomposition either; ``error.index`` says which.
+    """
+    taken = decomposer
+    while True:
+        try:
+            X, condition, notes = _inverse(space, taken, B)
+            break
+        except FactorisationError:
+            tighter = taken.tightened()
+            if tighter is None:
+                raise
+            taken = tighter
+    if taken is not decomposer:
+        notes += (f"BDDC: {describe(decomposer)} is too loose to invert local problems: {describe(taken)} was taken",)
+    return X, condition, notes
+
+
+def _inverse(space, decomposer, B):
+    """The same by these settings and no others, checked."""
+    xp, n = space.xp, B.shape[1]
     try:
         factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1]), B.shape))
+        X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
     except FactorisationError as error:          # without "matrix 3 of 8", which means nothing here
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
-    condition = abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1)
-    return X, space.to_host(condition), tuple(note for each in factors for note in each.notes)  # sync
+    condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
+    V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
+    wrong = space.to_host(xp.sqrt((abs(V - B @ (X @ V)) ** 2).mean(axis=2).mean(axis=1)))  # sync
+    bad = ~(wrong <= MOST_WRONG)
+    if bad.any():
+        k = int(bad.argmax())
+        raise FactorisationError(f"its inverse is none: B B⁻¹ misses I by {wrong[k]:.1e}, where at most {MOST_WRONG} was "
+                                 f"expected; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
+                                 not condition[k] * np.finfo(float).eps * n < 1, k)
+    return X, condition, tuple(note for each in factors for note in each.notes)
 
 
 def local_problems(space, decomposer, members, complements, constraints, dtype, hint):

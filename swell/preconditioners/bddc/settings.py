@@ -45,6 +45,7 @@ class BDDC(Preconditioner):
         How copies of an interface dof become one.
     dense_lu : str or Decomposer
         What decomposes the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)".
+        A tolerance that leaves no inverse is made smaller, with a note.
     interior : str or settings object
         What solves in the interiors: "direct"; "blocks", the dense block tridiagonal factors that Schur complements
         take anyway, for subdomains many of which have the same interior, or where there is memory (blocks.py); or an
