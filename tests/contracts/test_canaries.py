@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from canaries import Overrun, guarded_allocations, guarded_kernels
 from conftest import skip_what_others_show
-from numba import njit, prange
+from numba import config, njit, prange
 
 import swell
 from swell import gallery
@@ -153,6 +153,8 @@ def takes(solver, factors):
 
 # -- canaries can die --------------------------------------------------------------------------------------------------
 
+unchecked = pytest.mark.skipif(bool(config.BOUNDSCHECK), reason="NUMBA_BOUNDSCHECK finds them before")
+
 @njit
 def writes_behind(x):
     x[x.size] = 1
@@ -184,6 +186,7 @@ def adds(x, y):
     y += x
 
 
+@unchecked
 @pytest.mark.parametrize("kernel, side", [(writes_behind, "behind"), (writes_before, "before"),
                                           (writes_behind_in_parallel, "behind")])
 def test_what_is_written_outside_is_found(kernel, side):
@@ -195,12 +198,14 @@ def test_what_is_written_outside_is_found(kernel, side):
     assert whole[0] + whole[8] == 1              # and no guards are left
 
 
+@unchecked
 def test_what_is_written_behind_a_record_is_found():
     record = np.zeros(9), np.zeros(9)[1:8]
     with guarded_kernels(), pytest.raises(Overrun, match="behind its float64.7."):
         writes_behind_one_of_several(record)
 
 
+@unchecked
 def test_what_is_read_outside_is_no_number():
     whole, out = np.zeros(9), np.zeros(1)
     with guarded_kernels():
