@@ -2,6 +2,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from swell.core.arrays import native
 from swell.io import files
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -43,5 +44,5 @@ def canonical_csr(path, A):
 def dense_to_csr(path, values):
     """CSR of the nonzeros (NaN included) of a dense 2-D array, with a note."""
     files.check_shape(path, values.shape, values.size)
-    A, notes = canonical_csr(path, sp.csr_matrix(values))
+    A, notes = canonical_csr(path, sp.csr_matrix(native(values)))
     return A, notes + [f"dense storage: {A.nnz} of {values.size} entries are not zero and were kept"]

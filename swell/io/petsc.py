@@ -44,11 +44,8 @@ def read_matrix(path):
     if nonzeros == -1:
         A, found = dense_to_csr(path, part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
         return A, notes + found
-    lengths = part(path, mat.integer, rows, mat.start).astype(np.int64)
+    lengths = row_lengths(path, mat)
     columns = part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
-    if lengths.min(initial=0) < 0 or lengths.sum() != nonzeros:
-        raise InputError(f"{path}: the rows have {lengths.sum()} entries in all, but the header announces {nonzeros}. "
-                         "The file is damaged: write it again with MatView.")
     if nonzeros and not 0 <= columns.min() <= columns.max() < cols:
         raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {cols - 1}. "
                          "The file is damaged: write it again with MatView.")
@@ -56,6 +53,21 @@ def read_matrix(path):
     A = sp.csr_matrix((part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
     A, found = canonical_csr(path, A)
     return A, notes + found
+
+
+def row_lengths(path, mat):
+    """The number of entries of each row of a sparse Mat.
+
+    Raises
+    ------
+    InputError
+        If they are not what the header announces.
+    """
+    lengths = part(path, mat.integer, mat.sizes[0], mat.start).astype(np.int64)
+    if lengths.min(initial=0) < 0 or lengths.sum() != mat.sizes[2]:
+        raise InputError(f"{path}: the rows have {lengths.sum()} entries in all, but the header announces "
+                         f"{mat.sizes[2]}. The file is damaged: write it again with MatView.")
+    return lengths
 
 
 def read_vector(path):

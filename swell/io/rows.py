@@ -52,7 +52,7 @@ class PetscRows:
     def share(self, rank, ranks, starts):
         """The entries of this rank's rows: a COO matrix of the whole shape."""
         mat, first, stop = self.mat, starts[rank], starts[rank + 1]
-        lengths = petsc.part(self.path, mat.integer, self.shape[0], mat.start)
+        lengths = petsc.row_lengths(self.path, mat)
         begin, count = int(lengths[:first].sum()), int(lengths[first:stop].sum())
         columns = mat.start + (self.shape[0] + begin) * mat.integer.itemsize
         self.found = count

@@ -152,3 +152,9 @@ def test_real_matrix_equals_scipy():
     B = sp.load_npz(MOTOR_BIKE)
     assert np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices)
     assert np.array_equal(A.data, B.data)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4", ">c16"])
+def test_big_endian_array(tmp_path, dtype):
+    np.save(tmp_path / "A.npy", np.eye(3, dtype=dtype))
+    assert read_matrix(tmp_path / "A.npy")[0].toarray().tolist() == np.eye(3).tolist()

@@ -89,3 +89,11 @@ def test_columns_out_of_range(tmp_path):
     write_petsc(tmp_path / "a.petsc", A)
     with pytest.raises(swell.InputError, match="columns range from"):
         distributed.run(2, distributed.read, tmp_path / "a.petsc")
+
+
+@pytest.mark.parametrize("lengths", [[2, -1, 1], [2, 2, 2], [0, 0, 0]])
+def test_lengths_of_rows_that_are_not_announced(tmp_path, lengths):
+    content = np.array([1211216, 3, 3, 2, *lengths, 0, 1], ">i4").tobytes() + np.ones(2, ">f8").tobytes()
+    (tmp_path / "a.petsc").write_bytes(content)
+    with pytest.raises(swell.InputError, match="entries in all, but the header announces 2"):
+        rows.open_rows(tmp_path / "a.petsc").share(0, 1, [0, 3])
