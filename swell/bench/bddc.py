@@ -172,10 +172,10 @@ def _fits(records):
 
 def _growth(records):
     """Iterations beside H/h, with the fitted lines: figure 3.23a of the thesis."""
-    from swell.report.figure import COLOURS, finish, new_figure
+    from swell.report.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7, 4)
     for k, ((subdomains, decomposer, levels), of) in enumerate(_series(records)):
-        sizes, colour = [r["elements"] for r in of], COLOURS[k % len(COLOURS)]
+        sizes, colour = [r["elements"] for r in of], colour_of(k)
         axes.plot(sizes, [r["iterations"] for r in of], "o", color=colour, ms=4,
                   label=f"{subdomains}³ subdomains, {levels} levels, {decomposer}")
         if len(of) > 2:

@@ -334,11 +334,11 @@ def _whole(records, rtol):
 
 
 def _over_sweeps(records, rtol):
-    from swell.report.figure import COLOURS, finish, new_figure
+    from swell.report.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7.5, 4.2)
     times = _milliseconds(records, rtol)
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colour_of(k)
         points = [(count, times[name, _sweeps(count)]) for count in SWEEPS if (name, _sweeps(count)) in times]
         if points:
             axes.plot(*zip(*points), "o-", color=colour, lw=1.4, ms=4, label=name)
@@ -351,13 +351,13 @@ def _over_sweeps(records, rtol):
 
 def _parts(records):
     """Stacked bars of the parts of a step."""
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import GRID, INK, colour_of, new_figure
     rows = [r for r in records if r["step"] and r["rtol"] == TOLERANCES[0] and r["preconditioner"] != WHOLLY]
     figure, axes = new_figure(7.5, 1.0 + 0.28 * max(len(rows), 1))
     totals, left = np.array([sum(r["step"].values()) for r in rows]), np.zeros(len(rows))
     for k, part in enumerate(PARTS):
         widths = np.array([r["step"].get(part, 0.0) for r in rows]) / totals
-        axes.barh(range(len(rows)), 100 * widths, left=100 * left, color=COLOURS[k], label=part.replace("_", " "))
+        axes.barh(range(len(rows)), 100 * widths, left=100 * left, color=colour_of(k), label=part.replace("_", " "))
         left += widths
     for k, total in enumerate(totals):
         axes.text(101, k, f"{1e6 * total:.0f} µs", va="center", fontsize=7, color=INK)

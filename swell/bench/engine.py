@@ -10,6 +10,7 @@ import datetime
 import difflib
 import importlib.resources
 import json
+import math
 import platform
 import shlex
 import statistics
@@ -153,7 +154,7 @@ def wall_times(call, repeat: int, warm_up: int = WARM_UP) -> list[float]:
 
 def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, object]:
     """(seconds, result of the longer solve): the difference of two solves, of ``count`` iterations and of half of them,
-    over the difference of their iterations. What a solve costs once is not in it.
+    over the difference of their iterations. What a solve costs once is not in it. NaN where it is within noise.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, ob
     solvers = [prepare(fixed(k)) for k in (count // 2, count)]
     result = [s.solve(b) for s in solvers][1]
     pairs = [[_timed(s.solve(b)) for s in solvers] for _ in range(repeat)]
-    return statistics.median(difference(*pair) for pair in pairs), result
+    return beyond_noise(difference(*pair) for pair in pairs), result
 
 
 def a_few(iteration, residual):
@@ -184,8 +185,23 @@ def _timed(result):
 
 
 def difference(short, long):
-    """Seconds an iteration from two (seconds, iterations); NaN where the longer run broke down early."""
-    return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] and long[0] > short[0] else float("nan")
+    """Seconds an iteration from two (seconds, iterations), of either sign; NaN where the longer run broke down early."""
+    return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] else math.nan
+
+
+def beyond_noise(differences) -> float:
+    """The median of differences of times; NaN where it is no larger than their median deviation from it, or negative:
+    on a busy machine a difference is noise, of either sign, and no time."""
+    found = [value for value in differences if not math.isnan(value)]
+    if not found:
+        return math.nan
+    middle = statistics.median(found)
+    return middle if middle > statistics.median(abs(value - middle) for value in found) else math.nan
+
+
+def cell(value, digits=1) -> str:
+    """A number of a table; blank where it is NaN."""
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 @contextmanager
@@ -347,13 +363,13 @@ def report(path, title, tables, space, *figures):
 
 def bars(groups, labels, values, ylabel, log=False):
     """A bar chart: a group of bars for each matrix, one bar for each label; values[label][group] may be None."""
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
     for k, label in enumerate(labels):
         heights = [value or 0 for value in values[label]]
         axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
-                 color=COLOURS[k % len(COLOURS)])
+                 color=colour_of(k))
     crowded = sum(map(len, groups)) > 60
     axes.set_xticks(range(len(groups)), groups, rotation=20 if crowded else 0, ha="right" if crowded else "center")
     if log:

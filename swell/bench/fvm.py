@@ -182,13 +182,13 @@ def _iterations(records):
             seconds.setdefault((r["matrix"], _where(r)), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
     for key, of in seconds.items():
         times = [of[name] for name in SCALED]
-        rows.append((*key, *(f"{t:.1f}" for t in times), *(f"{t / times[0]:.3f}" for t in times[1:])))
+        rows.append((*key, *(engine.cell(t) for t in times), *(engine.cell(t / times[0], 3) for t in times[1:])))
     return rows
 
 
 def _figure(records):
     """Figure 5.1: the residual of the original system against time."""
-    from swell.report.figure import COLOURS, GRID, new_figure
+    from swell.report.figure import GRID, colour_of, new_figure
     mine = [r for r in records if r["benchmark"] == "fvm solve"]
     names = list(dict.fromkeys(r["matrix"] for r in mine))
     rows = -(-len(names) // 2)
@@ -200,7 +200,7 @@ def _figure(records):
         for j, r in enumerate(r for r in mine if r["matrix"] == name and r["device"] == device):
             times = np.linspace(0, 1e3 * r["solve_seconds"], len(r["history"]))[::EVERY]
             axes.semilogy(times, np.maximum(r["history"][::EVERY], 1e-17), lw=1.2, label=r["variant"],
-                          color=COLOURS[j % len(COLOURS)], ls="-" if j < len(COLOURS) else "--")
+                          color=colour_of(j))
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("ms", fontsize=8)
         axes.set_ylabel("‖b − A x‖ / ‖b‖", fontsize=8)

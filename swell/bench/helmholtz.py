@@ -275,14 +275,14 @@ def _times(records, precond, values, ylabel):
 def _histories(records, rtol):
     """Residuals over products, a panel for each preconditioner."""
     from swell.report.convergence import thinned
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import GRID, INK, colour_of, new_figure
     preconds, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("precond", "method"))
     figure, _ = new_figure(3.4 * max(len(preconds), 2), 3.8)
     figure.clear()
     panels = figure.subplots(1, len(preconds), sharey=True, squeeze=False)[0]
     for axes, precond in zip(panels, preconds):
         for r in (r for r in records if r["precond"] == precond):
-            colour = COLOURS[methods.index(r["method"]) % len(COLOURS)]
+            colour = colour_of(methods.index(r["method"]))
             iterations, residuals = thinned(r["history"])
             axes.semilogy(iterations * r["products"] / max(r["iterations"], 1), residuals, color=colour, lw=1.2)
             if 0 < r["residual"] < math.inf:
@@ -296,7 +296,7 @@ def _histories(records, rtol):
         axes.tick_params(labelsize=8)
         axes.grid(True, color=GRID, lw=0.6)
     panels[0].set_ylabel("‖b − Ax‖₂ / ‖b‖₂", color=INK, fontsize=9)
-    handles = [panels[0].plot([], [], color=COLOURS[k % len(COLOURS)], lw=1.6, label=m)[0]
+    handles = [panels[0].plot([], [], color=colour_of(k), lw=1.6, label=m)[0]
                for k, m in enumerate(methods)]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(methods), fontsize=8, frameon=False)
     return figure

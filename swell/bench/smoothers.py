@@ -3,14 +3,16 @@
 Every matrix is ordered by Cuthill–McKee, b is random in [−1, 1), the start is zero. An algorithm does 1000 outer
 iterations, and in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or as
 many as bring the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a solve,
-residuals included. What they take, and an iteration without them, follows from a second run with fewer residuals, and
-of fewer iterations where it would take long. What diverges to the end of the numbers is stopped there. A symmetric
+residuals included. What they take, and an iteration without them, follows from shorter runs with many residuals and
+with few, turn and turn about: medians of their differences, blank where these are within the machine's noise. What diverges to the end of the numbers is stopped there. A symmetric
 sweep of Gauss–Seidel counts as two iterations, and a polynomial of degree 10 as ten. Where the device is a GPU,
 Gauss–Seidel in natural order on one core of its host is timed in the same run: ``--cpu-iterations`` shortens that, and
 ratios are those of an iteration without residuals.
 """
 from __future__ import annotations
 
+import math
+import statistics
 import time
 from dataclasses import dataclass
 
@@ -26,8 +28,9 @@ from swell.formats.csr import CSRMatrix
 from swell.smoothers.stationary import Stationary
 
 EVERY = 10              # outer iterations from one residual to the next
-RARELY = 100            # the same in the second run
-PATIENCE = 0.3          # seconds after which the second run may end
+RARELY = 100            # the same where there are few
+PATIENCE = 0.3          # seconds after which one of the shorter runs may end
+TURNS = 3               # of them
 BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
           "µs an iteration", "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
@@ -103,13 +106,7 @@ def measure(systems, arguments):
             done = EVERY * (len(seconds) - 1)
             residual, iteration = None, seconds[-1] / done
             if done == count:                    # else it diverged to the end of the numbers: residuals stay in
-                # T/N = t + r/10 and T'/N' = t + r/100, where an iteration takes t, and a residual r.
-                rarely = RARELY if count % RARELY == 0 else count
-                again = max(2, int(PATIENCE / iteration / rarely)) * rarely
-                fewer, _ = smoothing(space, A, algorithm, min(count, again), rarely)
-                apart = fewer[-1] / (rarely * (len(fewer) - 1))
-                residual = max(iteration - apart, 0) / (1 / EVERY - 1 / rarely) if rarely > EVERY else 0.0
-                iteration = apart - residual / rarely
+                residual, iteration = apart(space, A, algorithm, count, iteration)
             yield {
                 "benchmark": "smoothers", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "algorithm": label,
                 "smoother": algorithm.smoother, "iterations": done, "seconds": seconds[-1],
@@ -117,8 +114,31 @@ def measure(systems, arguments):
                 "times": seconds, "squared_residuals": norms2, **engine.circumstances(space)}
 
 
+def apart(space, A, algorithm, count, estimate):
+    """(seconds of a residual, seconds of an iteration without it), NaN where they are within noise. ``estimate`` is
+    about what an iteration takes.
+
+    n iterations take T = n (t + r/10) with many residuals and T' = n (t + r/100) with few, where one takes t, and a
+    residual r.
+    """
+    rarely = RARELY if count % RARELY == 0 else count
+    if rarely == EVERY:
+        return math.nan, estimate
+    again = min(count, max(2, int(PATIENCE / estimate / rarely)) * rarely)
+    runs = [prepared(space, A, algorithm, again, every) for every in (EVERY, rarely)]
+    pairs = [[run()[0][-1] / again for run in runs] for _ in range(TURNS)]
+    residual = engine.beyond_noise(many - few for many, few in pairs) / (1 / EVERY - 1 / rarely)
+    iteration = statistics.median(few for _, few in pairs) - (0 if math.isnan(residual) else residual / rarely)
+    return residual, iteration if iteration > 0 else math.nan
+
+
 def smoothing(space, A, algorithm, count, every):
     """(seconds since the start, ‖r‖²) at every so many outer iterations, from zero."""
+    return prepared(space, A, algorithm, count, every)()
+
+
+def prepared(space, A, algorithm, count, every):
+    """What ``smoothing`` calls: each call is another run."""
     method = Stationary(algorithm.smoother, every // algorithm.counts)
     host = right_hand_side(A)
     with space.active():
@@ -127,13 +147,12 @@ def smoothing(space, A, algorithm, count, every):
     stopping = Stopping(rtol=1e-30, maxiter=count // every, window=0, growth=np.inf)
     solver = api.prepare(A, method=method, device=space.device_name, stopping=stopping, b_like=b)
     solver.solve(b, monitor=engine.a_few)
-    times, start = [], time.perf_counter()
 
-    def look(k, norm):
-        times.append(time.perf_counter() - start)
-
-    result = solver.solve(b, monitor=look)
-    return times, [float(h**2 * np.vdot(host, host)) for h in result.history]
+    def run():
+        times, start = [], time.perf_counter()
+        result = solver.solve(b, monitor=lambda k, norm: times.append(time.perf_counter() - start))
+        return times, [float(h**2 * np.vdot(host, host)) for h in result.history]
+    return run
 
 
 def right_hand_side(A):
@@ -149,10 +168,10 @@ def table(records):
         end, diverged = r["squared_residuals"][-1], r["residual_seconds"] is None
         rows.append((r["matrix"], r["algorithm"], r["device"].split(",")[0], r["n"], r["iterations"],
                      f"{1e3 * r['seconds']:.1f}",
-                     "" if diverged else f"{1e3 * r['iterations'] / EVERY * r['residual_seconds']:.1f}",
-                     f"{1e6 * r['iteration_seconds']:.1f}",
+                     "" if diverged else engine.cell(1e3 * r["iterations"] / EVERY * r["residual_seconds"]),
+                     engine.cell(1e6 * r["iteration_seconds"]),
                      "diverges" if diverged else f"{np.log10(end):.2f}" if end > 0 else "−∞",
-                     f"{natural['iteration_seconds'] / r['iteration_seconds']:.1f}"))
+                     engine.cell(natural["iteration_seconds"] / r["iteration_seconds"])))
     return "Table 4.1: smoothing from zero, residual in every tenth iteration", HEADER, rows
 
 
@@ -168,12 +187,12 @@ def figures(records) -> list:
 
 def _figure(records):
     """log10 ‖r‖² over time."""
-    from swell.report.figure import COLOURS, GRID, INK, new_figure
+    from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 4.6)
     for k, r in enumerate(records):
         times, norms2 = np.array(r["times"]), np.array(r["squared_residuals"])
         shown = norms2 > 0
-        axes.plot(times[shown], np.log10(norms2[shown]), color=COLOURS[k // 2 % len(COLOURS)], lw=1.5,
+        axes.plot(times[shown], np.log10(norms2[shown]), color=colour_of(k // 2), lw=1.5,
                   ls="--" if k % 2 else "-", label=f"{r['algorithm']}, {r['device'].split(',')[0].split(':')[0]}")
     axes.set_xlabel("s", color=INK)
     axes.set_ylabel("log10 ‖b − A x‖²", color=INK)

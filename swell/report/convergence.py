@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.result import Result
-from swell.report.figure import COLOURS, GRID, INK, new_figure, save
+from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
 SHOWN = 4000                # points of a line, beyond which a picture shows nothing more
 MANY = 8                    # lines of which the legend can still tell
@@ -34,11 +34,11 @@ def figure(results):
     figure, axes = new_figure()
     for k, (label, result, earlier) in enumerate(lines):
         iterations, history = thinned(result.history)
-        axes.semilogy(iterations, history, color=COLOURS[k % len(COLOURS)], label=label, lw=1.6,
+        axes.semilogy(iterations, history, color=colour_of(k), label=label, lw=1.6,
                       ls="--" if earlier else "-", marker="o" if len(history) < 25 else None, ms=3.5)
         end = _end(result)
         if end is not None:
-            axes.plot(*end, "o" if result.converged else "X", color=COLOURS[k % len(COLOURS)], ms=7, mec="white")
+            axes.plot(*end, "o" if result.converged else "X", color=colour_of(k), ms=7, mec="white")
     tolerances = {result.tolerance for _, result, _ in lines if result.tolerance > 0}
     for tolerance in tolerances:
         axes.axhline(tolerance, color=INK, lw=1, ls=":")

@@ -4,11 +4,20 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
 
 DPI = 150
+GOLDEN = 0.618034       # of a turn: however many hues so far apart there are, none comes again
 INK, GRID = "#1f2933", "#d5dbe1"
 COLOURS = ("#0b6fa4", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#4a5568")
+
+
+def colour_of(k) -> str:
+    """The colour of a figure's series k: each its own, the first few those of all reports."""
+    if k < len(COLOURS):
+        return COLOURS[k]
+    return to_hex(hsv_to_rgb((k * GOLDEN % 1, 0.8, (0.55, 0.75, 0.95)[k % 3])))
 
 
 def new_figure(width=7.0, height=4.2):

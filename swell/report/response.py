@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.report.figure import COLOURS, GRID, INK, new_figure, save
+from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
 SPAN = 10.0             # dB that the picture shows at least
 MANY = 60               # points of a line from which markers would hide it
@@ -35,7 +35,7 @@ def figure(response):
     hertz, levels = response.frequencies[order], response.level[order]
     good = np.array([point.converged for point in response.points], bool)[order]
     for k, ear in enumerate(response.ears):
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colour_of(k)
         shown = good & np.isfinite(levels[:, k])
         label = f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
         axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,

@@ -1,6 +1,7 @@
 """The benchmark engine, on small stand-ins of its matrices."""
 import json
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +44,52 @@ def test_krylov(tmp_path, capsys):
         assert (r["reason"] == "CONVERGED") == (r["residual"] <= 1e-8)
     assert main([*arguments, "--matrices", "ecology2~", "--no-solves"]) == 0      # appended to the same file
     assert len(records(out)) == len(found) + 1
+
+
+@pytest.mark.parametrize("differences, expected", [
+    ([3.0, 2.0, 100.0], 3.0), ([2.0], 2.0), ([-1.0, -2.0, 50.0], None), ([5.0, -4.0, 0.1], None), ([np.nan, 2.0, 2.5], 2.25),
+    ([np.nan], None), ([], None)])
+def test_the_median_of_differences_or_nothing(differences, expected):
+    found = engine.beyond_noise(differences)
+    assert np.isnan(found) if expected is None else found == expected
+    assert engine.cell(found, 2) == ("" if expected is None else f"{expected:.2f}")
+
+
+def test_a_difference_of_solves_may_be_negative_and_is_nothing_where_one_broke_down():
+    assert engine.difference((3.0, 5), (1.0, 10)) == -0.4 and np.isnan(engine.difference((1.0, 5), (2.0, 5)))
+
+
+def test_a_table_of_iterations_blanks_noise():
+    r = {"benchmark": "krylov iteration", "matrix": "A", "case": "cg", "n": 1, "iterations": 9, "seconds": np.nan,
+         "peer": "SciPy", "peer_seconds": 2e-6, "ratio": np.nan, "published_us": {}}
+    from swell.bench import fvm, krylov
+    assert krylov._iterations([r])[0][4:8] == ("", "SciPy", "2.0", "")
+    solves = [{"benchmark": "fvm solve", "matrix": "A", "device": "cpu", "variant": v, "iteration_seconds": t}
+              for v, t in zip(fvm.SCALED, (1e-6, np.nan, 3e-6))]
+    assert "" in fvm._iterations(solves)[0] and not any("nan" in str(cell) for cell in fvm._iterations(solves)[0])
+
+
+def test_a_figure_has_a_colour_for_every_series():
+    from matplotlib.colors import to_rgb
+    from swell.report.figure import COLOURS, colour_of
+    found = [to_rgb(colour_of(k)) for k in range(40)]
+    apart = min(np.linalg.norm(np.subtract(a, b)) for k, a in enumerate(found) for b in found[:k])
+    assert apart > 0.05 and [colour_of(k) for k in range(len(COLOURS))] == list(COLOURS)
+    labels = [f"series {k}" for k in range(14)]
+    axes = engine.bars(["A", "B"], labels, {label: [1.0, 2.0] for label in labels}, "s").axes[0]
+    assert len({bar.get_facecolor() for bar in axes.patches}) == 14
+
+
+def test_no_series_of_the_scaling_report_is_dropped():
+    """There are more methods than colours of all reports."""
+    from swell.bench.scaling.figures import _iterations, _messages
+    measured = [{"matrix": "A", "method": f"method {k}", "ranks": p, "seconds": 1e-3 / p} for k in range(9) for p in (1, 2)]
+    axes = _iterations(measured, []).axes[0]
+    points = [line for line in axes.lines if line.get_linestyle() == "None"]
+    assert len({line.get_color() for line in points}) == 9
+    links = [{"benchmark": "scaling links", "ranks": k, "messages": [(8, 1e-6), (16, 2e-6)]} for k in range(2, 11)]
+    prediction = SimpleNamespace(links=SimpleNamespace(latency=1e-6, bandwidth=1e9))
+    assert len({line.get_color() for line in _messages(links, prediction).axes[0].lines}) == 10
 
 
 def test_stored_figures_belong_to_the_standard_size():

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import swell
 from swell.core.errors import InputError
-from swell.report import html, pattern, picture, plot
+from swell.report import convergence, html, pattern, picture, plot
 from swell.report.convergence import thinned
 
 PNG = b"\x89PNG"
@@ -25,6 +25,11 @@ def test_plot_of_one_several_and_named_results(result, tmp_path):
     for k, what in enumerate((result, [result, result], several, {"first": result, "second": result})):
         plot(what, tmp_path / f"{k}.png")
         assert (tmp_path / f"{k}.png").read_bytes().startswith(PNG)
+
+
+def test_every_line_has_its_own_colour(result):
+    lines = [line for line in convergence.figure([result] * 13).axes[0].lines if len(line.get_xdata()) > 2]
+    assert len({line.get_color() for line in lines}) == 13
 
 
 def test_plot_of_a_solve_of_nothing(tmp_path):

@@ -70,14 +70,14 @@ def _overlap(records):
 
 
 def _stages(records):
-    from swell.report.figure import COLOURS, INK
+    from swell.report.figure import INK, colour_of
     mine = _groups(records, "product")
     figure, ((axes,),) = _axes(1, 1, height=1.0 + 0.32 * len(mine))
     left = [0.0] * len(mine)
     totals = [sum(r[stage] for stage in STAGES) for r in mine]
     for k, (stage, words) in enumerate(STAGES.items()):
         widths = [100 * r[stage] / total for r, total in zip(mine, totals)]
-        axes.barh(range(len(mine)), widths, left=left, color=COLOURS[k], label=words)
+        axes.barh(range(len(mine)), widths, left=left, color=colour_of(k), label=words)
         left = [a + b for a, b in zip(left, widths)]
     for k, total in enumerate(totals):
         axes.text(101, k, f"{1e6 * total:.0f} µs", va="center", fontsize=7, color=INK)
@@ -97,7 +97,7 @@ def _ranks_axis(axes, ranks):
 
 def _iterations(measured, predicted):
     """A panel for each matrix: time over ranks by method."""
-    from swell.report.figure import COLOURS, INK
+    from swell.report.figure import INK, colour_of
     names = list(dict.fromkeys(r["matrix"] for r in measured))
     methods = list(dict.fromkeys(r["method"] for r in measured))
     columns = min(2, len(names))
@@ -106,7 +106,8 @@ def _iterations(measured, predicted):
         axes.set_visible(False)
     for axes, name in zip(grid.flat, names):
         of_all = []
-        for colour, method in zip(COLOURS, methods):
+        for k, method in enumerate(methods):
+            colour = colour_of(k)
             here = [r for r in measured if (r["matrix"], r["method"]) == (name, method)]
             lines = [r for r in predicted if (r["matrix"], r["method"]) == (name, method)]
             axes.plot([r["ranks"] for r in here], [1e6 * r["seconds"] for r in here], "o", color=colour, ms=5)
@@ -118,7 +119,7 @@ def _iterations(measured, predicted):
         _ranks_axis(axes, {r["ranks"] for r in of_all})
         axes.set_xlabel("ranks", color=INK, fontsize=8)
         axes.set_ylabel("µs an iteration", color=INK, fontsize=8)
-    _legend(figure, [(method, COLOURS[k]) for k, method in enumerate(methods)])
+    _legend(figure, [(method, colour_of(k)) for k, method in enumerate(methods)])
     return figure
 
 
@@ -130,7 +131,7 @@ def _legend(figure, entries):
 
 def _parts(predicted):
     """A panel for each matrix and method: stacked shares of the time over ranks."""
-    from swell.report.figure import COLOURS, INK
+    from swell.report.figure import INK, colour_of
     cases = list(dict.fromkeys((r["matrix"], r["method"]) for r in predicted))
     parts = ("local", "overhead", "exchange", "reductions")
     columns = min(3, len(cases))
@@ -140,7 +141,8 @@ def _parts(predicted):
     for axes, case in zip(grid.flat, cases):
         mine = [r for r in predicted if (r["matrix"], r["method"]) == case]
         shares = [[100 * r[part] / r["seconds"] for r in mine] for part in parts]
-        axes.stackplot([r["ranks"] for r in mine], *shares, labels=parts, colors=COLOURS)
+        axes.stackplot([r["ranks"] for r in mine], *shares, labels=parts,
+                       colors=[colour_of(k) for k in range(len(parts))])
         _ranks_axis(axes, {r["ranks"] for r in mine})
         axes.margins(0)
         axes.tick_params(axis="x", labelrotation=60, labelsize=6)
@@ -174,13 +176,13 @@ def _balance(records):
 
 
 def _messages(records, prediction):
-    from swell.report.figure import COLOURS, INK
+    from swell.report.figure import INK, colour_of
     figure, ((axes,),) = _axes(1, 1)
     for k, r in enumerate(r for r in records if r["benchmark"] == "scaling links" and r["messages"]):
         sizes, times = zip(*r["messages"])
-        axes.plot(sizes, [1e6 * t for t in times], "o", color=COLOURS[k], ms=5, label=f"{r['ranks']} ranks")
+        axes.plot(sizes, [1e6 * t for t in times], "o", color=colour_of(k), ms=5, label=f"{r['ranks']} ranks")
     links = prediction.links
-    axes.plot(sizes, [1e6 * (links.latency + size / links.bandwidth) for size in sizes], color=COLOURS[5], lw=1.2)
+    axes.plot(sizes, [1e6 * (links.latency + size / links.bandwidth) for size in sizes], color=INK, lw=1.2)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [_bytes(size) for size in sizes], fontsize=7)
     axes.xaxis.minorticks_off()
