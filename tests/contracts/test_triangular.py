@@ -53,6 +53,20 @@ def near(a, b, rel=1e-12):
 # -- triangular solves -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("lower", [True, False])
+def test_wide_levels(lower, device):
+    """Two colours: each level has more rows than one block solves, and gets a launch of its own on a GPU."""
+    space = space_or_skip(device)
+    half = 5000
+    coupling = sp.random_array((half, half), density=3 / half, rng=rng())
+    diagonal = sp.diags_array(1 + rng().random(half))
+    T = sp.csr_array(sp.block_array([[diagonal, None if lower else coupling], [coupling if lower else None, diagonal]]))
+    b = vector(2 * half, "float64")
+    with space.active():
+        x = solved(resolve("triangular", SOLVES[0]).build(CSRMatrix.from_scipy(T, space), lower), b)
+    assert near(T @ x, b)
+
+
+@pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("solve", SOLVES)
 def test_solves_as_scipy_does(solve, lower, dtype, space):
     T = triangular(dtype, lower)
