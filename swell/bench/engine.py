@@ -185,7 +185,7 @@ def _timed(result):
 
 
 def difference(short, long):
-    """Seconds an iteration from two (seconds, iterations), of either sign; NaN where the longer run broke down early."""
+    """Seconds an iteration from two (seconds, iterations), of either sign; NaN where the longer run broke down."""
     return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] else math.nan
 
 

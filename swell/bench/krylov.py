@@ -2,8 +2,8 @@
 
 The right-hand side is all ones and lies on the device. An iteration's time is the difference of the wall times of two
 solves, of all and of half the iterations asked for, over the difference of their iterations, for swell and for the peer
-alike: what a solve costs once is not in it, and what is within the noise of the machine is left blank. Whole solves go to a true relative residual of 1e-8, and all that they cost
-counts.
+alike: what a solve costs once is not in it, and what is within the noise of the machine is left blank. Whole solves go
+to a true relative residual of 1e-8, and all that they cost counts.
 """
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ class _Peer:
 
 def _iterations(records):
     return [(r["matrix"], r["case"], r["n"], r["iterations"], engine.cell(1e6 * r["seconds"]), r["peer"],
-             engine.cell(1e6 * r["peer_seconds"]), engine.cell(r["ratio"], 2), engine.in_microseconds(r["published_us"]))
+             engine.cell(1e6 * r["peer_seconds"]), engine.cell(r["ratio"], 2),
+             engine.in_microseconds(r["published_us"]))
             for r in records if r["benchmark"] == "krylov iteration"]
 
 

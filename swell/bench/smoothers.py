@@ -4,10 +4,10 @@ Every matrix is ordered by Cuthill–McKee, b is random in [−1, 1), the start 
 iterations, and in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or as
 many as bring the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a solve,
 residuals included. What they take, and an iteration without them, follows from shorter runs with many residuals and
-with few, turn and turn about: medians of their differences, blank where these are within the machine's noise. What diverges to the end of the numbers is stopped there. A symmetric
-sweep of Gauss–Seidel counts as two iterations, and a polynomial of degree 10 as ten. Where the device is a GPU,
-Gauss–Seidel in natural order on one core of its host is timed in the same run: ``--cpu-iterations`` shortens that, and
-ratios are those of an iteration without residuals.
+with few, turn and turn about: medians of their differences, blank where these are within the machine's noise. What
+diverges to the end of the numbers is stopped there. A symmetric sweep of Gauss–Seidel counts as two iterations, and a
+polynomial of degree 10 as ten. Where the device is a GPU, Gauss–Seidel in natural order on one core of its host is
+timed in the same run: ``--cpu-iterations`` shortens that, and ratios are those of an iteration without residuals.
 """
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import real
+from swell.core.settings import real, without_effect
 from swell.core.space import make_space
 from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, Metrics, largest
@@ -290,6 +290,13 @@ def check_pivoting(owner):
     """Raise InputError unless the field ``pivoting`` is one that there is."""
     if owner.pivoting not in PIVOTING:
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
+
+
+def check_tolerances(owner, *names):
+    """Raise InputError unless these bounds of pivots are numbers of at least zero that ``pivoting`` looks at."""
+    check_not_negative(owner, *names)
+    if owner.pivoting != "conditional":
+        without_effect(owner, f"with pivoting={owner.pivoting!r}", "give pivoting='conditional'", *names)
 
 
 def check_not_negative(owner, *names):

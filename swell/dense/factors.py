@@ -110,8 +110,9 @@ class LUFactors(ABC):
         """Raise FactorisationError where L U misses P A by so much that a solution with it is none of A X = B."""
         limit = self.decomposer.most_lost(self.dtype)
         if not self.lost <= limit:
-            raise FactorisationError(f"{type(self.decomposer).__name__}: L U misses P A by {self.lost:.1e} of its size, "
-                                     f"where a solution takes at most {limit:.0e}; {'; '.join(self.notes)}")
+            name = type(self.decomposer).__name__
+            raise FactorisationError(f"{name}: L U misses P A by {self.lost:.1e} of its size, where a solution "
+                                     f"takes at most {limit:.0e}; {'; '.join(self.notes)}")
 
 
 class CroutFactors(LUFactors):

@@ -34,7 +34,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.dense.blocked import check_section, section_size
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_x
+from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_tolerances, check_x
 from swell.dense.factors import CroutFactors
 
 FORMS = ("fronts", "plain")
@@ -77,7 +77,8 @@ class ICM(Decomposer):
     def __post_init__(self):
         check_x(self, (8, 16, 32))
         check_pivoting(self)
-        check_not_negative(self, "tolerance", "pivot_lower", "pivot_upper")
+        check_not_negative(self, "tolerance")
+        check_tolerances(self, "pivot_lower", "pivot_upper")
         check_section(self)
         if not self.pivot_lower < self.pivot_upper:
             raise InputError(f"ICM(pivot_lower={self.pivot_lower!r}, pivot_upper={self.pivot_upper!r}): expected "

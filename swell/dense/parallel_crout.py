@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
+from swell.core.settings import without_effect
 from swell.dense.blocked import by_sections, check_section, parts, section_size
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_x, threshold
+from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
 THREADS = 1024          # of the block that completes a front
@@ -54,10 +55,12 @@ class PCM(Decomposer):
     def __post_init__(self):
         check_x(self, (8, 16, 32))
         check_pivoting(self)
-        check_not_negative(self, "pivot_tolerance")
+        check_tolerances(self, "pivot_tolerance")
         check_section(self)
         if self.form not in FORMS:
             raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
+        if self.form == "plain":
+            without_effect(self, "with form='plain'", "give form='blocked'", "section")
 
     def together(self, space):
         return self.form == "blocked"

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, threshold
+from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, threshold
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Sequential(Decomposer):
 
     def __post_init__(self):
         check_pivoting(self)
-        check_not_negative(self, "pivot_tolerance")
+        check_tolerances(self, "pivot_tolerance")
 
     def size(self, n):
         return n * n                             # all of a matrix is for one thread

@@ -1,7 +1,7 @@
 """Vector operations shared by all methods, on the CPU; ``vector.cu`` is the same on a GPU.
 
-A sum has CHUNKS parts of ``chunk_rows``, which threads compute, and ``total`` adds. So it has the same bits for any number of
-threads, which a sum over the index of a parallel loop has not: its parts are the threads' own.
+A sum has CHUNKS parts of ``chunk_rows``, which threads compute, and ``total`` adds. So it has the same bits for any
+number of threads. A sum over the index of a parallel loop has not: its parts are the threads' own.
 """
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ interior solves, a dense product for every subdomain, one coarse solve.
 
 Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors
 need not be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
+
+Dense products are the library's: on a CPU their bits depend on the number of threads of NumPy's BLAS.
 """
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ import numpy as np
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe, positive, real
+from swell.core.settings import describe, positive, real, without_effect
 from swell.formats.symmetry import require_hermitian
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.preconditioner import Preconditioner
@@ -106,6 +108,8 @@ class BDDC(Preconditioner):
         if self.subdomains is not None and self.domains:
             raise InputError(f"BDDC(subdomains=..., domains={self.domains}): the subdomains are given: leave domains "
                              "out")
+        if self.subdomains is not None:
+            without_effect(self, "with subdomains, which are given", "let A be split", "partition")
 
     def _check_interior(self, resolve):
         """Raise InputError unless ``interior`` names what can solve there."""
