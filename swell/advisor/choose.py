@@ -115,7 +115,8 @@ def _candidates(A, named, resident) -> list[Configuration]:
     if missing:
         why += f", and {missing}"
     elif facts.n <= DIRECT_LIMIT:
-        chain.append(replace(named, method=load("method", "direct")(largest=FACTOR_LIMIT), why=(why,)))
+        limit = FACTOR_LIMIT if A.space.name == "cpu" else 0     # cuDSS looks at the GPU's memory itself
+        chain.append(replace(named, method=load("method", "direct")(largest=limit), why=(why,)))
         why = "the direct solver failed"
     else:
         why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"

@@ -9,7 +9,7 @@ import numpy as np
 from swell.core.compilation import Stopwatch
 from swell.core.errors import FactorisationError, InputError
 from swell.core.result import Result
-from swell.core.settings import describe
+from swell.core.settings import describe, without_effect
 from swell.core.sharing import Shareable
 from swell.core.stopping import Reason
 from swell.core.verdict import ROUNDING, last_word
@@ -191,6 +191,8 @@ class Prepared(Shareable):
             raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: {instead}")
         if not system.has_entries:
             raise InputError(f"smoother={c.name('smoother')!r} needs a matrix with entries, and A is matrix-free")
+        without_effect(c.smoother, f"beside {c.name('method')}, which says how many sweeps are done",
+                       "set the method's own numbers of sweeps", "sweeps")
         return c.smoother.build(system)
 
     def _format(self, system, kept):
@@ -378,8 +380,10 @@ class Prepared(Shareable):
             spectrum=self.spectrum, attempts=[])
 
     def _all_notes(self):
-        """Notes of the setup, of the preconditioner and of this run."""
-        return [*self.notes, *self.part_notes, *self.run_notes, *([str(self.failure)] if self.failure else [])]
+        """Notes of the setup, of the preconditioner, of settings without effect and of this run, each once."""
+        from swell.core.summary import idle
+        failed = [str(self.failure)] if self.failure else []
+        return list(dict.fromkeys((*self.notes, *self.part_notes, *idle(self), *self.run_notes, *failed)))
 
     def _put_into_words(self):
         """What a result says of what each rank has made for itself, as it is on all of them."""

@@ -7,6 +7,7 @@ import math
 import numbers
 import re
 import reprlib
+from typing import Any, NamedTuple
 
 from swell.core.errors import InputError
 
@@ -87,6 +88,70 @@ def positive(owner, name: str, minimum=1, most=None):
             or (most is not None and value > most)):
         raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected an integer of at least {minimum}"
                          + (f" and at most {most}" if most is not None else ""))
+
+
+def differs(owner, name: str) -> bool:
+    """True unless the field ``name`` of ``owner`` is at its default."""
+    default = next(f.default for f in dataclasses.fields(owner) if f.name == name)
+    value = getattr(owner, name)
+    return value is not default and (default is None or value != default)
+
+
+def without_effect(owner, where: str, remedy: str, *names: str):
+    """Raise InputError if one of these fields of ``owner`` is not at its default, since it has no effect there.
+
+    Parameters
+    ----------
+    owner : settings object
+    where : str
+        When the fields have no effect: "with factor='exact'".
+    remedy : str
+        What gives them one: "give factor='sweeps'".
+    *names : str
+        The fields.
+    """
+    for name in names:
+        if differs(owner, name):
+            raise InputError(f"{type(owner).__name__}({name}={shown(getattr(owner, name))}) has no effect {where}: "
+                             f"{remedy}, or leave {name} out")
+
+
+ON_CPU, ON_GPU, IN_SINGLE = "on a CPU", "on a GPU", "in a system of single precision"
+AS_GIVEN = "for this matrix"
+
+
+class Idle(NamedTuple):
+    """A field that has no effect in a circumstance that only the device or the matrix shows.
+
+    Attributes
+    ----------
+    field : str
+    where : str
+        The circumstance, such as `ON_CPU`.
+    why : str
+        The rest of the note's sentence.
+    value : object
+        The one value that has no effect; None: every value but the default.
+    """
+
+    field: str
+    where: str
+    why: str
+    value: Any = None
+
+
+def circumstances(A) -> tuple[str, ...]:
+    """What the device and the type of a matrix say about settings: of `ON_CPU`, `ON_GPU` and `IN_SINGLE`."""
+    device = ON_CPU if A.space.name == "cpu" else ON_GPU
+    return (device, IN_SINGLE) if A.dtype.char in "fF" else (device,)
+
+
+def idle_notes(settings, where) -> tuple[str, ...]:
+    """A note for each field that has no effect in these circumstances and is not at its default (``settings.idle``)."""
+    return tuple(f"{type(settings).__name__}({row.field}={shown(getattr(settings, row.field))}) has no effect "
+                 f"{row.where}: {row.why}" for row in settings.idle
+                 if row.where in where and differs(settings, row.field)
+                 and row.value in (None, getattr(settings, row.field)))
 
 
 def switch(owner, name: str):

@@ -12,7 +12,7 @@ import numbers
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
-from swell.core.settings import shown
+from swell.core.settings import Idle, shown
 
 MOST_ITERATIONS = 10**8     # the history keeps 8 bytes of each
 
@@ -99,6 +99,9 @@ class Stopping:
     every: int = 1
     window: int | None = None
     growth: float = 1e10
+
+    idle = tuple(Idle("every", f"for {method}", "its norms are free, and it judges all of them")
+                 for method in ("gmres", "fgmres"))
 
     def __post_init__(self):
         for name in ("rtol", "atol"):

@@ -1,7 +1,7 @@
 """What a prepared system is made of, in words: the lines below a printed result."""
 from __future__ import annotations
 
-from swell.core.settings import describe
+from swell.core.settings import circumstances, describe, idle_notes
 
 
 def words(prepared):
@@ -12,6 +12,13 @@ def words(prepared):
            "origin": matrix.origin or "" if hasattr(matrix, "nnz") else ""}
     notes = space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
     return dict(zip(own, space.said([*own.values()]), strict=True)), notes
+
+
+def idle(prepared) -> tuple[str, ...]:
+    """Notes of the settings of the method, and of when it stops, that have no effect here."""
+    c = prepared.configuration
+    return (*idle_notes(c.method, circumstances(prepared.A)),
+            *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
 
 
 def lines(prepared) -> list[str]:

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, switch
-from swell.formats.blocks import LARGEST, BlockPattern, chosen_size
+from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -54,7 +54,7 @@ class BlockSELL:
 
     def __post_init__(self):
         positive(self, "block", minimum=0, most=LARGEST)
-        switch(self, "pad")
+        check_pad(self)
         if self.height not in (0, 8, 16, 32, 64, 128):
             raise InputError(f"BlockSELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's "
                              "own")

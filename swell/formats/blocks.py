@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import switch, without_effect
 from swell.formats.matrix import index_type
 
 SIZES = tuple(range(2, 9))
@@ -121,6 +122,14 @@ def chosen_size(A, setting, name: str) -> int:
         return math.gcd(detect(A), A.block_divisor)
     check_size(setting.block, setting.pad, A.shape, name)
     return setting.block
+
+
+def check_pad(setting):
+    """Raise InputError unless ``pad`` is True or False, and False where every block size that is taken divides."""
+    switch(setting, "pad")
+    if setting.block < 2:
+        size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"
+        without_effect(setting, f"with {size}", "name a block size of 2 or more", "pad")
 
 
 def check_size(block: int, pad: bool, shape, name: str):

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, switch
-from swell.formats.blocks import LARGEST, BlockPattern, chosen_size
+from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -47,7 +47,7 @@ class BSR:
 
     def __post_init__(self):
         positive(self, "block", minimum=0, most=LARGEST)
-        switch(self, "pad")
+        check_pad(self)
 
     def build(self, csr):
         """A CSR matrix in this format, converted where it lives.

@@ -11,6 +11,7 @@ import numpy as np
 
 from swell.core.arrays import checked_dtype
 from swell.core.errors import InputError
+from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 
@@ -27,6 +28,8 @@ class CSR:
 
     lanes: int = 0
 
+    idle = Idle("lanes", ON_CPU, "a CPU gives every row to one thread"),
+
     def __post_init__(self):
         if self.lanes not in (0, 1, 2, 4, 8, 16, 32):
             raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or 0 for as "
@@ -36,7 +39,9 @@ class CSR:
         """The CSR matrix itself, or its arrays with other ``lanes``."""
         if self.lanes == csr.lanes:
             return csr
-        return CSRMatrix(csr.space, csr.indptr, csr.indices, csr.data, csr.shape, self.lanes)
+        made = CSRMatrix(csr.space, csr.indptr, csr.indices, csr.data, csr.shape, self.lanes)
+        made.notes = idle_notes(self, circumstances(csr))
+        return made
 
 
 class CSRMatrix(Matrix):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import AS_GIVEN, Idle, idle_notes, positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
@@ -53,6 +53,8 @@ class SELL:
     height: int = 0
     window: int = 256
     task: int = 0
+
+    idle = Idle("window", AS_GIVEN, "sorting its rows would save no hundredth of what is stored"),
 
     def __post_init__(self):
         positive(self, "window")
@@ -93,6 +95,8 @@ class SELLMatrix(Matrix):
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
         self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
+        if not self.sorted and settings.window > 1:
+            self.notes = idle_notes(settings, (AS_GIVEN,))
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
     def _layout(self, csr):

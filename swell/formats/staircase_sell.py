@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import AS_GIVEN, Idle, idle_notes, positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
@@ -45,6 +45,8 @@ class StaircaseSELL:
 
     window: int = 32
 
+    idle = Idle("window", AS_GIVEN, "its rows have their order already"),
+
     def __post_init__(self):
         positive(self, "window")
         if self.window & (self.window - 1) or not HEIGHT <= self.window <= 65536:
@@ -64,6 +66,8 @@ class StaircaseSELLMatrix(Matrix):
         self.settings = settings
         self._positions = None                   # of a CSR matrix's entries, from the first update on
         self._layout(csr)
+        if not self.rows.size:
+            self.notes = idle_notes(settings, (AS_GIVEN,))
         self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
 
     def _layout(self, csr):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.errors import InputError
-from swell.core.settings import describe, positive
+from swell.core.settings import describe, positive, without_effect
 from swell.formats.symmetry import require_hermitian
 from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.spectrum import MOST, Spectrum
@@ -50,9 +50,12 @@ class CG(Method):
         positive(self, "before", 0)
         positive(self, "between", 0)
         positive(self, "every")
-        if self.every != type(self).every and not self.between:
-            raise InputError(f"CG(every={self.every}) has no effect without between: give between=5, say, the sweeps "
-                             f"after each {self.every} iterations, or leave every out")
+        if not self.between:
+            without_effect(self, "without between",
+                           f"give between=5, say, the sweeps after each {self.every} iterations", "every")
+            if not self.before:
+                without_effect(self, "with between=0: a smoother would have no sweep to do",
+                               "give between=5, say", "before")
 
     def check(self, A):
         if A.has_entries:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.krylov.gmres import GMRESIteration, basis_vectors, check
+from swell.krylov.gmres import SINGLE_BASIS, GMRESIteration, basis_vectors, check
 from swell.krylov.method import Method
 
 
@@ -38,6 +38,7 @@ class FGMRES(Method):
     vectors = "2 restart + 2; single: restart + 3"
     distributed = True
     flexible = True
+    idle = SINGLE_BASIS,
 
     def __post_init__(self):
         check(self)

@@ -37,10 +37,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import IN_SINGLE, Idle, positive, without_effect
 from swell.krylov.method import Counts, Iteration, Method
 
 MOST = 500              # steps of a cycle that the small dense work has room for, as in gmres.cu
+SINGLE_BASIS = Idle("basis", IN_SINGLE, "that is the basis' precision already")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class GMRES(Method):
     cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "restart + 2; single: restart / 2 + 2"
     distributed = True
+    idle = SINGLE_BASIS,
 
     def __post_init__(self):
         check(self)
@@ -88,6 +90,9 @@ def check(settings):
     """Raise InputError for settings of GMRES or FGMRES that mean nothing."""
     positive(settings, "restart", most=MOST)
     positive(settings, "batch", 0)
+    if settings.batch > settings.restart:
+        without_effect(settings, f"with restart={settings.restart}, the most vectors that there are",
+                       "give a smaller batch", "batch")
     if settings.basis not in ("full", "single"):
         raise InputError(f"{type(settings).__name__}(basis={settings.basis!r}): expected 'full', the precision of the "
                          "system, or 'single'")

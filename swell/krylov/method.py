@@ -73,6 +73,8 @@ class Method(ABC):
         every reduction.
     format : settings object or None
         The storage of the matrix, if the method works on one only.
+    idle : tuple of Idle
+        Fields that have no effect on some devices or matrices; the result notes them.
     """
 
     problem: str
@@ -89,6 +91,7 @@ class Method(ABC):
     gpu_only = False
     distributed = False
     format = None
+    idle = ()
 
     @abstractmethod
     def bind(self, system: System) -> "Iteration":

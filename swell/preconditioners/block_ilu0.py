@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import describe, positive, switch
-from swell.formats.blocks import LARGEST, chosen_size
+from swell.core.settings import describe, positive
+from swell.formats.blocks import LARGEST, check_pad, chosen_size
 from swell.formats.bsr import BSR, UNROLLED
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.incomplete import check_factor
+from swell.preconditioners.incomplete import LEVELS, check_factor
 from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, largest_moduli, shifted
 from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, levels_pay, relative_change
 
@@ -63,11 +63,12 @@ class BlockILU0(IncompleteLU):
 
     problem = "any matrix whose diagonal blocks are not singular; unknowns in groups"
     cost = "two blockwise triangular solves"
+    idle = LEVELS,
 
     def __post_init__(self):
         super().__post_init__()
         positive(self, "block", 0, LARGEST)
-        switch(self, "pad")
+        check_pad(self)
         check_factor(self, ("exact", "levels", "sweeps"))
 
     def build(self, A):
@@ -97,7 +98,8 @@ class BlockILU0Operator(LUOperator):
     """
 
     def __init__(self, A, settings):
-        self.matrix = BSR(chosen_size(A, settings, "BlockILU0"), True).build(A)
+        size = chosen_size(A, settings, "BlockILU0")
+        self.matrix = BSR(size, size > 1).build(A)
         self.block = self.matrix.block
         super().__init__(A, settings)
 

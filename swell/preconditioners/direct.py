@@ -18,7 +18,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
-from swell.core.settings import positive, switch
+from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, switch
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.krylov.method import Counts, Iteration, Method
@@ -51,13 +51,17 @@ class Direct(Method, Preconditioner):
     vectors = "2, and the factors"
     preconditionable = False
     regular = True
+    idle = (Idle("largest", ON_GPU, "cuDSS checks what fits in the GPU's memory"),
+            Idle("symmetric", ON_GPU, "cuDSS orders symmetrically in any case"))
 
     def __post_init__(self):
         positive(self, "largest", 0)
         switch(self, "symmetric")
 
     def build(self, A):
-        return SuperLUOperator(A, self.largest, self.symmetric) if A.space.name == "cpu" else CuDSSOperator(A)
+        M = SuperLUOperator(A, self.largest, self.symmetric) if A.space.name == "cpu" else CuDSSOperator(A)
+        M.notes += idle_notes(self, circumstances(A))
+        return M
 
     def bind(self, system):
         return Refinement(system)

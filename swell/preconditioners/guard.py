@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from swell.core.errors import FactorisationError, InputError
+from swell.core.settings import without_effect
 from swell.preconditioners.triangular import Exact, TriangularOperator, TriangularSolve
 
 
@@ -38,14 +39,16 @@ class GuardedSolve(TriangularSolve):
             raise InputError(f"{name}(guard={self.guard!r}): expected 'exact', 'more', 'error' or 'off'")
         if not isinstance(self.growth, numbers.Real) or not self.growth > 0:
             raise InputError(f"{name}(growth={self.growth!r}): expected a positive number")
+        if self.guard == "off":
+            without_effect(self, "with guard='off'", "name another guard", "growth")
 
     def build(self, T, lower, unit=False, order=None):
         if self.guard == "off":
-            return self._unguarded(T, lower, unit, order)
+            return self.unguarded(T, lower, unit, order)
         return Guarded(T, lower, unit, order, self)
 
     @abstractmethod
-    def _unguarded(self, T, lower, unit, order):
+    def unguarded(self, T, lower, unit, order):
         """The operator, whatever its remainder."""
 
     @abstractmethod
@@ -77,25 +80,25 @@ class Guarded(TriangularOperator):
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
-        self._asked, self._adjoint_wanted = replace(settings, guard="off"), False
-        self._first = self._active = self._build(self._asked, T)
+        self._adjoint_wanted = False
+        self._first = self._active = self._build(settings, T)
         self.shape, self.variable = self._first.shape, self._first.variable
         self._choose(T)
 
     def _build(self, settings, T):
-        return settings.build(T, self.lower, self.unit, self.order)
+        return settings.unguarded(T, self.lower, self.unit, self.order)
 
     def _choose(self, T):
         """Measure, and decide who solves."""
-        asked, name, self.notes = self._asked, type(self._asked).__name__, self._first.notes
+        asked, name, self.notes = self.settings, type(self.settings).__name__, self._first.notes
         found = asked.remainder(self._first)
         if found <= asked.growth:
             self._use(asked, T)
             return
         said = f"{asked.named(self._first)} {found:.1e} of a random error, more than {asked.growth:g}"
-        if self.settings.guard == "error":
+        if asked.guard == "error":
             raise FactorisationError(f"{name}: {said}: use {asked.remedy}, guard='more', or solve='exact'")
-        more = asked.better(self._first, T) if self.settings.guard == "more" else None
+        more = asked.better(self._first, T) if asked.guard == "more" else None
         instead, done = more or (asked.exactly(), "it is solved with exactly")
         self._use(instead, T)
         self.notes = (*self.notes, f"{name}: {said}: {done} instead")
@@ -106,7 +109,7 @@ class Guarded(TriangularOperator):
             if self._active is not self._first:
                 self._active.update(T)
             return
-        self._active = self._first if settings == self._asked else self._build(settings, T)
+        self._active = self._first if settings == self.settings else self._build(settings, T)
         if self._adjoint_wanted:
             self._active.prepare_adjoint()
         self.revision += 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive, switch
-from swell.formats.blocks import LARGEST, chosen_size
+from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, check_pad, chosen_size
 from swell.formats.bsr import BSR, BSRMatrix
 from swell.preconditioners.incomplete_lu import PatternLU
 
@@ -33,7 +33,7 @@ class ILU0(PatternLU):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "block", 0, LARGEST)
-        switch(self, "pad")
+        check_pad(self)
 
     def filled(self, A):
         size = 1 if self.block == 1 else chosen_size(A, self, "ILU0")

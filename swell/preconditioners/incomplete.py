@@ -4,10 +4,11 @@ from __future__ import annotations
 import numbers
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import ON_GPU, Idle, positive, without_effect
 from swell.preconditioners.triangular import resolve_solve
 
 FIRST_SHIFT, LARGEST_SHIFT = 1e-3, 1e3
+LEVELS = Idle("factor", ON_GPU, "rows are factored by levels there in any case", "levels")
 ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # beside the names registered as orderings
 
 
@@ -26,6 +27,8 @@ def check_factor(settings, ways):
         raise InputError(f"{type(settings).__name__}(factor={settings.factor!r}): expected "
                          f"{', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}")
     positive(settings, "factor_sweeps")
+    if settings.factor != "sweeps":
+        without_effect(settings, f"with factor={settings.factor!r}", "give factor='sweeps'", "factor_sweeps")
 
 
 def resolve_ordering(choice):

@@ -26,9 +26,10 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import describe
+from swell.core.settings import circumstances, describe, idle_notes
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.incomplete import FIRST_SHIFT, LARGEST_SHIFT, check, check_factor, resolve_ordering
+from swell.preconditioners.incomplete import (FIRST_SHIFT, LARGEST_SHIFT, LEVELS, check, check_factor,
+                                               resolve_ordering)
 from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, soonest
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
@@ -79,6 +80,8 @@ class PatternLU(IncompleteLU):
 
     factor: str = "exact"
     factor_sweeps: int = 5
+
+    idle = LEVELS,
 
     def __post_init__(self):
         super().__post_init__()
@@ -214,7 +217,8 @@ class LUOperator(LinearOperator):
     def update(self, A):
         """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
         self._refactor(A)
-        self.notes = (*self.notes, *self.L.notes, *self.U.notes)
+        idle = idle_notes(self.settings, circumstances(self))
+        self.notes = tuple(dict.fromkeys((*idle, *self.notes, *self.L.notes, *self.U.notes)))
         self.variable = self.L.variable or self.U.variable
 
     @property

@@ -65,7 +65,7 @@ class ISAI(GuardedSolve):
         positive(self, "longest")
         super().__post_init__()
 
-    def _unguarded(self, T, lower, unit, order):
+    def unguarded(self, T, lower, unit, order):
         return ApproximateInverse(T, lower, unit, order, self)
 
     def remainder(self, operator):
@@ -78,7 +78,7 @@ class ISAI(GuardedSolve):
     def better(self, operator, T):
         for power in range(self.power + 1, MOST + 1):
             settings = replace(self, power=power)
-            if settings.build(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
+            if settings.unguarded(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
                 return settings, f"that of its power {power} is used"
         return None
 

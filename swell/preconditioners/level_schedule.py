@@ -213,7 +213,7 @@ class Gathering(TriangularOperator):
         """The operator of Tᴴ."""
         if self._adjoint is None:
             T = self._source.transpose(conjugate=True)
-            self._adjoint = self.settings.build(T, not self.lower, self.unit, self.order)
+            self._adjoint = self.settings.unguarded(T, not self.lower, self.unit, self.order)
         return self._adjoint
 
     def prepare_adjoint(self):
@@ -248,7 +248,7 @@ class ScheduledTriangular(Gathering):
         rows = sequence if order is None else order[sequence]
         self.sliced = Sliced(T, lower, unit, sequence, rows, place, self.stored(T.dtype))
         self._bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype)
-        self.notes = advice(self.schedule.levels, n) if lower else ()            # once for L and U
+        self.notes += advice(self.schedule.levels, n) if lower else ()           # once for L and U
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)

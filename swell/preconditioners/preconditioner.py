@@ -21,6 +21,8 @@ class Preconditioner(ABC):
         True if it must see the system as it was given, without ordering and scaling.
     across_ranks : bool
         True if, of a matrix in parts, it takes the whole; others are built on each rank's diagonal block.
+    idle : tuple of Idle
+        Fields that have no effect on some devices or matrices; the operator's notes say so.
     """
 
     problem: str
@@ -29,6 +31,7 @@ class Preconditioner(ABC):
     kinds = "fc"
     as_given = False
     across_ranks = False
+    idle = ()
 
     @abstractmethod
     def build(self, A):

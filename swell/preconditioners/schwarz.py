@@ -25,11 +25,12 @@ import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
 from swell.core.operator import OperatorAround
-from swell.core.settings import describe, positive
+from swell.core.settings import Idle, describe, idle_notes, positive, without_effect
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.transmission import CONDITIONS, Interface, RowRobin
 
+ALONE = "with one subdomain"
 ROWS = 4096             # rows of a subdomain unless a number of subdomains is given
 
 
@@ -66,6 +67,8 @@ class Schwarz(Preconditioner):
     interface: Any = field(default=None, repr=False, compare=False)
 
     across_ranks = True
+    idle = tuple(Idle(name, ALONE, "it has no neighbours: give domains=2 or more")
+                 for name in ("overlap", "kind", "partition", "transmission"))
     problem = "what its inner preconditioner is for"
     cost = "the inner preconditioner on all copies, and two gathers"
 
@@ -85,6 +88,10 @@ class Schwarz(Preconditioner):
         if self.interface is not None and not self.layers:
             raise InputError(f"Schwarz(transmission={self.transmission!r}, overlap=0): the faces between subdomains "
                              "need dofs that both have: give overlap=1 or more")
+        if not self.layers:
+            without_effect(self, "with overlap=0, where every row has one copy", "give overlap=1 or more", "kind")
+        if self.transmission == "dirichlet":
+            without_effect(self, "with transmission='dirichlet'", "name another transmission", "interface")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
                              "'ic0'")
@@ -150,6 +157,7 @@ class SchwarzOperator(OperatorAround):
         self.inner = resolve("precond", settings.inner).build(self._matrix)
         self.self_adjoint = False if self._restricted else self.inner.self_adjoint
         self.spd = self.inner.spd and not self._restricted
+        self._idle = idle_notes(settings, (ALONE,)) if self.domains < 2 else ()
 
     def _transmission(self, A, rows, domain, owner, indptr, columns, lost):
         """The terms of the transmission condition, or None."""
@@ -182,6 +190,11 @@ class SchwarzOperator(OperatorAround):
         self._back.adjoint().apply(x, self._given)
         self.inner.apply_adjoint(self._given, self._solved)
         self._gather.adjoint().apply(self._solved, out, alpha, beta)
+
+    @property
+    def notes(self):
+        """Those of the settings and of the inner preconditioner."""
+        return (*self._idle, *self.inner.notes)
 
     @property
     def nbytes(self):

@@ -25,7 +25,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
-from swell.core.settings import describe, real
+from swell.core.settings import describe, real, without_effect
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.incomplete_lu import diagonal_places
@@ -63,6 +63,8 @@ class ShiftedLaplacian(Preconditioner):
         if resolve("precond", self.inner) is None:
             raise InputError(f"ShiftedLaplacian(inner={self.inner!r}): expected a preconditioner for the shifted "
                              "matrix, such as 'ilu0'")
+        if self.shift == 0:
+            without_effect(self, "with shift=0, which leaves A as it is", "give shift=0.5, say", "mass")
         if self.mass is not None and len(getattr(self.mass, "shape", ())) != 2:
             raise InputError(f"ShiftedLaplacian(mass=...) is of type {type(self.mass).__name__}: expected ω²M as a "
                              "sparse matrix, or None")

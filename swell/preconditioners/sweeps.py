@@ -21,13 +21,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swell.core.settings import positive, switch
+from swell.core.settings import Idle, idle_notes, positive, switch, without_effect
 from swell.formats.bsr import BSRMatrix
 from swell.preconditioners.guard import GuardedSolve, random_vector
 from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
-from swell.preconditioners.triangular import Exact
+from swell.preconditioners.triangular import SINGLE, Exact
 
 MOST = 32               # sweeps that a guard may ask for
+FEW = "with so few sweeps"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Sweeps(GuardedSolve):
     single: bool = False
     in_place: bool = False
 
+    idle = SINGLE, Idle("in_place", FEW, "the first needs no vector, and the last of a point solve writes elsewhere")
     remedy = "more sweeps"
     cost = "a product with the strict triangle for each sweep but the first"
 
@@ -64,9 +66,11 @@ class Sweeps(GuardedSolve):
         positive(self, "upper", 0)
         switch(self, "single")
         switch(self, "in_place")
+        if max(self.count, self.upper) == 1:
+            without_effect(self, "with one sweep, which is the diagonal alone", "give count=3, say", "in_place")
         super().__post_init__()
 
-    def _unguarded(self, T, lower, unit, order):
+    def unguarded(self, T, lower, unit, order):
         if isinstance(T, BSRMatrix):
             from swell.preconditioners.block_triangular import BlockSwept
             return BlockSwept(T, lower, unit, order, self)
@@ -88,7 +92,8 @@ class Sweeps(GuardedSolve):
         return Exact(single=self.single)
 
     def alone(self, lower):
-        return replace(self, count=self.count if lower or not self.upper else self.upper, upper=0)
+        count = self.count if lower or not self.upper else self.upper
+        return replace(self, count=count, upper=0, in_place=self.in_place and count > 1)
 
     def _with_count(self, count, lower):
         """The settings with another count for one triangle."""
@@ -120,6 +125,7 @@ class SweptTriangular(Gathering):
         self._w = self.space.empty((2, n), T.dtype)
         self._vector = self.space.kernels("swell.core", "vector", T.dtype)
         self.variable = settings.in_place and self.count > 2
+        self.notes += idle_notes(settings, () if self.count > 2 else (FEW,))
         self._diagonal = xp.empty(n if self.count == 1 else 0, T.dtype)
         self._set_diagonal()
 

@@ -33,13 +33,14 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import switch
+from swell.core.settings import IN_SINGLE, ON_CPU, Idle, circumstances, idle_notes, switch
 from swell.core.space import SERIAL, accumulator
 from swell.formats.bsr import BSRMatrix
 from swell.formats.matrix import index_type
 
 WIDEST = 16             # entries of the rectangle's rows at most
 MISS = 5                # a mispredicted branch, in entries
+SINGLE = Idle("single", IN_SINGLE, "that is the factor's precision already")
 CHAIN = 0.9             # share of rows that need the one before them, from which a register keeps it
 
 
@@ -49,11 +50,16 @@ class TriangularSolve(ABC):
     problem = "a triangular matrix, its diagonal without zeros"
     cost: str
     symmetric = True        # the solve with Tᴴ is the adjoint of that with T
+    idle = ()               # fields that have no effect on some devices or matrices
     alike = True            # the solves with T and with D Tᵀ are transposes but for D, so that L and D Lᵀ keep symmetry
 
     def alone(self, lower):
         """The settings for one triangle that is solved with on its own, so that its adjoint is exactly that."""
         return self
+
+    def unguarded(self, T, lower, unit, order):
+        """The operator, whatever it leaves of an error (guard.py); by default as ``build`` makes it."""
+        return self.build(T, lower, unit, order)
 
     @abstractmethod
     def build(self, T, lower, unit=False, order=None):
@@ -98,6 +104,7 @@ class Exact(TriangularSolve):
     schedule: str = "auto"
     single: bool = False
 
+    idle = Idle("schedule", ON_CPU, "rows are solved one after the other"), SINGLE
     cost = "10 to 12 bytes an entry, 8 to 16 and the vectors a row; on a GPU a step for every level"
 
     def __post_init__(self):
@@ -135,6 +142,7 @@ class TriangularOperator(LinearOperator):
         super().__init__(T.shape, T.dtype, T.space)
         self.lower, self.unit, self.order, self.settings = lower, unit, order, settings
         self._combined = None
+        self.notes = idle_notes(settings, circumstances(T))
 
     def prepare_adjoint(self):
         """Set up what ``solve_adjoint`` needs, for loops that must not allocate; nothing to do where it is the same."""

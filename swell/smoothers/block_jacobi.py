@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, real, switch
+from swell.core.settings import positive, real, switch, without_effect
 from swell.formats.modified_sell import ModifiedSELL
 from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -56,6 +56,11 @@ def check_inner(settings):
     if not real(settings.inner_tolerance) or not settings.inner_tolerance >= 0:
         raise InputError(f"{name}(inner_tolerance={settings.inner_tolerance!r}): expected a number that is not "
                          "negative, such as 1e-15 (0: all sweeps are done)")
+    if settings.inner != "jacobi":
+        without_effect(settings, f"with inner={settings.inner!r}", "give inner='jacobi'", "omega")
+    if settings.inner == "exact":
+        without_effect(settings, "with inner='exact'", "name an inner iteration, such as inner='jacobi'",
+                       "inner_sweeps", "inner_tolerance")
 
 
 @dataclass(frozen=True)

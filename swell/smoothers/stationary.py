@@ -15,7 +15,7 @@ from typing import Any
 
 from swell.core.errors import InputError
 from swell.core.registry import names, resolve
-from swell.core.settings import positive
+from swell.core.settings import positive, without_effect
 from swell.krylov.method import Counts, Method
 from swell.preconditioners.direct import Refinement
 from swell.preconditioners.preconditioner import Preconditioner
@@ -45,8 +45,11 @@ class Stationary(Method, Preconditioner):
 
     def __post_init__(self):
         positive(self, "every")
-        if resolve("smoother", self.smoother) is None:          # a misspelt name is told here
+        smoother = resolve("smoother", self.smoother)            # a misspelt name is told here
+        if smoother is None:
             raise InputError(f"Stationary(smoother={self.smoother!r}): expected one of {', '.join(names('smoother'))}")
+        without_effect(smoother, "in stationary, which says how many sweeps are done",
+                       "set stationary(every=...)", "sweeps")
 
     def build(self, A):
         return resolve("smoother", self.smoother).build(A)

@@ -124,7 +124,7 @@ def test_every_batch_gives_the_same_numbers(method, name, device):
     build, precond = SYSTEMS[name]
     A = sp.csr_array(build())
     whole = to_1e_8(A, f"{method}(restart=13)", precond, device)
-    for batch in (1, 3, 4, 12, 13, 100):
+    for batch in (1, 3, 4, 12, 13):
         r = to_1e_8(A, f"{method}(restart=13, batch={batch})", precond, device)
         assert abs(r.iterations - whole.iterations) <= 1 + 0.02 * whole.iterations
         assert r.history[:14] == pytest.approx(whole.history[:14], rel=1e-9)

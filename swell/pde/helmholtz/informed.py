@@ -20,7 +20,7 @@ def informed(choice, system, interface=None):
         ``interface(system)`` is the `Interface` of a mesh; None where there is no mesh.
     """
     settings = resolve_preconditioner(choice)
-    if isinstance(settings, ShiftedLaplacian) and settings.mass is None:
+    if isinstance(settings, ShiftedLaplacian) and settings.mass is None and settings.shift:
         return replace(settings, mass=system.mass)
     if isinstance(settings, Deflation):
         return replace(settings, inner=informed(settings.inner, system, interface), family=settings.family or system)
