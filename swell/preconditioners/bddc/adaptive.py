@@ -104,9 +104,10 @@ def bad_functions(sides, threshold, of):
             raise np.linalg.LinAlgError("it overflows")
         values, vectors = eigh(averaged_there, 0.5 * (parallel + parallel.T))
     except np.linalg.LinAlgError as error:
-        raise FactorisationError(f"BDDC(adaptive={threshold:g}): the eigenvalue problem of a face of "
-                                 f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))} is not positive "
-                                 f"definite in double precision ({error}), where coefficients are too far apart or a subdomain "
-                                 "floats beside the face: scale the coefficients, or leave adaptive out") from None
+        who = f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
+        raise FactorisationError(f"BDDC(adaptive={threshold:g}): the eigenvalue problem of a face of {who} is not "
+                                 f"positive definite in double precision ({error}), where coefficients are too far "
+                                 "apart or a subdomain floats beside the face: scale the coefficients, or leave "
+                                 "adaptive out") from None
     rows = (averaged @ basis @ vectors[:, values > threshold][:, ::-1]).T
     return rows / np.linalg.norm(rows, axis=1)[:, None]
