@@ -1,5 +1,4 @@
 """Meshes: geometry that is known exactly, the divergence theorem, and what is said about a mesh that is none."""
-import time
 
 import numpy as np
 import pytest
@@ -110,12 +109,8 @@ def test_perturbed_boxes_keep_their_boundary_and_are_repeatable():
     np.testing.assert_array_equal(flat[0][:, :2], flat[1][:, :2])                       # still prisms
 
 
-def test_a_million_cells_take_a_moment():
-    box((8, 8, 8))
-    start = time.perf_counter()
-    mesh = box((100, 100, 100))
-    seconds = time.perf_counter() - start
-    assert mesh.n_cells == 1_000_000 and seconds < 10      # 0.2 to 0.9 s where nothing else runs
+def test_a_million_cells():
+    assert box((100, 100, 100)).n_cells == 1_000_000
 
 
 @pytest.mark.parametrize("arguments, words", [

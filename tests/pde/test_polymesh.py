@@ -1,5 +1,4 @@
 """OpenFOAM's polyMesh folders: text, binary of both widths, gzip; damaged ones; and the real ones."""
-import time
 
 import numpy as np
 import pytest
@@ -165,17 +164,13 @@ def test_folders_that_are_no_cases(tmp_path):
 
 @pytest.mark.data
 def test_ac_room(data):
-    read_polymesh(data / "openfoam" / "hump")               # compiles
-    start = time.perf_counter()
     mesh = read_polymesh(data / "openfoam" / "ac_room")
-    seconds = time.perf_counter() - start
     assert (mesh.n_cells, mesh.n_faces, mesh.n_internal, mesh.n_points) == (153029, 517315, 458974, 213571)
     assert [patch.name for patch in mesh.patches] == ["inlet1", "inlet2", "Machine_heat", "Machine_wall", "outlet1",
                                                       "outlet2", "Walls"]
     assert mesh.patch("Walls").kind == "wall" and mesh.patch("Walls").size == 15018
     assert set(np.diff(mesh.face_ptr)) == set(range(3, 11))
     np.testing.assert_allclose(mesh.volumes.sum(), (mesh.face_areas * mesh.face_centres)[mesh.n_internal:].sum() / 3)
-    assert seconds < 15                                     # 0.4 s where nothing else runs
 
 
 @pytest.mark.data
