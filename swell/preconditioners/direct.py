@@ -163,8 +163,10 @@ def factor_entries(A) -> float:
 
 
 class CuDSSOperator(LinearOperator, Shareable):
-    """A⁻¹ by cuDSS on a GPU, in its deterministic mode: the same bits every time. Copies factor anew, since one thread
-    alone may use a cuDSS object.
+    """A⁻¹ by cuDSS on a GPU. Copies factor anew, since one thread alone may use a cuDSS object.
+
+    The bits of its results vary from run to run. cuDSS 0.8 has a deterministic mode, which is not used: racecheck finds
+    a race in its kernel factorize_dtmn_ker, and one factorisation of a test run was wrong.
 
     Raises
     ------
@@ -195,15 +197,8 @@ class CuDSSOperator(LinearOperator, Shareable):
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))
         with self._failure("analyse"):
             self.solver = DirectSolver(self._matrix, self._rhs, options=options)
-            self._be_deterministic()
             self.solver.plan()
         self.update(A)
-
-    def _be_deterministic(self):
-        from nvmath.bindings import cudss
-        mode = cudss.ConfigParam.DETERMINISTIC_MODE
-        on = np.ones(1, cudss.get_config_param_dtype(mode))
-        cudss.config_set(self.solver.config_ptr, mode, on.ctypes.data, on.nbytes)
 
     def shared(self, sharing):
         A = self._matrix
