@@ -5,6 +5,7 @@ import ast
 import doctest
 import importlib
 import pathlib
+import re
 
 import pytest
 
@@ -30,3 +31,13 @@ def test_everything_public_is_documented(path):
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             assert ast.get_docstring(node), f"{path}: {node.name}"
+
+
+def test_the_tests_that_hold_promises_exist():
+    """Every test that docs/RELIABILITY.md names is there, under that name."""
+    root = PACKAGE.parent
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (root / "docs" / "RELIABILITY.md").read_text())
+    assert len(named) > 20
+    for path, function in named:
+        assert (root / path).exists(), path
+        assert not function or f"def {function}(" in (root / path).read_text(), f"{path}::{function}"
