@@ -351,8 +351,8 @@ class Solver:
             what = "matrix-free" if self.space.alone else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
         if self.kept is not None:
-            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from SciPy's "
-                             "matrix, A.to_csr().to_scipy(), with format=...")
+            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
+                             "A.to_csr().to_scipy(), with format=...")
         return _prepared_again, (self.A.to_scipy(), self.space.device_name, self._named, self.stopping)
 
 
