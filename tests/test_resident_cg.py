@@ -96,7 +96,7 @@ def test_the_advisor_goes_on_where_it_does_not_fit(monkeypatch):
     def chooses(A, named, resident=True):
         asked.append(resident)
         method = choose.setting("method", "cg")
-        return [Configuration(method, format=Large() if resident else None)]
+        return [Configuration(method, format=Large() if resident else None)], []
     monkeypatch.setattr(choose, "choose", chooses)
     assert swell.solve(gallery.poisson2d(5), np.ones(25)).converged and asked == [True, False]
 
