@@ -119,10 +119,10 @@ def test_what_a_preconditioner_must_not_return(several):
         assert kind is swell.InputError and "values for a vector of" in message
 
 
-@pytest.mark.parametrize("settings, message", [({"format": "bsr(block=3)"}, "cannot divide a matrix of"),
+@pytest.mark.parametrize("settings, message", [({"format": "bsr(block=4)"}, "cannot divide a matrix of"),
                                                ({"method": "gmres"}, "no room")])
 def test_a_setup_that_one_rank_cannot_finish(several, monkeypatch, settings, message):
-    """Its format does not fit the rank's rows, or its basis the memory."""
+    """Its format does not fit the rows of one rank at least, or its basis the memory."""
     def failed(communicator):
         A, M, b = matrix(communicator)
         if communicator.rank == several.size - 1 and "format" not in settings:
