@@ -153,6 +153,7 @@ class Solver:
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
         self._borrowed = False                   # True: copies share the arrays, which nobody may change then
+        self._refused = None                     # what the last update raised, after which nothing is prepared
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
@@ -178,6 +179,9 @@ class Solver:
         return replace(named, format=default_format(self.A.diagonal_block))
 
     def _prepare(self, k) -> Prepared:
+        if self._refused is not None:
+            raise InputError(f"the last update failed ({self._refused}), so there is no matrix to solve with: update "
+                             "with another one, or prepare again")
         if k not in self._prepared:
             self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
         elif k in self._stale:
@@ -271,7 +275,9 @@ class Solver:
         Raises
         ------
         InputError
-            If the pattern, the shape or the type differs, or if the preconditioner to be kept is shared with copies.
+            If the pattern, the shape or the type differs, or if the preconditioner to be kept is shared with copies:
+            the Solver then stays as it was. Or of a setup that the new values do not allow: the Solver then solves
+            nothing until another update succeeds.
         """
         with self._turn:
             self.space.same(keep_preconditioner, "keep_preconditioner")
@@ -286,18 +292,28 @@ class Solver:
             with self.space.active(self.A.shape[0]):
                 if self._borrowed:
                     self.A = CSRMatrix(self.space, old.indptr, old.indices, old.data.copy(), old.shape)
-                    self.A.take(new)
                     self._prepared, self._stale, self._borrowed = {}, set(), False
-                    self._prepare(0)
-                    return self
                 with self.space.agreed():
-                    old.take(new)
-                self._prepared[0].update(old, keep_preconditioner)
-                self._stale = set(self._prepared) - {0}          # what is tried after it, when it is tried
+                    self.A.take(new)
+                try:
+                    self._follow(keep_preconditioner)
+                except BaseException as error:   # of which setup is half new and half old, nothing is used
+                    self._prepared, self._stale, self._refused = {}, set(), str(error) or type(error).__name__
+                    raise
             return self
+
+    def _follow(self, keep_preconditioner):
+        """Bring the first choice's setup up to the values of A; the others follow when they are tried."""
+        self._refused = None
+        if 0 in self._prepared:
+            self._prepared[0].update(self.A, keep_preconditioner)
+        self._stale = set(self._prepared) - {0}
+        self._prepare(0)
 
     def stop_by(self, stopping: Stopping) -> "Solver":
         """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
+        if not isinstance(stopping, Stopping):
+            raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
         with self._turn:
             self.space.same(stopping, "when to stop")
             self.stopping = stopping
@@ -313,6 +329,8 @@ class Solver:
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
+        if k not in range(len(self.chain)):
+            raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
         with self._turn:
             order = [k, *(other for other in range(len(self.chain)) if other != k)]
             with self.space.active(self.A.shape[0]):
@@ -353,7 +371,9 @@ class Solver:
         if self.kept is not None:
             raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
                              "A.to_csr().to_scipy(), with format=...")
-        return _prepared_again, (self.A.to_scipy(), self.space.device_name, self._named, self.stopping)
+        with self._turn:
+            self._prepare(0)                     # raises where an update failed
+            return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self._named, self.stopping)
 
 
 def _prepared_again(A, device, named, stopping):

@@ -156,6 +156,74 @@ def test_an_update_leaves_copies_alone(device):
         third.update(sp.csr_array(4 * A), keep_preconditioner=True)
 
 
+def with_a_zero(A):
+    """A of the same pattern, with a zero on the diagonal."""
+    A = A.copy()
+    A[7, 7] = 0
+    return A
+
+
+@pytest.mark.parametrize("named, other", [
+    ({"method": "cg", "nullspace": "constants"}, lambda A: A + sp.diags_array(np.full(144, 0.5))),
+    ({"method": "cg", "precond": "ic0"}, lambda A: sp.csr_array(A + sp.tril(A, -1))),
+    ({"method": "gmres", "precond": "jacobi"}, with_a_zero)],
+    ids=["null space", "symmetry", "diagonal"])
+@pytest.mark.parametrize("copied", [False, True], ids=["alone", "copied"])
+def test_after_an_update_that_failed_nothing_is_solved(named, other, copied, device):
+    """Until another one succeeds; copies go on."""
+    space_or_skip(device)
+    A = sp.csr_array(gallery.neumann((12, 12)))
+    if "nullspace" not in named:
+        A = sp.csr_array(A + sp.eye_array(144))
+    b = rng().standard_normal(144)
+    b -= b.mean()
+    solver = swell.prepare(A, device=device, **named)
+    expected = solver.solve(b)
+    copies = [solver.copy()] if copied else []
+    with pytest.raises(swell.InputError):
+        solver.update(sp.csr_array(other(A)))
+    for use in (lambda: solver.solve(b), solver.describe, lambda: pickle.dumps(solver)):
+        with pytest.raises(swell.InputError, match="the last update failed .* update with another"):
+            use()
+    assert all((c.solve(b).x == expected.x).all() for c in copies)
+    again = solver.update(A).solve(b)
+    assert again.converged and (again.x == expected.x).all()
+
+
+def test_an_interrupt_within_an_update_leaves_nothing_half_done(monkeypatch):
+    solver, A, B = prepared({"method": "gmres", "precond": "ilu0"}, "cpu")
+    expected = solver.solve(B[0])
+
+    def pressed(A):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(solver._prepared[0].M, "update", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        solver.update(sp.csr_array(3 * A))
+    with pytest.raises(swell.InputError, match="KeyboardInterrupt"):
+        solver.solve(B[0])
+    assert (solver.update(A).solve(B[0]).x == expected.x).all()
+
+
+def test_a_pickle_is_of_one_matrix():
+    """Not half of the one before an update and half of the one after it."""
+    solver, A, B = prepared({"method": "cg"}, "cpu")
+    again = pickle.dumps(solver)
+    state = solver.__reduce__()[1][0]
+    solver.update(sp.csr_array(2 * A))
+    assert (state != A).nnz == 0 and (pickle.loads(again).A.to_scipy() != A).nnz == 0
+
+
+@pytest.mark.parametrize("use, message", [
+    (lambda s: s.stop_by(None), r"stop_by\(None\): expected a swell.Stopping"), (lambda s: s.prefer(99), "0 to 2"),
+    (lambda s: s.prefer(-1), "0 to 2"), (lambda s: s.prefer("gmres"), "expected the number of a choice")])
+def test_what_means_nothing_changes_nothing(use, message):
+    solver = swell.prepare(gallery.shifted_laplacian((8, 8), 0.5))
+    before = solver.stopping, list(solver.chain)
+    with pytest.raises(swell.InputError, match=message):
+        use(solver)
+    assert (solver.stopping, solver.chain) == before and solver.solve(np.ones(64)).converged
+
+
 def test_a_call_from_within_its_own_solve_is_refused(device):
     solver, A, B = prepared({"method": "cg"}, device)
     with pytest.raises(swell.InputError, match=r"from within its own solve.*solver\.copy\(\)"):

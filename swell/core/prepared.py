@@ -38,9 +38,8 @@ class Prepared(Shareable):
 
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.stopping = A, configuration, stopping
-        self.space = A.space
-        watch, self.timings = Stopwatch(), {}
-        self.notes = []
+        self.space, self.notes, self.timings = A.space, [], {}
+        watch = Stopwatch()
         A.check(configuration, stopping)
         with self._timed("transform"):
             system = self._transform(A)
@@ -352,10 +351,11 @@ class Prepared(Shareable):
 
     def _true_residual(self):
         """(‖b − A x‖₂, backward error) with the original matrix; x is left in x0."""
-        space = self.space
         self._chain("backward_x", self.x, self.x0, self.transforms[::-1])
         self.A.residual(self.x0, self.b0, self.r0)
-        norm, largest_r, _, largest_x = space.norms(self.r0, self.x0)
+        norm, largest_r, _, largest_x = self.space.norms(self.r0, self.x0)
+        if not np.isfinite(largest_x):           # which a column of zeros may hide from b − A x
+            return np.inf, np.nan
         return norm, largest_r / (self.norm_A * largest_x + self.largest_b)
 
     def _result(self, watch, reason, history, residual, iterations, error, counts, tolerance=0.0):

@@ -32,6 +32,9 @@ def asymmetry(A, conjugate=True) -> float:
     other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real: (A x, y) is the conjugate of yᵀ A x
     difference = abs(complex(dots[0, 0] - other))
     size = A.norm_frobenius()
+    if not np.isfinite(difference + size):
+        raise InputError("A has entries whose squares leave the range of double precision, so that its symmetry cannot "
+                         "be told: divide A and b by its largest entry")
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
 
 

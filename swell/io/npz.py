@@ -11,6 +11,7 @@ from swell.io import files
 from swell.io.canonical import canonical_csr, dense_to_csr
 
 
+INDICES = {"indices", "indptr", "row", "col", "coords", "offsets"}
 MATRIX = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords", "offsets", "_is_array")
 COPIES = 3              # of a matrix while it is read: as stored, as CSR, as double precision
 
@@ -21,7 +22,7 @@ def read_npz_matrix(path):
         with np.load(path, allow_pickle=False) as archive:
             names = archive.files
         if "format" in names:
-            check_members(path, [name for name in MATRIX if name in names], COPIES)
+            check_headers(path, check_members(path, [name for name in MATRIX if name in names], COPIES))
             A = sp.load_npz(path)
             if A.ndim != 2:
                 raise InputError(f"{path} holds a sparse array of shape {A.shape}, expected a matrix. Reshape it.")
@@ -54,6 +55,10 @@ def check_members(path, names, copies):
     copies : int
         How often they will be in memory.
 
+    Returns
+    -------
+    dict of str to (shape, dtype)
+
     Raises
     ------
     InputError
@@ -61,7 +66,7 @@ def check_members(path, names, copies):
     OutOfMemory
         For more than the memory that is free.
     """
-    total = 0
+    total, headers = 0, {}
     with zipfile.ZipFile(path) as archive:
         for name in names:
             member = archive.getinfo(f"{name}.npy")
@@ -74,9 +79,23 @@ def check_members(path, names, copies):
             total += member.file_size
             files.check_memory(path, copies * total, f"arrays of {total} bytes")
             with archive.open(member) as stream:
-                shape, dtype = array_header(stream)
+                headers[name] = shape, dtype = array_header(stream)
                 if math.prod(shape) * dtype.itemsize > member.file_size:
                     raise ValueError(f"the array {name!r} is said to have the shape {shape}, more than is stored")
+    return headers
+
+
+def check_headers(path, headers):
+    """Raise InputError, before anything is inflated, for indices that are no integers or not one for each entry."""
+    for name in INDICES & headers.keys():
+        shape, dtype = headers[name]
+        if dtype.kind not in "iu":
+            raise InputError(f"{path}: the array {name!r} has dtype {dtype}, expected integers. Write the matrix again "
+                             "with scipy.sparse.save_npz.")
+        entries = headers["data"][0][:1]
+        if name in ("indices", "row", "col", "coords") and shape[-1:] != entries:
+            raise InputError(f"{path}: the array {name!r} has shape {shape} beside {entries[0]} entries. Write the "
+                             "matrix again with scipy.sparse.save_npz.")
 
 
 def array_header(stream):

@@ -124,6 +124,21 @@ def test_no_infinite_residual_is_called_attainable(A, b, x0, method):
     assert r.converged == bool(residual <= 1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*(overflow|invalid value|divide)")
+@pytest.mark.parametrize("method", [None, "gmres", "fgmres", "bicgstab", "bicgstabl", "tfqmr", "qmr", "idrs"])
+def test_an_infinite_entry_of_x_is_never_converged(method, device):
+    """A column of zeros hides it from b − A x, which is then zero."""
+    systems = [(np.float64([[1e-250, 0], [1, 0]]), np.array([1e-190, 1e60]), {}),
+               (np.float32([[1e-30, 0], [1, 0]]), np.float32([1e-20, 1e10]), {}),
+               (np.array([[1.0, 0], [1, 0]]), np.array([1e10, 1e10]), {"M": np.diag([1.0, 1e300])})]
+    for A, b, more in systems[:2] if method == "qmr" else systems:           # qmr multiplies by Mᴴ
+        if device == "cuda" and more:
+            continue                             # M is an array of the host
+        r = swell.solve(A, b, method=method, device=device, maxiter=40, **more)
+        assert not r.converged or np.isfinite(r.x).all()
+        assert np.isfinite(r.residual) == np.isfinite(r.x).all()
+
+
 @pytest.mark.parametrize("error", [MemoryError("no"), swell.OutOfMemory("no")], ids=["raw", "ours"])
 def test_memory_that_runs_out_later_keeps_the_best_x(error, monkeypatch):
     A, b = gallery.shifted_laplacian((9, 9), 0.5), np.ones(81)

@@ -81,7 +81,7 @@ def test_ilu0_is_exact_on_the_pattern_of_a(name, ordering, factor, space):
         pattern.sort_indices()
         found = M.factor.to_scipy()
         assert (found.indptr == pattern.indptr).all() and (found.indices == pattern.indices).all()
-        assert misfit(M, A) <= 1e-15 * 20 and M.notes == ()
+        assert misfit(M, A) <= 1e-15 * 20 and all("has no effect" in note for note in M.notes)
         x = vector(A)
         expected = np.empty_like(x)
         y = spla.spsolve_triangular(L, x[order], unit_diagonal=True)
@@ -388,7 +388,7 @@ def test_a_tiny_pivot_is_shifted_and_said(settings, space, device):
     text = settings.format("pivot='shift'")
     with space.active():
         M = built(text, A, space)
-        assert M.shift >= 1e-3 and f"A + {M.shift:g} S" in M.notes[0] and "row 2" in M.notes[0]
+        assert M.shift >= 1e-3 and any(f"A + {M.shift:g} S" in note and "row 2" in note for note in M.notes)
         assert f"shifted by {M.shift:g}" in M.describe()
         S = sp.diags_array(np.sign(A.diagonal()) * abs(A).max(axis=1).toarray().ravel())
         assert misfit(M, A + M.shift * S) <= 1e-14
@@ -404,7 +404,7 @@ def test_a_tiny_pivot_is_perturbed_and_said(settings, phase, space):
     A = zero_pivot() * phase
     with space.active():
         M = built(settings.format("pivot='perturb'"), A, space)
-        assert M.shift == 0 and M.replaced == 1 and "row 2" in M.notes[0] and "1 of 4" in M.notes[0]
+        assert M.shift == 0 and M.replaced == 1 and any("row 2" in note and "1 of 4" in note for note in M.notes)
         assert "1 pivots replaced" in M.describe() and np.isfinite(applied(M, np.ones(4))).all()
         L, U, _ = factors(M)
         difference = abs((L @ U - A).toarray())

@@ -238,3 +238,13 @@ def test_handlers_of_signals_stay(tmp_path):
 def test_the_longest_name_can_be_written(tmp_path):
     files.write_atomically(tmp_path / ("x" * 255), lambda stream: stream.write(b"1"))
     assert [path.name for path in tmp_path.iterdir()] == ["x" * 255]
+
+
+@pytest.mark.parametrize("arrays, words", [
+    ({"indices": np.array([0.9, 1.9]), "indptr": [0, 1, 2], "data": np.ones(2)}, "'indices' has dtype float64, expected integers"),
+    ({"indices": np.zeros(5, int), "indptr": [0, 1, 2], "data": np.zeros(10**7)}, r"'indices' has shape \(5,\) beside 10000000"),
+    ({"indices": [0, 1], "indptr": np.array([0, 1, 2.5]), "data": np.ones(2)}, "'indptr' has dtype float64")])
+def test_indices_are_checked_before_anything_is_inflated(tmp_path, arrays, words):
+    (tmp_path / "A.npz").write_bytes(npz_of(**arrays, shape=[2, 2], format=np.array(b"csr")))
+    with little_memory(), pytest.raises(InputError, match=words):
+        read_matrix(tmp_path / "A.npz")
