@@ -113,7 +113,7 @@ def run(ranks: int, function, *arguments) -> list:
         At a second Ctrl-C, and at the first where nothing is being solved.
     """
     group = Group(ranks)
-    results, errors = [None] * ranks, [None] * ranks
+    results, errors, ended = [None] * ranks, [None] * ranks, [threading.Event() for _ in range(ranks)]
 
     def rank(k):
         try:
@@ -121,24 +121,26 @@ def run(ranks: int, function, *arguments) -> list:
         except BaseException as error:           # whatever it is, the others must not wait for this thread
             errors[k] = error
             group.fail()
+        finally:
+            ended[k].set()
 
-    threads = [threading.Thread(target=rank, args=(k,), daemon=True) for k in range(ranks)]
-    for thread in threads:
-        thread.start()
-    _wait_for(threads, group)
+    for k in range(ranks):
+        threading.Thread(target=rank, args=(k,), daemon=True).start()
+    _wait_for(ended, group)
     own = [error for error in errors if error is not None and not isinstance(error, Broken)]
     if own:
         raise own[0]
     return results
 
 
-def _wait_for(threads, group):
-    """Until all have ended; Ctrl-C comes to the main thread, here."""
+def _wait_for(ended, group):
+    """Until all have ended; Ctrl-C comes to the main thread, here. Not by ``Thread.join``: where Ctrl-C interrupts it,
+    Python before 3.13 takes the thread for dead (gh-90882)."""
     told = False
-    while any(thread.is_alive() for thread in threads):
+    while not all(event.is_set() for event in ended):
         try:
-            for thread in threads:
-                thread.join()
+            for event in ended:
+                event.wait()
         except KeyboardInterrupt:
             if told or not pass_on_interrupt():
                 group.fail()
