@@ -39,8 +39,8 @@ class _FirstInterrupt:
 
 @contextmanager
 def interruptible(on_interrupt):
-    """Within this block the first Ctrl-C calls ``on_interrupt``, and what other such blocks around it and in other
-    threads want called; the second raises KeyboardInterrupt.
+    """The first Ctrl-C within this block calls ``on_interrupt``, and that of every other block under way, around this
+    one or in another thread. The second Ctrl-C raises KeyboardInterrupt.
 
     The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is
     in such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or

@@ -10,7 +10,7 @@ UNKNOWN = sys.maxsize   # more than any need: what nobody knows refuses nothing
 
 
 def _bytes_of(pages: str) -> int:
-    """The bytes of so many pages as sysconf says, or UNKNOWN."""
+    """Bytes of the pages that sysconf counts under a name, or UNKNOWN."""
     try:
         size = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):    # Windows has no sysconf, macOS not every name

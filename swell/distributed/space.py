@@ -201,7 +201,7 @@ class Guarded(OperatorAround):
 
     @property
     def spd(self):
-        """That of the inner operator, as the next three."""
+        """The inner operator's; so are the next three."""
         return self.inner.spd
 
     @property

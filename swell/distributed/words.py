@@ -12,7 +12,7 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 
 
 def merged(texts) -> str:
-    """One text for those of all ranks, given in their order."""
+    """One text that is true of all ranks, from the text of each rank in order."""
     groups = _alike(enumerate(texts))
     if len(groups) == 1:
         return _ranged(texts)
@@ -20,7 +20,7 @@ def merged(texts) -> str:
 
 
 def merged_notes(notes) -> list[str]:
-    """The notes of all ranks, given as a list for each in their order; those that not all have begin with the ranks."""
+    """The notes of all ranks, from a list for each rank. A note that not all ranks have begins with its ranks."""
     every = [(rank, note) for rank, some in enumerate(notes) for note in some]
     return [_ranged(some) if ranks == [*range(len(notes))] and len(some) == len(ranks) and len({*some}) == 1
             else f"{_named(ranks)}: {_ranged(some)}" for ranks, some in _alike(every)]
