@@ -96,7 +96,7 @@ def _discard_output():
 
 
 def _run(argv) -> int:
-    """Parse the arguments and run their command; every error becomes a line, but those of writing the output."""
+    """Parse the arguments and run their command; every error becomes a line, except errors of writing the output."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as end:                        # after --help, or a wrong command line

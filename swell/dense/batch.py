@@ -30,7 +30,7 @@ def solve_batch(factors, B):
     InputError
         If B has another shape or type.
     FactorisationError
-        If factors are not those of A any more, or X is not finite; ``error.index`` says of which matrix.
+        If factors no longer represent A, or X is not finite; ``error.index`` says of which matrix.
     """
     if not factors:
         raise InputError("factors is an empty list: expected what factor_batch gives")

@@ -101,7 +101,7 @@ class LUFactors(ABC):
         InputError
             If the solver does not take these factors, or B does not fit.
         FactorisationError
-            If the factors are not those of A any more, by growth (``lost``), or X is not finite.
+            If the factors no longer represent A, by growth (``lost``), or X is not finite.
         """
         from swell.core.registry import resolve
         return resolve("dense_solver", solver).build(self).solve(B)

@@ -95,7 +95,7 @@ class BoundSolver(ABC):
         InputError
             If B does not fit, or is not finite.
         FactorisationError
-            If the factors are not those of A any more, or X is not finite.
+            If the factors no longer represent A, or X is not finite.
         """
         xp, factors = self.space.xp, self.factors
         factors.require_useful()
