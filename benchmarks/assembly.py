@@ -4,7 +4,7 @@ import time
 
 import swell
 from swell.bench.engine import Meter
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde import fvm
 
 device = sys.argv[1] if len(sys.argv) > 1 else "cpu"

@@ -39,7 +39,7 @@ def measured(ranks, cube, settings, device):
     b = np.random.default_rng(1).standard_normal(cube.n)[A.rows]
     results = [solver.solve(b) for _ in range(SOLVES)]
     seconds["krylov"] = min(max(ranks.allgather(r.timings["solve"])) for r in results)
-    M = solver._prepare(0).M
+    M = solver._prepare(0).setup.M
     for part in M.timings:
         seconds[part] = max(ranks.allgather(M.timings[part]))
     return results[-1], seconds, M

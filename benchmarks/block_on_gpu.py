@@ -17,7 +17,7 @@ import swell
 from swell import gallery
 from swell.bench.engine import Meter
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 
 RTOL = 1e-8

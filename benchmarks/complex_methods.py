@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import swell
 from swell import gallery
 from swell.bench import engine
-from swell.core.space import make_space
+from swell.core.devices import make_space
 
 # method: (products, words a row beside x and y of each product) of an iteration
 METHODS = {"bicgstab": (2, 15), "bicgstabl(l=4)": (8, 99), "bicgstabl(l=8)": (16, 287), "tfqmr": (2, 27),
@@ -65,7 +65,7 @@ def row(A, b, method, speed, arguments):
 
     count = max(4, arguments.products // products)
     seconds, result = engine.seconds_an_iteration(prepare, b, count, arguments.repeat)
-    matrix = prepare(swell.Stopping())._prepared[0].matrix
+    matrix = prepare(swell.Stopping())._prepared[0].setup.matrix
     bytes_ = products * matrix.product_bytes + words * A.shape[0] * A.dtype.itemsize
     return (method, products, f"{1e6 * seconds:.1f}", f"{1e6 * seconds / products:.1f}",
             f"{1e6 * bytes_ / speed:.1f}", f"{seconds * speed / bytes_:.2f}", result.iterations, result.format)

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from swell import dense
-from swell.core.space import make_space
+from swell.core.devices import make_space
 
 DECOMPOSERS = {"getrf": dense.Getrf(), "PCM 32": dense.PCM(x=32), "PCM 16": dense.PCM(x=16), "ICM 32": dense.ICM(x=32),
                "ICM 32, full pivoting": dense.ICM(x=32, pivoting="full")}

@@ -13,7 +13,7 @@ import numpy as np
 
 from swell import api, gallery
 from swell.bench import block_gmres, engine
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.krylov.gmres import GMRES
 
 STEPS = block_gmres.RESTART

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 
 

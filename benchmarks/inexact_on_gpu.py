@@ -15,7 +15,7 @@ import numpy as np
 import swell
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.timing import seconds
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import SELL

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 import swell
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.orderings.cuthill_mckee import bandwidth
 

@@ -17,11 +17,11 @@ import numpy as np
 import petsc4py
 
 petsc4py.init(sys.argv[:1])
-from petsc4py import PETSc                                       # noqa: E402
+from petsc4py import PETSc                 # noqa: E402
 
-import swell                                                     # noqa: E402
-from swell.core import petsc                                     # noqa: E402
-from swell.integrations.petsc import KSP, PC                     # noqa: E402
+import swell                               # noqa: E402
+from swell.guests.petsc import views       # noqa: E402
+from swell.guests.petsc import KSP, PC     # noqa: E402
 
 RTOL = 1e-8
 PETSC = {"ic0": "icc", "ilu0": "ilu", "jacobi": "jacobi"}        # the same preconditioner by PETSc's name
@@ -151,9 +151,9 @@ def application(A, precond, repeat):
 
 def door(S, A, repeat):
     """Least seconds to see PETSc's matrix as SciPy's, by views and by petsc4py's own copies."""
-    views = min(seconds(petsc.matrix, A)[0] for _ in range(repeat))
+    seen = min(seconds(views.matrix, A)[0] for _ in range(repeat))
     copies = min(seconds(A.getValuesCSR)[0] for _ in range(repeat))
-    return views, copies
+    return seen, copies
 
 
 def main():
@@ -177,8 +177,8 @@ def main():
         print(f"{who:24s}{row}{counts[who]:12d}")
     own, through = application(A, options.precond, 20 * options.repeat)
     print(f"an application of {options.precond}: {own * 1e3:.3f} ms by swell, {through * 1e3:.3f} ms by PCApply")
-    views, copies = door(S, A, options.repeat)
-    print(f"the matrix as SciPy's: {views * 1e3:.3f} ms by views, {copies * 1e3:.1f} ms by petsc4py's getValuesCSR")
+    seen, copies = door(S, A, options.repeat)
+    print(f"the matrix as SciPy's: {seen * 1e3:.3f} ms by views, {copies * 1e3:.1f} ms by petsc4py's getValuesCSR")
 
 
 if __name__ == "__main__":

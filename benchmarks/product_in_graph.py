@@ -11,7 +11,8 @@ from ic0_on_gpu import replayed
 
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import accumulator, make_space
+from swell.core.devices import make_space
+from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 
 PER_GRAPH, REPEAT = 20, 15

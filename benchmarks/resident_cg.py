@@ -21,7 +21,7 @@ from swell import api, gallery
 from swell.bench import engine
 from swell.core.errors import DoesNotFit
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
 from swell.orderings.bisection import Bisection
@@ -92,7 +92,7 @@ def measure(space, name, A, steps):
         say(f"  {method}: {1e6 * seconds:.2f} µs an iteration; to {rtol:g} {r.reason.name} {r.iterations} iterations "
             f"{1e3 * r.timings['solve']:.1f} ms, true residual {residual:.1e}; ms: {parts}")
         if method != "cg":
-            M = solver._prepared[0].matrix
+            M = solver._prepared[0].setup.matrix
             say(f"    {M.describe()}; {M.data.nbytes / 1e6:.1f} MB, {M.streamed_bytes / 1e6:.1f} an iteration; chunk "
                 f" {M.chunk} ring {M.ring} kept {M.kept} slots {M.slots} shared {M.shared_bytes}")
 

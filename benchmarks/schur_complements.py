@@ -11,7 +11,7 @@ import time
 import numpy as np
 from scipy.sparse.linalg import splu
 
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.schur import schur

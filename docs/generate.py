@@ -1,4 +1,5 @@
-"""Writes docs/ALGORITHMS.md from the registry: python docs/generate.py [--check]."""
+"""Writes docs/ALGORITHMS.md from the registry, and the layers of docs/ARCHITECTURE.md from tests/layers.py:
+python docs/generate.py [--check]."""
 from __future__ import annotations
 
 import dataclasses
@@ -8,7 +9,8 @@ import sys
 
 from swell.core.registry import TABLE, load
 
-TARGET = pathlib.Path(__file__).parent / "ALGORITHMS.md"
+ROOT = pathlib.Path(__file__).parents[1]
+TARGET, ARCHITECTURE = ROOT / "docs" / "ALGORITHMS.md", ROOT / "docs" / "ARCHITECTURE.md"
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
           "ordering": "Orderings (`ordering=`)", "triangular": "Triangular solves (`solve=`)",
@@ -24,7 +26,7 @@ def section(kind: str) -> list[str]:
         summary = cls.__doc__.strip().splitlines()[0]
         settings = ", ".join(f"`{f.name}={f.default!r}`" for f in dataclasses.fields(cls)) or "none"
         path = pathlib.Path(importlib.import_module(cls.__module__).__file__)
-        source = path.relative_to(pathlib.Path(__file__).parents[1])
+        source = path.relative_to(ROOT)
         cells = [f"`{name}`", summary, getattr(cls, "problem", "any matrix"), getattr(cls, "cost", ""), settings,
                  f"[{source}](../{source})"]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
@@ -43,8 +45,18 @@ def text() -> str:
     return "\n".join(lines)
 
 
+def architecture() -> str:
+    """docs/ARCHITECTURE.md with the layers as tests/layers.py has them."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import layers
+    head, _, rest = ARCHITECTURE.read_text().partition("<!-- layers -->")
+    return f"{head}<!-- layers -->\n{layers.picture()}\n\n{layers.table()}\n<!-- /layers -->{rest.partition('<!-- /layers -->')[2]}"
+
+
 if __name__ == "__main__":
+    pages = {TARGET: text(), ARCHITECTURE: architecture()}
     if "--check" in sys.argv:
-        sys.exit(0 if TARGET.exists() and TARGET.read_text() == text() else
-                 "docs/ALGORITHMS.md is not what the registry says: run python docs/generate.py")
-    TARGET.write_text(text())
+        old = [page.name for page, wanted in pages.items() if not page.exists() or page.read_text() != wanted]
+        sys.exit(f"{', '.join(old)}: not what the registry and tests/layers.py say: run python docs/generate.py" if old else 0)
+    for page, wanted in pages.items():
+        page.write_text(wanted)

@@ -2,7 +2,7 @@
 import numpy as np
 
 import swell
-from swell.core.space import make_space
+from swell.core.devices import make_space
 
 A = swell.gallery.poisson3d(20)
 b = np.ones(A.shape[0])

@@ -10,10 +10,10 @@ import sys
 import petsc4py
 
 petsc4py.init(sys.argv)
-from petsc4py import PETSc                                        # noqa: E402
+from petsc4py import PETSc                   # noqa: E402
 
-import swell                                                     # noqa: E402
-from swell.integrations.petsc import reason_of                   # noqa: E402
+import swell                                 # noqa: E402
+from swell.guests.petsc import reason_of     # noqa: E402
 
 n = 60                                                           # heat carried by a flow, on n by n points
 A = PETSc.Mat().createAIJ((n * n, n * n), nnz=5)
@@ -50,14 +50,14 @@ def solve(ksp, name):
     assert reason_of(ksp) is swell.Reason.CONVERGED
 
 
-own = dict(pc_type="python", pc_python_type="swell.integrations.petsc.PC", pc_swell_precond="ilu0(ordering=twisted)")
+own = dict(pc_type="python", pc_python_type="swell.guests.petsc.PC", pc_swell_precond="ilu0(ordering=twisted)")
 ksp = ksp_with(ksp_type="gmres", ksp_pc_side="right", **own)
 solve(ksp, "PETSc's gmres, swell's ilu0")
 A.scale(2)                                                       # new values: the setup is refreshed, not made anew
 solve(ksp, "the same with new values")
 
 ilu0 = "ilu0(ordering=twisted)" if A.comm.size == 1 else "schwarz(overlap=1, inner=ilu0(ordering=twisted))"
-ksp = ksp_with(ksp_type="python", ksp_python_type="swell.integrations.petsc.KSP",
+ksp = ksp_with(ksp_type="python", ksp_python_type="swell.guests.petsc.KSP",
                ksp_swell_method="gmres(restart=50)", ksp_swell_precond=ilu0)
 solve(ksp, "swell's gmres and ilu0")                             # each rank its rows, on its own core or GPU
 PETSc.Sys.Print(ksp.getPythonContext().result)                   # what ran, at what cost: swell's Result

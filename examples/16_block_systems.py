@@ -19,6 +19,11 @@ plain, exact = solve(None), solve("block_ilu0", format="bsr")
 print(exact)
 assert "block 3" in str(exact) and exact.iterations < plain.iterations / 2
 
+# The size belongs to the matrix: SciPy's BSR brings it, or block= gives it, and every part takes it.
+for known in ({"A": A.tobsr((3, 3))}, {"A": A, "block": 3}):
+    result = swell.solve(**known, b=b, method="gmres(restart=30)", precond="block_ilu0")
+    assert result.converged and "block 3" in str(result)
+
 # In place of exact triangular solves: sweeps, as many for U as for L or not, or sparse approximate inverses.
 counts = [solve(f"block_ilu0(block=3, solve='sweeps(count={k})')").iterations for k in (1, 2, 4, 8)]
 assert counts == sorted(counts, reverse=True) and counts[-1] <= exact.iterations + 2

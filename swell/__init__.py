@@ -8,66 +8,52 @@ Names are imported when they are first used, so that the command line starts at 
 """
 from __future__ import annotations
 
-import importlib
-
 from swell.core.caches import for_numba as _caches_for_numba
+from swell.core.lazy import public as _public
 
 __version__ = "0.1.0"
 
 _caches_for_numba()     # before any module imports Numba
 
-_PLACES = {
-    "solve": "swell.api", "prepare": "swell.api", "Solver": "swell.api",
-    "CG": "swell.krylov.cg", "ResidentCG": "swell.krylov.resident_cg",
-    "SingleReductionCG": "swell.krylov.single_reduction_cg",
-    "GMRES": "swell.krylov.gmres", "FGMRES": "swell.krylov.fgmres",
-    "BiCGSTAB": "swell.krylov.bicgstab", "COCG": "swell.krylov.cocg", "COCR": "swell.krylov.cocr",
-    "BiCGSTABL": "swell.krylov.bicgstabl", "TFQMR": "swell.krylov.tfqmr",
-    "IDRS": "swell.krylov.idrs", "QMR": "swell.krylov.qmr",
-    "Direct": "swell.preconditioners.direct",
-    "JacobiSmoother": "swell.smoothers.jacobi", "GaussSeidel": "swell.smoothers.gauss_seidel",
-    "BlockJacobiSmoother": "swell.smoothers.block_jacobi", "BlockGaussSeidel": "swell.smoothers.block_gauss_seidel",
-    "Chebyshev": "swell.smoothers.chebyshev", "Stationary": "swell.smoothers.stationary",
-    "Jacobi": "swell.preconditioners.jacobi", "BlockJacobi": "swell.preconditioners.block_jacobi",
-    "Schwarz": "swell.preconditioners.schwarz", "User": "swell.preconditioners.user",
-    "ShiftedLaplacian": "swell.preconditioners.shifted_laplacian",
-    "Deflation": "swell.preconditioners.deflation",
-    "BDDC": "swell.preconditioners.bddc.settings", "Subdomains": "swell.preconditioners.bddc.subdomains",
-    "NullSpace": "swell.transforms.nullspace", "rigid_body_modes": "swell.transforms.nullspace",
-    "IC0": "swell.preconditioners.ic0", "ICK": "swell.preconditioners.ick",
-    "ILU0": "swell.preconditioners.ilu0", "ILUK": "swell.preconditioners.iluk", "ILUT": "swell.preconditioners.ilut",
-    "BlockILU0": "swell.preconditioners.block_ilu0",
-    "Exact": "swell.preconditioners.triangular", "Sweeps": "swell.preconditioners.sweeps",
-    "ISAI": "swell.preconditioners.isai",
-    "Twisted": "swell.orderings.twisted",
-    "JacobiScaling": "swell.transforms.jacobi", "RuizScaling": "swell.transforms.ruiz",
-    "CSR": "swell.formats.csr", "CSRMatrix": "swell.formats.csr", "SELL": "swell.formats.sell",
-    "ELL": "swell.formats.ell", "StaircaseSELL": "swell.formats.staircase_sell",
-    "ModifiedSELL": "swell.formats.modified_sell", "BSR": "swell.formats.bsr", "BSRMatrix": "swell.formats.bsr",
-    "BlockSELL": "swell.formats.block_sell", "Tuned": "swell.advisor.tuning",
-    "ReverseCuthillMcKee": "swell.orderings.cuthill_mckee", "CuthillMcKee": "swell.orderings.cuthill_mckee",
-    "GreedyColoring": "swell.orderings.multicolor", "JonesPlassmann": "swell.orderings.multicolor",
-    "Partition": "swell.orderings.partition", "Bisection": "swell.orderings.bisection",
-    "transversal": "swell.orderings.transversal",
-    "Stopping": "swell.core.stopping", "Reason": "swell.core.stopping",
-    "Result": "swell.core.result", "Results": "swell.core.result",
-    "LinearOperator": "swell.core.operator", "names": "swell.core.registry",
-    "SwellError": "swell.core.errors", "InputError": "swell.core.errors", "MissingDependency": "swell.core.errors",
-    "OutOfMemory": "swell.core.errors",
-    "read_matrix": "swell.io", "read_vector": "swell.io",
-}
-_MODULES = ("dense", "distributed", "gallery", "io", "pde", "scipy_like", "report")
-
-__all__ = ["__version__", *_PLACES, *_MODULES]
-
-
-def __getattr__(name):
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(f"swell.{name}")
-    raise AttributeError(f"module 'swell' has no attribute {name!r}")
-
-
-def __dir__():
-    return __all__
+__getattr__, __dir__, __all__ = _public(__name__, {
+    "solve": "api", "prepare": "api", "Solver": "api", "multiply": "sparse_product",
+    "CG": "krylov.cg", "ResidentCG": "krylov.resident_cg",
+    "SingleReductionCG": "krylov.single_reduction_cg",
+    "GMRES": "krylov.gmres", "FGMRES": "krylov.fgmres",
+    "BiCGSTAB": "krylov.bicgstab", "COCG": "krylov.cocg", "COCR": "krylov.cocr",
+    "BiCGSTABL": "krylov.bicgstabl", "TFQMR": "krylov.tfqmr",
+    "IDRS": "krylov.idrs", "QMR": "krylov.qmr",
+    "Direct": "preconditioners.direct",
+    "JacobiSmoother": "smoothers.jacobi", "GaussSeidel": "smoothers.gauss_seidel",
+    "BlockJacobiSmoother": "smoothers.block_jacobi", "BlockGaussSeidel": "smoothers.block_gauss_seidel",
+    "Chebyshev": "smoothers.chebyshev", "Stationary": "krylov.stationary",
+    "Jacobi": "preconditioners.jacobi", "BlockJacobi": "preconditioners.block_jacobi",
+    "Schwarz": "preconditioners.schwarz", "User": "preconditioners.user",
+    "ShiftedLaplacian": "preconditioners.shifted_laplacian",
+    "Deflation": "preconditioners.deflation",
+    "BDDC": "preconditioners.bddc.settings", "Subdomains": "preconditioners.bddc.subdomains",
+    "AMG": "preconditioners.amg.settings",
+    "NullSpace": "transforms.nullspace", "rigid_body_modes": "transforms.nullspace",
+    "IC0": "preconditioners.ic0", "ICK": "preconditioners.ick",
+    "ILU0": "preconditioners.ilu0", "ILUK": "preconditioners.iluk", "ILUT": "preconditioners.ilut",
+    "BlockILU0": "preconditioners.block_ilu0",
+    "Exact": "preconditioners.exact", "Sweeps": "preconditioners.sweeps",
+    "ISAI": "preconditioners.isai",
+    "Twisted": "orderings.twisted",
+    "JacobiScaling": "transforms.jacobi", "RuizScaling": "transforms.ruiz",
+    "CSR": "formats.csr", "CSRMatrix": "formats.csr", "SELL": "formats.sell",
+    "ELL": "formats.ell", "StaircaseSELL": "formats.staircase_sell",
+    "ModifiedSELL": "formats.modified_sell", "BSR": "formats.bsr", "BSRMatrix": "formats.bsr",
+    "BlockSELL": "formats.block_sell", "Tuned": "advisor.tuning",
+    "ReverseCuthillMcKee": "orderings.cuthill_mckee", "CuthillMcKee": "orderings.cuthill_mckee",
+    "GreedyColoring": "orderings.multicolor", "JonesPlassmann": "orderings.multicolor",
+    "Partition": "orderings.partition", "Bisection": "orderings.bisection",
+    "transversal": "orderings.transversal",
+    "Stopping": "core.stopping", "Reason": "core.stopping",
+    "Result": "solving.result", "Results": "solving.result",
+    "LinearOperator": "core.operator", "names": "core.registry",
+    "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
+    "OutOfMemory": "core.errors",
+    "read_matrix": "io", "read_vector": "io",
+}, modules=("dense", "distributed", "gallery", "io", "pde", "scipy_like", "report"))
+__all__.insert(0, "__version__")

@@ -11,23 +11,23 @@ from dataclasses import replace
 import numpy as np
 
 from swell import inputs
-from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.configuration import Configuration
-from swell.core.prepared import Prepared
+from swell.core.errors import DoesNotFit, InputError
 from swell.core.registry import resolve
-from swell.core.result import Result, Results
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
 from swell.core.turn import Turn
-from swell.formats.csr import CSRMatrix
 from swell.preconditioners.user import resolve_preconditioner
+from swell.solving.result import Result, Results
+from swell.solving.run import Prepared
 from swell.transforms.nullspace import resolve_nullspace
 
+ALL_GPUS = "cuda:all"
 FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-          smoother=None, device=None, dtype=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+          smoother=None, device=None, dtype=None, block=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
           monitor=None) -> Result | Results:
     """Solve A x = b.
 
@@ -51,9 +51,13 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     smoother : str or settings object, optional
         For cg: sweeps before it and between its iterations, ``CG(before=..., between=..., every=...)``.
     device : {"cpu", "cuda", "cuda:1", "cuda:all"}, optional
-        Where to solve; by default where the data is. "cuda:all" gives rows of A to each GPU of this machine.
+        Where to solve; by default where the data is. "cuda:all" gives rows of A to each GPU of this machine; x then is
+        a NumPy array.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
         Convert A to it first.
+    block : int, optional
+        Consecutive rows of A that belong together, as the unknowns of a mesh point do: the size of blocks wherever
+        nothing else names one. Default: SciPy's and PETSc's own block size, or the size of dense blocks in A.
     x0 : array like b, optional
         Starting vector; it is not modified.
     rtol, atol, maxiter
@@ -83,18 +87,17 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-    named = {"method": method, "precond": precond, "M": M, "scaling": scaling, "ordering": ordering, "format": format,
-             "nullspace": nullspace, "smoother": smoother, "rtol": rtol, "atol": atol, "maxiter": maxiter,
-             "stopping": stopping}
     inputs.check_monitor(monitor)
-    if device == "cuda:all":
-        from swell.distributed import all_gpus
-        return all_gpus.solve(A, b, x0, monitor, dtype, named)
-    return prepare(A, device=device, dtype=dtype, b_like=b, **named).solve(b, x0=x0, monitor=monitor)
+    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+    stopping = _stopping(stopping, rtol, atol, maxiter)
+    if device == ALL_GPUS:
+        return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor)
+    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block)
+    return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-            smoother=None, device=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+            smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
             b_like=None) -> "Solver":
     """Do everything that does not depend on b, once. The parameters are those of ``solve``.
 
@@ -104,7 +107,8 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     Returns
     -------
     Solver
-        ``.solve(b)`` as often as needed; ``.update(A2)`` for another matrix of the same pattern.
+        ``.solve(b)`` as often as needed; ``.update(A2)`` for another matrix of the same pattern. For device="cuda:all"
+        an object with the methods of a ``Solver``, of which ``copy`` is refused.
 
     Examples
     --------
@@ -113,24 +117,40 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     >>> all(s.solve(np.full(900, k)).converged for k in (1.0, 2.0))
     True
     """
+    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+    stopping = _stopping(stopping, rtol, atol, maxiter)
+    b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
+    if device == ALL_GPUS:
+        return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
+    return Solver(inputs.read_matrix(A, device, dtype, b_dtype, b_device, block), named, stopping)
+
+
+def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:
+    """What the user named, checked before the matrix is touched: a misspelt name must not cost a conversion."""
     if M is not None and precond is not None:
         raise InputError("both M and precond were given: name one of them")
-    if stopping is None:
-        stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
-    elif not isinstance(stopping, Stopping):
-        raise InputError(f"stopping={stopping!r}: expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
-    elif (rtol, atol, maxiter) != (1e-8, 0.0, None):
-        raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
-    # Names are checked before the matrix is touched: a misspelt one must not cost a conversion.
     parts = {"precond": M if M is not None else precond, "scaling": scaling, "ordering": ordering, "format": format,
              "nullspace": nullspace, "smoother": smoother}
     without = frozenset(kind for kind, part in parts.items() if isinstance(part, str) and part.lower() == "none")
-    named = Configuration(resolve("method", method), resolve_preconditioner(parts["precond"]),
-                          resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format),
-                          resolve_nullspace(nullspace), resolve("smoother", smoother), without=without)
-    b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
-    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device)
-    return Solver(given, named, stopping)
+    return Configuration(resolve("method", method), resolve_preconditioner(parts["precond"]),
+                         resolve("scaling", scaling), resolve("ordering", ordering), resolve("format", format),
+                         resolve_nullspace(nullspace), resolve("smoother", smoother), without=without)
+
+
+def _stopping(stopping, rtol, atol, maxiter) -> Stopping:
+    """When to stop, by one object or by its three numbers."""
+    if stopping is None:
+        return Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
+    if not isinstance(stopping, Stopping):
+        raise InputError(f"stopping={stopping!r}: expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
+    if (rtol, atol, maxiter) != (1e-8, 0.0, None):
+        raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
+    return stopping
+
+
+def _on_all_gpus(A, dtype, b_dtype, block, named, stopping):
+    from swell.distributed.all_gpus import SolverOnAllGPUs
+    return SolverOnAllGPUs(A, dtype, b_dtype, named, lambda given: Solver(given, named, stopping), block=block)
 
 
 class Solver:
@@ -194,31 +214,21 @@ class Solver:
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor)
-                rhs, guess = self._read(b, x0)
-            self.space.same((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
-                            "beside the rows, whether there is an x0)")
-            if rhs.ndim == 1:
-                return self._solve_one(rhs, guess, monitor, b)
-            columns = []
-            for k in range(rhs.shape[1]):
-                columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
-                if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
-                    break                        # x then has fewer columns than b
-            return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
+                rhs, guess = inputs.read_vectors(self.A, b, x0)
+            return self._solve_all(rhs, guess, monitor, b)
 
-    def _read(self, b, x0):
-        """The right-hand side and the starting vector (or None), checked."""
-        rows = self.space.share(self.A.shape[0])
-        part = "" if rows == self.A.shape[0] else "[A.rows], this rank's part"
-        rhs = inputs.read_vector(b, rows, "b", part)
-        guess = None if x0 is None else inputs.read_vector(x0, rows, "x0", part)
-        if rhs.dtype.kind == "c" and self.A.dtype.kind != "c":
-            raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
-        if guess is not None and guess.dtype.kind == "c" and self.A.dtype.kind != "c":
-            raise InputError("x0 is complex and the system is real: give its real part, or dtype='complex128'")
-        if guess is not None and guess.shape != rhs.shape:
-            raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
-        return rhs, guess
+    def _solve_all(self, rhs, guess, monitor, b) -> Result | Results:
+        """`solve` for vectors that `inputs` has checked; x is given back in the kind of array that b is."""
+        self.space.require_equal((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
+                                 "beside the rows, whether there is an x0)")
+        if rhs.ndim == 1:
+            return self._solve_one(rhs, guess, monitor, b)
+        columns = []
+        for k in range(rhs.shape[1]):
+            columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
+            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
+                break                            # x then has fewer columns than b
+        return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the chain until a choice converges."""
@@ -250,7 +260,7 @@ class Solver:
         final = attempts[-1]
         if final.reason not in FINAL:
             notes += self._left_out
-            final = min(attempts, key=lambda r: _rank(r.residual))
+            final = min(attempts, key=lambda r: np.fmin(r.residual, np.inf))     # NaN last
             if any(r.reason is Reason.SINGULAR for r in attempts):
                 final.reason = Reason.SINGULAR   # what one of them found out about A explains the others' failure
             elif memory:
@@ -280,7 +290,7 @@ class Solver:
             nothing until another update succeeds.
         """
         with self._turn:
-            self.space.same(keep_preconditioner, "keep_preconditioner")
+            self.space.require_equal(keep_preconditioner, "keep_preconditioner")
             given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
             new, old = given.A, self.A
             if not (old.has_entries and type(new) is type(old)):
@@ -291,18 +301,18 @@ class Solver:
                 raise InputError(f"update: copies of this Solver share its {what}; prepare one for each thread")
             with self.space.active(self.A.shape[0]):
                 if self._borrowed:
-                    self.A = CSRMatrix(self.space, old.indptr, old.indices, old.data.copy(), old.shape)
+                    self.A = old.with_values(old.data.copy())
                     self._prepared, self._stale, self._borrowed = {}, set(), False
                 with self.space.agreed():
-                    self.A.take(new)
+                    self.A.update(new)
                 try:
-                    self._follow(keep_preconditioner)
+                    self._update_first(keep_preconditioner)
                 except BaseException as error:   # of which setup is half new and half old, nothing is used
                     self._prepared, self._stale, self._refused = {}, set(), str(error) or type(error).__name__
                     raise
             return self
 
-    def _follow(self, keep_preconditioner):
+    def _update_first(self, keep_preconditioner):
         """Bring the first choice's setup up to the values of A; the others follow when they are tried."""
         self._refused = None
         if 0 in self._prepared:
@@ -315,12 +325,18 @@ class Solver:
         if not isinstance(stopping, Stopping):
             raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
         with self._turn:
-            self.space.same(stopping, "when to stop")
+            self.space.require_equal(stopping, "when to stop")
             self.stopping = stopping
             with self.space.active(self.A.shape[0]):
                 for prepared in self._prepared.values():
                     prepared.stop_by(stopping)
             return self
+
+    @property
+    def M(self):
+        """The first choice's preconditioner, or None; ``print(solver.M)`` shows the levels of algebraic multigrid."""
+        with self._turn, self.space.active(self.A.shape[0]):
+            return self._prepare(0).setup.M
 
     def describe(self) -> list[str]:
         """What is tried first, one line a part, as a result prints it."""
@@ -365,21 +381,18 @@ class Solver:
 
     def __reduce__(self):
         """Pickled as the matrix and what was named, and prepared again where it is loaded."""
-        if not self.A.has_entries or not self.space.alone:
-            what = "matrix-free" if self.space.alone else "across ranks"
+        if not self.A.has_entries or not self.space.single_rank:
+            what = "matrix-free" if self.space.single_rank else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
         if self.kept is not None:
             raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
                              "A.to_csr().to_scipy(), with format=...")
         with self._turn:
             self._prepare(0)                     # raises where an update failed
-            return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self._named, self.stopping)
+            return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self.A.block_size, self._named,
+                                     self.stopping)
 
 
-def _prepared_again(A, device, named, stopping):
+def _prepared_again(A, device, block, named, stopping):
     """The Solver of a pickle."""
-    return Solver(inputs.read_matrix(A, device), named, stopping)
-
-
-def _rank(residual):
-    return residual if np.isfinite(residual) else np.inf
+    return Solver(inputs.read_matrix(A, device, block=block), named, stopping)

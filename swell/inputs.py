@@ -1,22 +1,27 @@
-"""The one door for what users bring: matrices and vectors of any kind are checked here and nowhere else."""
+"""The one door for what users bring: matrices and vectors of any kind are checked here and nowhere else.
+
+The library of an object, its guest, reads it (`swell.core.guests`); the checks here are the same for all.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from swell.core.arrays import DTYPES, checked_dtype, host_array, kind_of, native
+from swell.core.arrays import check_finite, checked_dtype, not_finite
 from swell.core.errors import InputError
+from swell.core.guests import guest_of
 from swell.core.operator import CallableOperator, LinearOperator
-from swell.core.settings import shown
-from swell.core.space import DEVICES, Space, make_space
+from swell.core.settings import DTYPES, shown
+from swell.core.devices import DEVICES, make_space
+from swell.core.space import Space
 
 CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
 
 
 @dataclass
 class Input:
-    """A checked matrix: a CSRMatrix (or a matrix-free operator) in its space, and what there is to say about it."""
+    """A checked matrix, a CSRMatrix or a matrix-free operator in its space, with notes for the user."""
 
     A: LinearOperator
     space: Space
@@ -24,20 +29,33 @@ class Input:
     kept: LinearOperator | None = None           # one of our own formats, to be used as it is
 
 
-def device_of(array) -> str:
-    """The device where an object lives: "cpu" or "cuda:k"."""
-    kind = kind_of(array)
-    if kind == "torch":
-        from swell.core import torch_tensors
-        return torch_tensors.device_of(array)
-    if kind == "cupy":
-        import cupy
-        data = array if isinstance(array, cupy.ndarray) else getattr(array, "data", None)     # a sparse matrix's values
-        return f"cuda:{cupy.cuda.Device().id if data is None else data.device.id}"
-    return "cpu"
+def read_system(A, b, x0=None, device=None, dtype=None, block=None):
+    """Check a whole system, each part once: A, then the right-hand sides and the starting vectors for it.
+
+    Parameters
+    ----------
+    A, device, dtype, block
+        As in ``read_matrix``; the type and the device of b count too.
+    b, x0
+        As in ``read_vectors``.
+
+    Returns
+    -------
+    given : Input
+    rhs : array
+    guess : array or None
+
+    Raises
+    ------
+    InputError
+        On every rank, for any part that cannot be solved as given.
+    """
+    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block)
+    with given.space.agreed():
+        return given, *read_vectors(given.A, b, x0)
 
 
-def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Input:
+def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None) -> Input:
     """Check A and bring it to its space as CSR with sorted, summed indices.
 
     Parameters
@@ -48,53 +66,80 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu") -> Inp
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
         None keeps A's, made complex if b is.
+    block : int, optional
+        Rows of A that belong together; by default the blocks that A came with, or those that are detected.
 
     Raises
     ------
     InputError
-        If A is not square, not finite, of an unsupported type, or has no rows of its own shape.
+        If A is not square, not finite, not made of such blocks, of an unsupported type, or has no rows of its own
+        shape.
     """
     if device is not None and not isinstance(device, str):
         raise InputError(f"device={shown(device)}: expected {DEVICES}")
     if isinstance(A, LinearOperator):
+        if block is not None:
+            raise InputError(f"block={shown(block)}: A is a {type(A).__name__}, which has its block size already; give "
+                             "block where it is made")
         return _own(A, device, dtype, b_dtype)
-    if kind_of(A) == "petsc":
-        from swell.core import petsc
-        A = petsc.matrix(A)
+    own_block = guest_of(A).block_size(A)
+    name, where = type(A).__name__, device_of(A)
+    space = make_space((b_device if where == "cpu" else where) if device is None else device)
+    with space.active():
+        A = guest_of(A).read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
-        raise InputError(f"A is {type(A).__name__} with shape {shape}: expected a square matrix, sparse or dense, or a "
+        raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
                          "LinearOperator")
     if shape[0] != shape[1]:
         raise InputError(f"A has shape {tuple(shape)}: expected a square matrix (for least squares use lsqr or lsmr)")
-    where = device_of(A) if device_of(A) != "cpu" else b_device
-    space = make_space(where if device is None else device)
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
+        if block is not None:
+            raise InputError(f"block={shown(block)} needs a matrix with entries, and A is matrix-free: leave it out")
         return _matrix_free(A, space, dtype, b_dtype)
     with space.active(shape[0]):
-        return _with_entries(A, space, dtype, b_dtype)
+        return _with_entries(A, space, dtype, b_dtype, own_block if block is None else block)
 
 
-def _with_entries(A, space, dtype, b_dtype) -> Input:
-    """A matrix with entries, as CSR of the space."""
-    import scipy.sparse as sp
-    notes = []
-    A = _plain(A)
-    if sp.issparse(A):
-        _check_arrays(A)
+def read_factor(A, space):
+    """A matrix of any shape, to be multiplied with another one, as a CSRMatrix of the space; NaN and Inf may be in it.
+
+    Raises
+    ------
+    InputError
+        For a matrix without entries of its own, in parts, in another space, or of an unsupported type.
+    """
+    if isinstance(A, LinearOperator):
+        if not (A.space.single_rank and hasattr(A, "to_csr")):
+            raise InputError(f"A is a {type(A).__name__}, which has no entries here: expected a matrix on one device")
+        if A.space.device_name != space.device_name:
+            raise InputError(f"A is on {A.space.device_name} and the product on {space.device_name}: build A there")
+        return A.to_csr()
+    name, A = type(A).__name__, guest_of(A).read_matrix(A)
+    if len(getattr(A, "shape", ())) != 2 or (not hasattr(A, "tocsr") and hasattr(A, "matvec")):
+        raise InputError(f"A is {name}: expected a matrix with entries, sparse or dense, of two dimensions")
+    guest_of(A).check(A, quick=True)
     _check_size(A, space)
-    csr = _to_csr(A, space, notes)
+    return _to_csr(A, space, [], keep=False)
+
+
+def _with_entries(A, space, dtype, b_dtype, block) -> Input:
+    """A matrix with entries, as CSR of the space."""
+    notes = []
+    guest_of(A).check(A, quick=True)
+    _check_size(A, space)
+    csr = _to_csr(A, space, notes, block)
+    check_finite_matrix(csr)
     wanted = _wanted(dtype, csr.dtype, b_dtype)
     _check_not_real(wanted, csr.dtype)
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
-    _check_finite(csr.data, csr.space, "A")
     return Input(csr, space, notes)
 
 
 def _check_size(A, space):
-    """Estimate what the matrix and its conversion need, before anything is moved."""
+    """Estimate the memory of the matrix and its conversion, before anything is moved."""
     entries = A.nnz if hasattr(A, "nnz") else int(np.prod(A.shape))
     space.check_fits(entries * CONVERSION_BYTES, f"a matrix of {entries} entries",
                      "solve on device='cpu', use dtype='float32', or a larger GPU" if space.name == "cuda" else
@@ -143,7 +188,7 @@ def _own(A, device, dtype, b_dtype) -> Input:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.dtype.name not in DTYPES:
         raise InputError(f"A is {A.dtype.name}: expected one of {', '.join(DTYPES)}; build it from values of that type")
-    if A.diagonal_block is not A:
+    if not A.space.single_rank:
         return _in_parts(A, dtype, b_dtype)
     if dtype is not None and _named(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
@@ -151,15 +196,17 @@ def _own(A, device, dtype, b_dtype) -> Input:
         raise InputError(f"A has shape {A.shape}: expected a square matrix")
     if not hasattr(A, "to_csr"):
         return Input(A, A.space, [] if A.has_entries else ["A is matrix-free"])
-    csr = A.to_csr()
-    _check_finite(csr.data, A.space, "A")
+    with A.space.active(A.shape[0]):             # threads that share the matrix take turns
+        csr = A.to_csr()
+        csr.discard_facts()                      # its owner may have changed the values since
+        check_finite_matrix(csr)
     return Input(csr, A.space, [], kept=A)
 
 
 def _in_parts(A, dtype, b_dtype) -> Input:
     """A matrix in parts, converted on all ranks alike."""
     wanted = _wanted(dtype, A.dtype, b_dtype)
-    A.space.same(wanted.name, "the type to solve in (dtype, or whether b is complex)")
+    A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     _check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
     if wanted != A.dtype:
@@ -170,7 +217,7 @@ def _in_parts(A, dtype, b_dtype) -> Input:
 
 def _matrix_free(A, space, dtype, b_dtype) -> Input:
     """A SciPy or CuPy LinearOperator."""
-    if (kind_of(A) == "cupy") != (space.name == "cuda"):
+    if (device_of(A) == "cpu") != (space.name == "cpu"):
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
     own = A.dtype if A.dtype is not None else np.float64
@@ -180,131 +227,100 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
 
 
-def _plain(A):
-    """torch's and JAX's matrices as arrays or sparse matrices of NumPy, SciPy or CuPy."""
-    if kind_of(A) == "torch":
-        from swell.core import torch_tensors
-        return torch_tensors.matrix(A)
-    if kind_of(A) == "jax":
-        from swell.core import jax_arrays
-        return jax_arrays.matrix(A)
-    return A
+def _to_csr(A, space, notes, block=None, keep=True):
+    """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said). ``keep``: beyond the
+    call, so that it shares nothing with A."""
+    guest = guest_of(A)
+    given = guest.csr(A)
+    given = given._replace(shared=given.shared and keep)
+    if block is not None:
+        from swell.formats.blocks import given_size
+        given = given._replace(block=given_size(block, A.shape[0]))
+    csr = _moved(given.csr, space, given)
+    if not csr.facts(search=False).in_range:
+        guest.check(A)                           # which says what is wrong with an array of the host
+        raise InputError(f"A has row pointers or column indices out of range: expected columns from 0 to "
+                         f"{A.shape[1] - 1}, and row pointers that ascend from 0 to nnz")
+    if not csr.facts(search=False).canonical:
+        csr = _moved(guest.summed(given.csr), space, given._replace(shared=False))
+    if given.entries > csr.nnz:
+        notes.append(f"{given.entries - csr.nnz} duplicate entries of A were summed")
+    return csr
 
 
-def _to_csr(A, space, notes):
-    """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said)."""
+def _moved(csr, space, given):
+    """The arrays of a CSR matrix in the space; copies, where users could change them later."""
     from swell.formats.csr import CSRMatrix
-    if kind_of(A) == "cupy":
-        from swell.core.cuda import canonical_csr
-    else:
-        canonical_csr = _canonical_csr
-    csr, duplicates = canonical_csr(A)
-    if duplicates:
-        notes.append(f"{duplicates} duplicate entries of A were summed")
-    if csr.nnz and (int(csr.indices.min()) < 0 or int(csr.indices.max()) >= csr.shape[1]):
-        raise InputError(f"A has column indices from {int(csr.indices.min())} to {int(csr.indices.max())}: expected 0 "
-                         f"to {csr.shape[1] - 1}")
-    return CSRMatrix.from_scipy(csr, space)
+    arrays = csr.indptr, csr.indices[:csr.nnz], csr.data[:csr.nnz].astype(checked_dtype(csr.dtype, "A"), copy=False)
+    own = (space.from_host(array) for array in arrays)
+    if given.shared:
+        own = (array.copy() if space.same_memory(array, theirs) else array for array, theirs in zip(own, arrays))
+    return CSRMatrix(space, *own, csr.shape, block=given.block)
 
 
-def _canonical_csr(A):
-    """(SciPy CSR with sorted, summed indices, number of duplicates) without touching the user's matrix."""
-    import scipy.sparse as sp
-    if sp.issparse(A):
-        checked_dtype(A.dtype, "A")
-        try:
-            csr = native(A).tocsr()
-        except (IndexError, TypeError, ValueError) as error:     # of what only SciPy's own code looks at, as in LIL
-            raise InputError(f"A is an inconsistent {type(A).__name__} ({error}): build it anew") from None
-    else:
-        dense = host_array(A, "A")
-        checked_dtype(dense.dtype, "A")
-        csr = sp.csr_matrix(dense)
-    before = A.nnz if sp.issparse(A) else csr.nnz
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    elif any(np.shares_memory(ours, theirs) for ours, theirs in _parts(csr, A)):
-        csr = csr.copy()                         # a prepared system must not follow later changes of the user's arrays
-    return csr, max(0, before - csr.nnz) if getattr(A, "format", "") in ("coo", "csr", "csc") else 0
+def check_finite_matrix(csr):
+    """Raise InputError for NaN or Inf among the entries of a CSRMatrix."""
+    bad = csr.facts(search=False).not_finite
+    if bad:
+        raise not_finite("A", bad)
 
 
-def _parts(csr, A):
-    """The arrays of a CSR matrix beside those of what it was made from."""
-    theirs = [getattr(A, name, None) for name in ("data", "indices", "indptr")]
-    if not hasattr(A, "tocsr"):
-        theirs = []
-    return [(ours, other) for ours in (csr.data, csr.indices, csr.indptr) for other in theirs
-            if isinstance(other, np.ndarray) and other.dtype != object]
+def read_vectors(A, b, x0=None):
+    """The right-hand sides and the starting vectors (or None) for a matrix that has been read.
+
+    Parameters
+    ----------
+    A : LinearOperator
+    b, x0 : arrays of any kind, shape (n,) or (n, k)
+        Across ranks this rank's rows of them.
+
+    Raises
+    ------
+    InputError
+        If ``read_vector`` refuses one of them, they differ in shape, or one is complex and A is real.
+    """
+    n = A.shape[0]
+    rows = A.space.local_rows(n)
+    part = "" if rows == n else "[A.rows], this rank's part"
+    rhs = read_vector(b, rows, "b", part, A.space)
+    guess = None if x0 is None else read_vector(x0, rows, "x0", part, A.space)
+    if rhs.dtype.kind == "c" and A.dtype.kind != "c":
+        raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
+    if guess is not None and guess.dtype.kind == "c" and A.dtype.kind != "c":
+        raise InputError("x0 is complex and the system is real: give its real part, or dtype='complex128'")
+    if guess is not None and guess.shape != rhs.shape:
+        raise InputError(f"x0 has shape {guess.shape}: expected {rhs.shape}, the shape of b")
+    return rhs, guess
 
 
-def _check_arrays(A):
-    """Arrays that contradict each other would crash SciPy's compiled code, or be read past their ends: look first."""
-    if A.format == "coo":
-        _check_lengths(A.data.shape, *((index.size,) for index in A.coords))
-        for name, index, size in zip(("row", "column"), A.coords, A.shape):
-            _check_range(index, size, f"{name} index")
-    elif A.format == "dia":
-        _check_lengths(A.data.shape, (A.offsets.size, *A.data.shape[1:2]))
-    elif A.format in ("csr", "csc", "bsr"):
-        block = A.blocksize if A.format == "bsr" else ()
-        shape = [size // one for size, one in zip(A.shape, block or (1, 1))]
-        major, minor = shape[::-1] if A.format == "csc" else shape
-        if (A.indptr.shape != (major + 1,) or A.indptr[0] != 0 or (np.diff(A.indptr) < 0).any()
-                or A.indptr[-1] > A.indices.size):
-            raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending values from 0 to nnz")
-        _check_lengths(A.data.shape, (A.indices.size, *block))
-        _check_range(A.indices, minor, "index")
+def read_vector(v, n: int, name: str, part: str = "", space=None):
+    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k).
 
-
-def _check_lengths(found, *expected):
-    """Raise InputError unless the values have the shape that the indices ask for."""
-    for shape in expected:
-        if tuple(found) != tuple(shape):
-            raise InputError(f"A.data has shape {tuple(found)}: expected {tuple(shape)}, as A's indices have; was one "
-                             "of its arrays replaced?")
-
-
-def _check_range(index, size, name):
-    """Raise InputError unless all indices are integers from 0 to size − 1."""
-    if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise InputError(f"A has {name} arrays of {index.dtype} and shape {index.shape}: expected integers in "
-                         "one dimension")
-    if index.size and (index.min() < 0 or index.max() >= size):
-        worst = index.max() if index.max() >= size else index.min()
-        raise InputError(f"A has a {name} of {worst}: expected 0 to {size - 1}; was it built with one-based indices?")
-
-
-def read_vector(v, n: int, name: str, part: str = ""):
-    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k); ``part`` says which rows
-    of it these are, where they are not all of A's.
+    Parameters
+    ----------
+    part : str
+        Which rows of it these are, where they are not all of A's.
+    space : Space, optional
+        Where it will be used: a GPU then looks for NaN and Inf by a kernel of ours.
 
     Raises
     ------
     InputError
         For a wrong shape, an unsupported type, NaN or Inf.
     """
-    if kind_of(v) == "torch":
-        from swell.core import torch_tensors
-        v = torch_tensors.vector(v, name)
-    elif kind_of(v) == "jax":
-        from swell.core import jax_arrays
-        v = jax_arrays.vector(v, name)
-    elif kind_of(v) == "petsc":
-        from swell.core import petsc
-        v = petsc.vector(v, name)
-    elif kind_of(v) == "host":
-        v = host_array(v.toarray() if hasattr(v, "toarray") else v, name)
+    v = guest_of(v).read_vector(v, name)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
     if v.ndim not in (1, 2) or v.shape[0] != n:
         raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for "
                          f"{name + part if part else f'an A of {n} rows'}")
-    finite = np.isfinite(v)                      # CuPy's arrays answer to NumPy's function
-    if not bool(finite.all()):
-        raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "
-                         "numbers; look where it was assembled")
+    if space is None or device_of(v) != space.device_name:
+        check_finite(name, v)
+        return v
+    with space.active(n):
+        if not space.finite(v):
+            check_finite(name, v)
     return v
 
 
@@ -315,46 +331,24 @@ def check_monitor(monitor):
                          "return True to stop the solve")
 
 
-def _check_finite(data, space, name):
-    finite = space.xp.isfinite(data)
-    if not bool(finite.all()):
-        raise InputError(f"{name} contains NaN or Inf ({int((~finite).sum())} entries): a linear system needs finite "
-                         "numbers; look where it was assembled")
+def device_of(given) -> str:
+    """The device where an object of any kind lives, "cpu" or "cuda:k"."""
+    return guest_of(given).device_of(given)
 
 
-def dtype_of(array):
-    """The NumPy dtype of an array of any kind."""
-    if kind_of(array) == "torch":
-        from swell.core import torch_tensors
-        return torch_tensors.dtype_of(array, "b")
-    if kind_of(array) == "petsc":
-        from swell.core import petsc
-        return petsc.scalar_type()
-    return array.dtype if hasattr(array, "dtype") else host_array(array, "b").dtype
+def dtype_of(given, name="b") -> np.dtype:
+    """The type of an array of any kind; ``name`` is for the message of an error."""
+    return guest_of(given).dtype_of(given, name)
 
 
 def returned(x, space, original):
     """A copy of x, an array of the space, as the kind of array that ``original`` is."""
-    kind = kind_of(original)
-    if kind == "host" or device_of(original) == "cpu":
-        x = np.array(space.to_host(x))
-    else:
-        x = x.copy()
-    if kind == "petsc":
-        from swell.core import petsc
-        return petsc.vector_like(original, x)
-    if kind == "torch":
-        from swell.core import torch_tensors
-        return torch_tensors.tensor(x)
-    return x
+    return guest_of(original).give_back(np.array(space.to_host(x)) if device_of(original) == "cpu" else x.copy(),
+                                        original)
 
 
 def stack(columns, rhs, original):
     """Solution vectors as the columns of one array of the kind that ``original`` is."""
-    if kind_of(original) == "torch":
-        import torch
-        return torch.stack(columns, dim=1)
-    if kind_of(rhs) == "cupy":
-        import cupy
-        return cupy.stack(columns, axis=1) if columns else cupy.empty(rhs.shape)
-    return np.stack(columns, axis=1) if columns else np.empty(rhs.shape)
+    guest = guest_of(original)
+    read = [guest.read_vector(x, "x") for x in columns]
+    return guest.give_back(np.stack(read, axis=1) if read else np.empty_like(rhs, dtype=np.float64), original)

@@ -2,10 +2,10 @@
 
     from swell.scipy_like import cg, gmres, bicgstab        # instead of scipy.sparse.linalg
 
-What the arguments mean is what they mean in SciPy, and so is ``(x, info)``: ``info`` is 0 where ‖b − A x‖₂ ≤
-max(rtol ‖b‖₂, atol) holds for the x that is returned, positive (the iterations done) where it does not, and negative
-where the method broke down. What SciPy does and swell does not is an error that says so. New code has more from
-`swell.solve`: a reason in words, the history, several right-hand sides, a choice of everything.
+Arguments have SciPy's meaning, and so has ``(x, info)``: ``info`` is 0 where ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) holds
+for the x that is returned, positive (the iterations done) where it does not, and negative where the method broke down.
+A feature of SciPy that swell lacks raises an error that says so. New code has more from `swell.solve`: a reason in
+words, the history, several right-hand sides, a choice of everything.
 
 Where swell differs without contradicting SciPy: gmres is preconditioned on the right, so that the residual that it
 follows is the true one; a solve that stagnates ends before ``maxiter``.
@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from swell.api import solve
+from swell.core.arrays import checked_dtype
 from swell.core.errors import InputError
 from swell.core.stopping import Reason, Stopping
-from swell.inputs import checked_dtype, dtype_of
+from swell.inputs import dtype_of
 from swell.krylov.gmres import GMRES
 
 BROKEN = (Reason.BREAKDOWN, Reason.INDEFINITE, Reason.NONFINITE, Reason.DIVERGED, Reason.SINGULAR)
@@ -66,14 +67,14 @@ def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=Non
 
 
 def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
-    """BiCGSTAB for any square A; as ``scipy.sparse.linalg.bicgstab``. Arguments and results are those of `cg`."""
+    """BiCGSTAB for any square A; as ``scipy.sparse.linalg.bicgstab``. Arguments and results as for `cg`."""
     _no_callback("bicgstab", callback)
     return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M)
 
 
 def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=None, callback=None,
           callback_type=None):
-    """Restarted GMRES for any square A; as ``scipy.sparse.linalg.gmres``. Arguments beyond those of `cg`:
+    """Restarted GMRES for any square A; as ``scipy.sparse.linalg.gmres``. Further arguments than `cg` has:
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def _no_callback(name, callback):
 
 
 def _monitor(callback):
-    """SciPy calls after each iteration, not before the first, and does not look at what comes back."""
+    """SciPy calls after each iteration, not before the first, and ignores the value that is returned."""
     def monitor(iteration, residual):
         if iteration:
             callback(residual)
@@ -112,7 +113,7 @@ def _monitor(callback):
 
 
 def _solve(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
-    """What the three have in common."""
+    """Solve by a method, with SciPy's arguments and results."""
     n = A.shape[0]
     b, x0 = _flat(b), None if x0 is None else _flat(x0)
     if b.ndim != 1:
@@ -133,7 +134,7 @@ def _flat(v):
 
 def _dtype(A, b):
     """SciPy computes in the wider of the two types."""
-    parts = [checked_dtype(dtype_of(part), name) for part, name in ((A, "A"), (b, "b"))
+    parts = [checked_dtype(dtype_of(part, name), name) for part, name in ((A, "A"), (b, "b"))
              if getattr(part, "dtype", None) is not None]
     return np.result_type(*parts)
 

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
 
 from swell.core.errors import MissingDependency
-from swell.core.space import make_space
+from swell.core.devices import make_space
 
 ROOT = pathlib.Path(__file__).parents[1]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde import fvm
 
 PI = np.pi

@@ -18,7 +18,8 @@ from swell import distributed, gallery
 from swell.core import cuda_kernels
 from swell.core.cuda import CudaSpace
 from swell.core.registry import names, resolve
-from swell.core.space import CpuSpace, accumulator
+from swell.core.cpu import CpuSpace
+from swell.core.space import accumulator
 
 ROOT = pathlib.Path(swell.__file__).parent
 SIZES = [1, 31, 33]

@@ -64,7 +64,7 @@ def test_update_binds_anew_where_an_adjoint_is_rebuilt(format):
 
 def test_update_keeps_the_users_preconditioner():
     A = gallery.poisson2d(10)
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     from swell.formats.csr import CSRMatrix
     M = CSRMatrix.from_scipy(sp.csr_array(sp.eye_array(100) / 4), make_space("cpu"))
     solver = swell.prepare(A, method="cg", M=M)

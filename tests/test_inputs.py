@@ -13,6 +13,7 @@ from swell import InputError, gallery
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import SELL
+from swell.inputs import read_system
 
 A = sp.csr_array(gallery.convection_diffusion((8, 8), 5.0))
 X = rng().standard_normal(64)
@@ -52,9 +53,24 @@ def test_linear_operator():
 def test_own_formats(setting):
     own = setting.build(CSRMatrix.from_scipy(A, space_or_skip("cpu")))
     solver = swell.prepare(own, method="gmres")
-    assert solver._prepared[0].matrix is own
+    assert solver._prepared[0].setup.matrix is own
     assert np.allclose(solver.solve(B).x, X)
     assert swell.solve(own, B).converged
+
+
+def test_an_own_matrix_whose_values_were_changed_is_looked_at_again():
+    own = CSRMatrix.from_scipy(sp.csr_array(gallery.poisson2d(8)), space_or_skip("cpu"))
+    solver = swell.prepare(own, method="cg", format="csr")
+    own.facts()
+    own.data *= 100
+    assert swell.prepare(own, method="cg")._prepared[0].setup.norm_A == 800
+    own.data[1] = 7
+    with pytest.raises(InputError, match="Hermitian"):
+        swell.prepare(own, method="cg")
+    own.data[1] = np.nan
+    for again in (lambda: swell.prepare(own, method="cg"), lambda: solver.update(own)):
+        with pytest.raises(InputError, match="NaN or Inf .1 entries"):
+            again()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float32"])
@@ -295,6 +311,36 @@ def test_inputs_are_left_alone():
     assert solver.A.data[0] == 2 * A.data[0]
 
 
+# -- a whole system ----------------------------------------------------------------------------------------------------
+
+class Counted:
+    """An array that counts how often NumPy asks for its numbers."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype, self.reads = values, values.shape, values.dtype, 0
+
+    def __array__(self, dtype=None, copy=None):
+        self.reads += 1
+        return self.values
+
+
+def test_a_system_is_read_once():
+    b, x0 = Counted(B + 1j * B), Counted(B)
+    given, rhs, guess = read_system(A, b, x0)
+    assert b.reads == x0.reads == 1
+    assert given.A.dtype == "complex128" and (rhs == b.values).all() and (guess == B).all()
+    assert read_system(A, B)[2] is None
+
+
+@pytest.mark.parametrize("b, x0, dtype, words", [
+    (B[1:], None, None, r"b has shape \(63,\): expected"), (B, B[:, None], None, r"x0 has shape \(64, 1\): expected"),
+    (1j * B, None, "float64", "b is complex and the system was prepared real"), (B, 1j * B, None, "x0 is complex"),
+    (np.full(64, np.nan), None, None, "b contains NaN or Inf .64 entries.")])
+def test_a_system_whose_parts_do_not_fit(b, x0, dtype, words):
+    with pytest.raises(InputError, match=words):
+        read_system(A, b, x0, dtype=dtype)
+
+
 # -- nonsense ----------------------------------------------------------------------------------------------------------
 
 def with_nan():
@@ -331,6 +377,12 @@ def short(array):
     return array[:-1]
 
 
+def unsigned_and_descending(indptr):
+    indptr = indptr.astype(np.uint32)
+    indptr[3] = 0
+    return indptr
+
+
 BAD_MATRICES = {
     "csr short data": (lambda: replaced("csr", data=short), r"A.data has shape .*: expected"),
     "csr long data": (lambda: replaced("csr", data=lambda data: np.append(data, 1.0)), r"A.data has shape"),
@@ -338,6 +390,9 @@ BAD_MATRICES = {
     "csr columns of data": (lambda: replaced("csr", data=lambda data: data[:, None]), r"A.data has shape"),
     "csr short indptr": (lambda: replaced("csr", indptr=short), "indptr"),
     "csr fractional indices": (lambda: replaced("csr", indices=lambda i: i.astype(float)), "expected integers"),
+    "csr indices in two dimensions": (lambda: replaced("csr", indices=lambda i: i[:, None]), "expected integers"),
+    "csr fractional indptr": (lambda: replaced("csr", indptr=lambda p: p + 0.5 * (p == p[3])), "indptr"),
+    "csc unsigned indptr descends": (lambda: replaced("csc", indptr=unsigned_and_descending), "indptr"),
     "coo short data": (lambda: replaced("coo", data=short), r"A.data has shape"),
     "coo short rows": (lambda: replaced("coo", coords=lambda ij: (ij[0][:-1], ij[1])), r"A.data has shape"),
     "bsr short data": (lambda: replaced("bsr", data=short), r"A.data has shape"),
@@ -569,7 +624,7 @@ def test_a_gpu_where_there_is_none():
 
 
 def test_memory_is_estimated_before_it_is_taken(monkeypatch):
-    from swell.core.space import CpuSpace
+    from swell.core.cpu import CpuSpace
     monkeypatch.setattr(CpuSpace, "memory", lambda self: (10_000, 20_000))
     with pytest.raises(OutOfMemory, match="needs about .* GiB .* are free: "):
         swell.solve(A, B)

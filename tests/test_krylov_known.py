@@ -81,7 +81,7 @@ def test_cocr_on_a_real_system_is_conjugate_residuals():
 
 def test_tfqmr_has_the_residuals_of_scipys(dtype):
     """SciPy's shadow vector is r; ours is random, so the same start is made by hand: r = shadow."""
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     A = unsymmetric().astype(dtype)
     shadow = np.empty(200, dtype)
     make_space("cpu").random(1, shadow)
@@ -92,7 +92,7 @@ def test_tfqmr_has_the_residuals_of_scipys(dtype):
 
 def test_qmr_has_the_residuals_of_scipys():
     """Whose first left vector is r as well."""
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     A, first = unsymmetric(), np.empty(200)
     make_space("cpu").random(1, first)
     ours = swell.solve(A, first, method="qmr", rtol=1e-9).history
@@ -183,14 +183,14 @@ def test_a_skew_matrix(method, device):
 @pytest.mark.parametrize("method", ["bicgstab", "bicgstabl", "tfqmr"])
 def test_a_breakdown_is_taken_up_with_another_shadow(method, monkeypatch):
     """(r̂, r) = 0 at the start: by itself that ends the solve; with the next seed it converges."""
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     A = gallery.convection_diffusion((12, 12), 5.0, "upwind")
     shadow, b = np.empty(144), np.ones(144)
     make_space("cpu").random(1, shadow)
     for _ in range(2):
         b -= shadow * (shadow @ b) / (shadow @ shadow)
     assert swell.solve(A, b, method=method).converged
-    monkeypatch.setattr("swell.core.prepared.RETRIES", 1)
+    monkeypatch.setattr("swell.solving.run.RETRIES", 1)
     alone = swell.solve(A, b, method=method)
     assert alone.reason is Reason.BREAKDOWN and alone.iterations <= 1 and np.isfinite(alone.x).all()
 

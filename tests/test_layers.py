@@ -7,23 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from layers import LEVEL
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
-# From the bottom up; a package may import its own layer and those below.
-LAYERS = [
-    {"core"},
-    {"formats", "dense"},
-    {"transforms", "orderings", "krylov", "preconditioners", "smoothers"},
-    {"inputs"},
-    {"advisor"},
-    {"api"},
-    {"io", "gallery", "distributed", "pde", "integrations", "report", "scipy_like"},
-    {"cli", "bench", "__main__"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# What a layer may know of those above it: ``Prepared`` binds a method to a system, by the interfaces of both, and
-# ``solve`` gives a system to all GPUs of the machine.
-ALLOWED = {("core", "krylov"), ("core", "inputs"), ("api", "distributed")}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -45,11 +31,21 @@ def layer(path):
 @pytest.mark.parametrize("path", [p for p in FILES if layer(p) != "__init__"], ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_down(path):
     here = layer(path)
-    assert here in LEVEL, f"{here} has no place in the layers"
+    assert here in LEVEL, f"{here} has no place in tests/layers.py"
     for module in imports(path):
         parts = module.split(".")
         if parts[0] == "swell" and len(parts) > 1 and parts[1] in LEVEL:
-            assert LEVEL[parts[1]] <= LEVEL[here] or (here, parts[1]) in ALLOWED, f"{path} imports {module}"
+            assert parts[1] == here or LEVEL[parts[1]] < LEVEL[here], f"{path} imports {module}"
+
+
+def test_no_circles():
+    """No two files import each other, within functions or through others; a folder's __init__ is left out."""
+    modules = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): p for p in FILES if p.stem != "__init__"}
+    below = {name: {m for m in imports(path) if m in modules} for name, path in modules.items()}
+    while ends := ({name for name, others in below.items() if not others & below.keys()}       # import nothing left
+                   | below.keys() - set().union(*below.values())):                             # nothing left imports
+        below = {name: others for name, others in below.items() if name not in ends}
+    assert not below, f"these import one another, or what does: {', '.join(sorted(below))}"
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "krylov").rglob("*.py")), ids=lambda p: p.name)

@@ -10,7 +10,7 @@ import pytest
 import swell
 from swell import gallery
 from swell.core.operator import CallableOperator
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Reason
 
 

@@ -13,7 +13,7 @@ import pytest
 import swell
 from swell.core import memory
 from swell.core.errors import OutOfMemory
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.io import files
 
 PACKAGE = pathlib.Path(swell.__file__).parent

@@ -15,10 +15,10 @@ PETSc = pytest.importorskip("petsc4py.PETSc", exc_type=(ImportError, ValueError)
                             reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py")
 
 import swell                                                                                    # noqa: E402
-from swell.core import petsc                                                                    # noqa: E402
+from swell.guests.petsc import views                                                            # noqa: E402
 from swell.core.stopping import Reason                                                          # noqa: E402
-from swell.integrations.petsc import KSP, PC, reason_of                                         # noqa: E402
-from swell.integrations.petsc_ksp import CODES                                                  # noqa: E402
+from swell.guests.petsc import KSP, PC, reason_of                                               # noqa: E402
+from swell.guests.petsc.ksp import CODES                                                        # noqa: E402
 
 SCALAR = np.dtype(PETSc.ScalarType)
 COMPLEX = SCALAR.kind == "c"
@@ -100,11 +100,11 @@ def guest(S, prefix="", **words):
 
 
 def swell_ksp(S, **words):
-    return guest(S, ksp_type="python", ksp_python_type="swell.integrations.petsc.KSP", **words)
+    return guest(S, ksp_type="python", ksp_python_type="swell.guests.petsc.KSP", **words)
 
 
 def swell_pc(S, **words):
-    return guest(S, pc_type="python", pc_python_type="swell.integrations.petsc.PC", **words)
+    return guest(S, pc_type="python", pc_python_type="swell.guests.petsc.PC", **words)
 
 
 # -- matrices and vectors --------------------
@@ -113,23 +113,23 @@ def swell_pc(S, **words):
 def test_aij_is_read_where_it_lies():
     S = flow()
     A = mat(S)
-    state, pattern = A.stateGet(), petsc.pattern(A)
-    one, two = petsc.matrix(A), petsc.matrix(A)
+    state, pattern = A.stateGet(), views.pattern(A)
+    one, two = views.matrix(A), views.matrix(A)
     assert (abs(one - S) > 0).nnz == 0
     parts = ("data", "indices", "indptr") if PETSc.IntType == np.int32 else ("data",)
     assert all(np.shares_memory(getattr(one, part), getattr(two, part)) for part in parts)
     A.scale(2)
     assert np.array_equal(one.data, 2 * S.data)  # PETSc wrote, and the view shows it
-    assert not petsc._aij(A).data.flags.writeable
-    assert petsc.pattern(A) == pattern and A.stateGet() != state
+    assert not views._aij(A).data.flags.writeable
+    assert views.pattern(A) == pattern and A.stateGet() != state
     state = A.stateGet()
-    petsc.matrix(A)
+    views.matrix(A)
     assert A.stateGet() == state                 # reading is no change
 
 
 def test_a_view_outlives_the_name_of_its_matrix():
     A = mat(flow())
-    one = petsc._values(A, "MatSeqAIJGetArrayRead", "MatSeqAIJRestoreArrayRead", 10)
+    one = views._values(A, "MatSeqAIJGetArrayRead", "MatSeqAIJRestoreArrayRead", 10)
     before = one.copy()
     del A
     [mat(flow()) for _ in range(3)]
@@ -139,17 +139,17 @@ def test_a_view_outlives_the_name_of_its_matrix():
 def test_equal_rows_are_not_taken_together():
     """PETSc can show an AIJ by its i-nodes, groups of rows with one pattern."""
     S = sp.csr_matrix(np.kron(poisson(3).toarray(), RANDOM.random((3, 3))).astype(SCALAR))
-    assert abs(petsc.matrix(mat(S)) - S).max() == 0
+    assert abs(views.matrix(mat(S)) - S).max() == 0
 
 
 def test_the_pattern_has_a_state():
     A = mat(sp.eye_array(4, format="csr"))
     A.setOption(PETSc.Mat.Option.NEW_NONZERO_ALLOCATION_ERR, False)
-    before = petsc.pattern(A)
+    before = views.pattern(A)
     A.setValue(0, 3, 5)
     A.assemble()
-    assert petsc.pattern(A) != before
-    assert petsc.matrix(A).toarray()[0, 3] == 5
+    assert views.pattern(A) != before
+    assert views.matrix(A).toarray()[0, 3] == 5
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -159,14 +159,14 @@ def test_blocks(kind, size):
     S = sp.csr_matrix((D + D.T).astype(SCALAR) * ((1 + 0.5j) if COMPLEX else 1))
     A = blocked(S, kind, size)
     state = A.stateGet()
-    assert abs(sp.csr_matrix(petsc.matrix(A)) - S).max() == 0
+    assert abs(sp.csr_matrix(views.matrix(A)) - S).max() == 0
     assert A.stateGet() == state
     name = "SeqBAIJ" if kind == "baij" else "SeqSBAIJ"
-    assert np.shares_memory(petsc._blocks(A, name).data, petsc._blocks(A, name).data)
+    assert np.shares_memory(views._blocks(A, name).data, views._blocks(A, name).data)
     x = rhs(12)
     y = A.createVecLeft()
     A.mult(vec(x), y)
-    assert np.allclose(petsc.matrix(A) @ x, y.array)
+    assert np.allclose(views.matrix(A) @ x, y.array)
 
 
 @pytest.mark.skipif(not COMPLEX, reason="a PETSc with complex scalars only")
@@ -174,13 +174,13 @@ def test_a_hermitian_sbaij_has_conjugates_below():
     S = sp.csr_matrix(np.array([[3, 1 + 2j, 0], [1 - 2j, 4, 1j], [0, -1j, 5]]))
     A = blocked(S, "sbaij", 1)
     A.setOption(PETSc.Mat.Option.HERMITIAN, True)
-    assert abs(petsc.matrix(A) - S).max() == 0
+    assert abs(views.matrix(A) - S).max() == 0
 
 
 def test_dense_and_shell():
     S = flow(8)
     dense = mat(S).convert("dense", PETSc.Mat())
-    assert np.array_equal(petsc.matrix(dense), S.toarray())
+    assert np.array_equal(views.matrix(dense), S.toarray())
     b = vec(rhs(64))
     assert relative(S, swell.solve(dense, b).x.array, b.array) < 1e-8
 
@@ -249,7 +249,7 @@ def test_pc_iterates_as_petscs_own_ilu():
     S = flow()
     b = vec(rhs(S.shape[0]))
     counts = []
-    for words in ({"pc_type": "ilu"}, {"pc_type": "python", "pc_python_type": "swell.integrations.petsc.PC"}):
+    for words in ({"pc_type": "ilu"}, {"pc_type": "python", "pc_python_type": "swell.guests.petsc.PC"}):
         ksp, A = guest(S, ksp_rtol=1e-10, **words)
         x = A.createVecRight()
         ksp.solve(b, x)
@@ -314,11 +314,16 @@ def test_pc_without_the_database_and_its_view(capfd):
 
 
 def test_prefixes_are_honoured():
-    ksp, A = guest(poisson(), "fluid_", pc_type="python", pc_python_type="swell.integrations.petsc.PC",
+    ksp, A = guest(poisson(), "fluid_", pc_type="python", pc_python_type="swell.guests.petsc.PC",
                    pc_swell_precond="jacobi")
     assert ksp.getPC().getPythonContext().precond == "jacobi"
-    other, _ = guest(poisson(), "solid_", pc_type="python", pc_python_type="swell.integrations.petsc.PC")
+    other, _ = guest(poisson(), "solid_", pc_type="python", pc_python_type="swell.guests.petsc.PC")
     assert other.getPC().getPythonContext().precond == "ilu0"
+
+
+def test_the_former_name_of_the_module_is_kept():
+    ksp, _ = guest(poisson(), pc_type="python", pc_python_type="swell.integrations.petsc.PC")
+    assert type(ksp.getPC().getPythonContext()) is PC
 
 
 def test_a_misspelt_option_is_an_error():
@@ -607,7 +612,7 @@ def test_newton_by_snes():
         P.setDiagonal(diagonal)
         P.assemble()
 
-    options({"snes_ksp_ew": "", "ksp_type": "python", "ksp_python_type": "swell.integrations.petsc.KSP",
+    options({"snes_ksp_ew": "", "ksp_type": "python", "ksp_python_type": "swell.guests.petsc.KSP",
              "ksp_swell_method": "cg", "ksp_swell_precond": "ic0"})
     snes = PETSc.SNES().create(PETSc.COMM_SELF)
     x = J.createVecRight()
@@ -628,9 +633,9 @@ A = PETSc.Mat().createAIJ((3, 3), nnz=1)
 A.assemble(); A.shift(1)
 ksp = PETSc.KSP().create(); ksp.setOperators(A); ksp.setFromOptions(); ksp.setUp()
 """)
-    for kind, words in (("ksp", ["-ksp_type", "python", "-ksp_python_type", "swell.integrations.petsc.KSP",
+    for kind, words in (("ksp", ["-ksp_type", "python", "-ksp_python_type", "swell.guests.petsc.KSP",
                                  "-ksp_swell_methd", "cg"]),
-                        ("pc", ["-pc_type", "python", "-pc_python_type", "swell.integrations.petsc.PC",
+                        ("pc", ["-pc_type", "python", "-pc_python_type", "swell.guests.petsc.PC",
                                 "-pc_swell_precond", "ilu1"])):
         done = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True, timeout=300)
         assert done.returncode == 1, kind

@@ -22,11 +22,11 @@ PETSc = pytest.importorskip("petsc4py.PETSc", exc_type=(ImportError, ValueError)
 from test_petsc import SCALAR, flow, mat, options, poisson                                      # noqa: E402
 
 import swell                                                                                    # noqa: E402
-from swell.core import petsc                                                                    # noqa: E402
-from swell.integrations.petsc import reason_of                                                  # noqa: E402
+from swell.guests.petsc import views                                                            # noqa: E402
+from swell.guests.petsc import reason_of                                                        # noqa: E402
 
-OWN_PC = {"pc_type": "python", "pc_python_type": "swell.integrations.petsc.PC"}
-OWN_KSP = {"ksp_type": "python", "ksp_python_type": "swell.integrations.petsc.KSP"}
+OWN_PC = {"pc_type": "python", "pc_python_type": "swell.guests.petsc.PC"}
+OWN_KSP = {"ksp_type": "python", "ksp_python_type": "swell.guests.petsc.KSP"}
 CASES = {}
 
 
@@ -182,7 +182,7 @@ def as_petsc():
 @case
 def parts_are_read_where_they_lie():
     A = spread(flow(8))
-    one, two = petsc.parts(A), petsc.parts(A)
+    one, two = views.parts(A), views.parts(A)
     assert all(np.shares_memory(mine.data, again.data) for mine, again in zip(one[:2], two[:2]))
     first, stop = A.getOwnershipRange()
     whole = flow(8)[first:stop].toarray()
@@ -322,7 +322,7 @@ def refusals():
         A.setOption(PETSc.Mat.Option.SYMMETRIC, True)
         other = A.convert(kind, PETSc.Mat())
         expect(swell.InputError, f"type mpi{kind} .*expected aij or baij", lambda: solved(ksp_for(other, **OWN_KSP)))
-    expect(swell.InputError, "spread over 2 ranks.*swell.integrations.petsc.KSP", lambda: swell.solve(A, np.ones(64)))
+    expect(swell.InputError, "spread over 2 ranks.*swell.guests.petsc.KSP", lambda: swell.solve(A, np.ones(64)))
 
 
 @case

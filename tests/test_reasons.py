@@ -123,4 +123,4 @@ def test_a_first_choice_that_failed_is_kept(monkeypatch):
     r = swell.solve(cases.indefinite(), np.ones(100))
     assert r.converged and r.method == "direct"
     assert [(a.method, a.reason) for a in r.attempts] == [("cg", Reason.INDEFINITE)]
-    assert "before it: cg" in str(r) and r.as_dict()["attempts"][0]["reason"] == "INDEFINITE"
+    assert "also tried: cg" in str(r) and r.as_dict()["attempts"][0]["reason"] == "INDEFINITE"

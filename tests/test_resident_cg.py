@@ -24,7 +24,7 @@ from swell.core.stopping import Reason, Stopping
 def gpu():
     """A GPU that can run it."""
     pytest.importorskip("cupy", reason="needs CuPy and a GPU")
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     space = make_space("cuda")
     if not space.bulk_copies:
         pytest.skip("needs a GPU of compute capability 9.0")

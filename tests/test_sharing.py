@@ -196,12 +196,30 @@ def test_an_interrupt_within_an_update_leaves_nothing_half_done(monkeypatch):
 
     def pressed(A):
         raise KeyboardInterrupt
-    monkeypatch.setattr(solver._prepared[0].M, "update", pressed)
+    monkeypatch.setattr(solver._prepared[0].setup.M, "update", pressed)
     with pytest.raises(KeyboardInterrupt):
         solver.update(sp.csr_array(3 * A))
     with pytest.raises(swell.InputError, match="KeyboardInterrupt"):
         solver.solve(B[0])
     assert (solver.update(A).solve(B[0]).x == expected.x).all()
+
+
+def test_a_scaling_that_was_left_out_is_done_where_an_update_needs_it():
+    A, b = gallery.poisson2d(12), 1.0 + np.arange(144) % 7
+    D = sp.diags_array(1 + np.arange(144) / 144)
+    scaled = sp.csr_array(D @ A @ D)
+    solver = swell.prepare(A, method="cg", scaling="jacobi")
+    assert any("left out" in note for note in solver.solve(b).notes)
+    updated, fresh = solver.update(scaled).solve(b), swell.solve(scaled, b, method="cg", scaling="jacobi")
+    assert (updated.iterations, updated.notes) == (fresh.iterations, fresh.notes)
+    assert np.array_equal(updated.x, fresh.x)
+
+
+def test_a_solver_whose_factorisation_failed_is_copied():
+    A, b = sp.csr_array(gallery.poisson2d(12)), np.ones(144)
+    A.setdiag(np.arange(144) > 0)
+    solver = swell.prepare(A, method="gmres", precond="ic0")
+    assert solver.solve(b).reason == solver.copy().solve(b).reason == swell.Reason.NOT_FACTORED
 
 
 def test_a_pickle_is_of_one_matrix():

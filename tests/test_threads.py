@@ -12,7 +12,8 @@ import scipy.sparse as sp
 import swell
 from swell import gallery
 from swell.core.registry import load, names
-from swell.core.space import CpuSpace, make_space
+from swell.core.cpu import CpuSpace
+from swell.core.devices import make_space
 
 N = 24_000              # above the size up to which one thread is used whatever there is
 SOME = sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), numba.config.NUMBA_NUM_THREADS})

@@ -11,7 +11,7 @@ def definiteness(A, facts) -> str:
     ----------
     A : CSRMatrix
     facts : Facts
-        Of the same matrix, from `swell.advisor.analyse.analyse`.
+        Of the same matrix, from ``A.facts()``.
 
     Returns
     -------

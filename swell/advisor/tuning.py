@@ -190,14 +190,13 @@ def candidates(csr, default: str) -> list[str]:
 
 def _lengths(csr):
     """(mean, standard deviation over mean, largest) of the rows' lengths."""
-    lengths = csr.indptr[1:] - csr.indptr[:-1]
-    mean = csr.nnz / csr.shape[0]
-    return mean, float(lengths.std()) / mean, int(lengths.max())
+    facts = csr.facts(search=False)
+    return csr.nnz / csr.shape[0], facts.row_spread, facts.longest_row
 
 
 def pattern_class(csr, default: str) -> str:
     """The class under which a choice is kept, in words; steps are coarse, so that neighbours share their choice."""
-    n, bandwidth = csr.shape[0], csr.bandwidth()
+    n, bandwidth = csr.shape[0], csr.facts(search=False).bandwidth
     mean, spread, longest = _lengths(csr)
     steps = sum(spread > s for s in SPREADS)
     return " | ".join((swell.__version__, machine(csr.space), csr.dtype.name, f"rows 2^{round(math.log2(n))}",

@@ -19,7 +19,7 @@ from swell.bench import engine
 from swell.core.errors import FactorisationError, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.settings import describe
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde.poisson_cube import PoissonCube
 
 RUNS = 3

@@ -16,12 +16,13 @@ import numpy as np
 
 from swell.bench import engine
 from swell.core.errors import InputError
-from swell.core.space import accumulator, make_space
+from swell.core.settings import DTYPES
+from swell.core.devices import make_space
+from swell.core.space import accumulator
 
 SIZES = 100_000, 500_000, 1_000_000, 8_000_000, 10_000_000, 15_000_000
 RUNS = 100
 RUNS_BESIDE = 3         # of NumPy on the host of a GPU
-DTYPES = "float32", "float64", "complex64", "complex128"
 
 
 @dataclass(frozen=True)

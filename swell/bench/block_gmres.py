@@ -20,10 +20,11 @@ from swell.core import timing
 from swell.core.errors import SwellError
 from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.core.workspace import Workspace
 from swell.formats.blocks import check_size, detect, fill_ratios
+from swell.formats.bsr import BSR, BSRMatrix
 from swell.formats.csr import CSRMatrix
 from swell.gallery import coupled_transport
 from swell.krylov.gmres import GMRES
@@ -37,6 +38,7 @@ TOLERANCES = (1e-3, 1e-5)
 SWEEPS = tuple(range(1, 9))
 BATCHES = (1, 2, 4, 8, 16, 30)
 NONE, EXACT, HOST, WHOLLY = "none", "block ILU(0), exact", "block ILU(0), exact CPU", "all of it on the CPU"
+ON_BLOCKS = "point ILU(0) on the blocks, exact"
 BROKEN_DOWN = 3                         # sweeps of the breakdown beside the exact solve
 PARTS = ("product", "preconditioner", "inner_products", "updates")
 MATRICES = ("matrix", "n", "entries", "block", "blocks", "fill")
@@ -74,7 +76,7 @@ def preconditioners(block: int) -> dict[str, str]:
     size = f"block={block}, "
     named = {NONE: "none", EXACT: f"{factors}{size}solve=exact)"}
     if block > 1:
-        named |= {"point ILU(0), exact": "ilu0", "point ILU(0) on the blocks, exact": f"ilu0(block={block})"}
+        named |= {"point ILU(0), exact": "ilu0", ON_BLOCKS: "ilu0"}
     named["block ILU(0), ISAI"] = f"{factors}{size}solve='isai(guard=off)')"
     return named | {_sweeps(k): f"{factors}{size}solve='sweeps(count={k}, guard=off)')" for k in SWEEPS}
 
@@ -131,11 +133,14 @@ class System:
         A = self.A
         return self.name, A.shape[0], A.nnz, self.block, round(A.nnz * self.fill / self.block**2), f"{self.fill:.2f}"
 
-    def build(self, text):
-        """A preconditioner of that name, or None."""
-        settings = resolve("precond", text)
-        with self.space.active(self.A.shape[0]):
-            return None if settings is None else settings.build(self.csr)
+    def build(self, text, on_blocks=False):
+        """A preconditioner of that name, or None; ``on_blocks``: the zeros inside blocks are stored as entries."""
+        settings, A = resolve("precond", text), self.csr
+        with self.space.active(A.shape[0]):
+            if on_blocks:
+                blocks = BSR(self.block, True).build(A)
+                A = BSRMatrix(self.space, blocks.indptr, blocks.indices, blocks.data, A.shape).to_csr()
+            return None if settings is None else settings.build(A)
 
     def solver(self, M, rtol, maxiter=MAXITER):
         """GMRES(30) with that preconditioner."""
@@ -148,7 +153,7 @@ class System:
             engine.tell(f"{self.name}, {self.space.name}: {label}")
             try:
                 with engine.stopwatch(self.space) as setup:
-                    M = self.build(text)
+                    M = self.build(text, label == ON_BLOCKS)
             except SwellError as error:
                 engine.tell(f"{self.name}: {label} is left out: {error}")
                 continue

@@ -21,7 +21,7 @@ from swell.bench import engine
 from swell.core.errors import FactorisationError, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.settings import describe
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
 from swell.pde.poisson_cube import PoissonCube
 
@@ -112,7 +112,7 @@ def _types(text):
     InputError
         For another type.
     """
-    from swell.dense.decomposer import DTYPES
+    from swell.core.settings import DTYPES
     types = [kind.strip() for kind in text.split(",")]
     for kind in types:
         if kind not in DTYPES:

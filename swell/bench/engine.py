@@ -285,9 +285,13 @@ def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
     """
     if scale != 1:
         return {}
-    stored = json.loads(importlib.resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))
-    figures = stored[space.name].get(kind, {})
+    figures = stored(space.name).get(kind, {})
     return (figures.get(case, {}) if case else figures).get(matrix, {})
+
+
+def stored(device: str) -> dict:
+    """Everything in peers.json for "cpu" or "cuda"."""
+    return json.loads(importlib.resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))[device]
 
 
 def append(path, records):

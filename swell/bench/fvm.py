@@ -14,7 +14,7 @@ import numpy as np
 from swell import api
 from swell.bench import engine, smoothers
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
 from swell.gallery import jumping_diffusion

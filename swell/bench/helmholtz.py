@@ -29,7 +29,7 @@ from swell.bench import engine
 from swell.core.errors import InputError, SwellError
 from swell.core.registry import resolve
 from swell.core.settings import describe
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.helmholtz.frequencies import NODES, band
 from swell.pde.helmholtz.named import cavity, named_mesh

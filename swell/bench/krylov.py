@@ -12,7 +12,7 @@ import numpy as np
 from swell import api
 from swell.bench import engine
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 
 # case: (method, scaling, its matrices)

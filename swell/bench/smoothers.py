@@ -22,10 +22,10 @@ from swell import api
 from swell.bench import engine
 from swell.core.errors import InputError
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
-from swell.smoothers.stationary import Stationary
+from swell.krylov.stationary import Stationary
 
 EVERY = 10              # outer iterations from one residual to the next
 RARELY = 100            # the same where there are few

@@ -15,7 +15,7 @@ from swell.advisor.tuning import Tuned
 from swell.bench import engine
 from swell.core import timing
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 
 AGAIN, TURNS = 10, 3    # products timed of the default and of the tuned format, and how often

@@ -18,7 +18,7 @@ COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", 
 
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 
-CONVERGED, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+CONVERGED, BAD_INPUT, INTERRUPTED = 0, 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 UNSOLVED = "interrupted before there was a solution; nothing was written"
 

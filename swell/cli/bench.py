@@ -16,7 +16,8 @@ DEFINITE = ("thermal2~", "ecology2~", "parabolic_fem~")
 ACOUSTIC = ("audi3d1~", "audi3d2~", "audi3d3~", "audi3d4~", "twingo3d0~", "twingo3d1~", "twingo3d2~", "cylinder3d0~",
             "cylinder3d1~", "cylinder3d2~")
 MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE, "atmosmodd~", "audi3d4~"),
-            "smoothers": DEFINITE, "fvm": DEFINITE,
+            "spgemm": ("thermal2~", "ecology2~", "atmosmodd~"), "smoothers": DEFINITE, "fvm": DEFINITE,
+            "amg": ("ecology2~", "poisson3d:1000000", "jumping_diffusion3d:1000000", "anisotropic2d:1000000"),
             "scaling": ("thermal2~", "ecology2~", "atmosmodd~"),
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
@@ -28,8 +29,13 @@ BESIDE_A_GPU = 100      # iterations on the host of a GPU, for the time of one
 BENCHMARKS = {
     "blas1": ("Vector operations of several sizes and types, beside the same in NumPy or CuPy.", ("dtypes", "repeat")),
     "spmv": ("Products: time, bytes, share of the copy speed.", ("matrices", "formats", "tune", "complex", "repeat")),
+    "spgemm": ("Sparse products A A and PᵀAP: time, products a second, the numeric phase alone.",
+               ("matrices", "files", "repeat")),
     "krylov": ("An iteration of CG, GMRES(30) and BiCGSTAB, and whole solves to 1e-8.",
                ("matrices", "iterations", "repeat", "no-solves")),
+    "amg": ("Algebraic multigrid: whole solves beside PyAMG, IC(0) and Jacobi; with --scaling iterations over n, "
+            "anisotropy, jumps and stretched cells.",
+            ("matrices", "files", "repeat", "scaling", "most")),
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
                   ("matrices", "files", "outer-iterations", "cpu-iterations")),
     "fvm": ("The finite-volume paper: products (table 3.1), smoothers (4.1), preconditioners of CG (5.1).",
@@ -56,7 +62,8 @@ BENCHMARKS = {
                    "repeat", "csv")),
 }
 OPTIONS = {
-    "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas; default %(default)s"},
+    "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas, of amg also NAME:UNKNOWNS; default "
+                 "%(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "
               "and folders of OpenFOAM; helmholtz takes meshes, and folders with K.npz, M.npz and B.npz"},
     "paths": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders of which every .mtx and .mtx.gz is "
@@ -74,8 +81,8 @@ OPTIONS = {
     "dtypes": {"metavar": "LIST", "default": "complex128", "help": "some of float32, float64, complex64, complex128; "
                "default complex128"},
     "repeat": {"type": int, "metavar": "N", "help": "repetitions, of which the median counts; default 100 vector "
-               "operations (and their mean), 50 products (20 of fvm on a CPU; 20 and 3 of scaling), 3 solves, 10 "
-               "of dense-lu"},
+               "operations (and their mean), 50 products (20 of fvm on a CPU; 20 and 3 of scaling), 5 sparse "
+               "products, 3 solves, 10 of dense-lu"},
     "ranks": {"metavar": "LIST", "default": "1,2", "help": "numbers of ranks, apart by commas; default 1,2"},
     "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling, of Poisson in 3D; default "
                  "262144 (times --scale)"},
@@ -122,6 +129,10 @@ OPTIONS = {
     "preconds": {"nargs": "*", "metavar": "NAME", "help": "default: none jacobi ilu0"},
     "rtol": {"type": float, "default": 1e-9, "metavar": "R", "help": "relative tolerance; default 1e-9, the paper's"},
     "maxiter": {"type": int, "default": 1000, "metavar": "N", "help": "most iterations; default 1000, the paper's"},
+    "scaling": {"action": "store_true", "help": "iterations over n, anisotropy, jumps and stretched cells, in place of "
+                "whole solves"},
+    "most": {"type": int, "metavar": "N", "help": "unknowns of the largest systems of --scaling; default 2200000, on a "
+             "GPU 64000000"},
     "no-solves": {"action": "store_true", "help": "leave out the whole solves"},
 }
 
@@ -157,6 +168,6 @@ def run(arguments) -> int:
         arguments.matrices = ",".join(ACOUSTIC)
     if "cpu-iterations" in options and arguments.cpu_iterations is None and arguments.device != "cpu":
         arguments.cpu_iterations = BESIDE_A_GPU
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     make_space(arguments.device)
     return importlib.import_module("swell.bench." + arguments.benchmark.replace("-", "_")).run(arguments)

@@ -29,7 +29,7 @@ def run(arguments) -> int:
     """Assemble, solve, print, write."""
     folder = _folder(arguments.out)
     if arguments.device:
-        from swell.core.space import make_space
+        from swell.core.devices import make_space
         make_space(arguments.device)
     import swell
     from swell.cli.progress import Progress

@@ -15,14 +15,12 @@ import sys
 import time
 from pathlib import Path
 
+from swell.cli.arguments import add_output, add_solver, named_solver
 from swell.cli.output import as_json, check_paths
 from swell.core.errors import InputError
-from swell.core.registry import names, resolve
 
 HELP = "solve Poisson's equation on a mesh"
-CHOICES = {"method": "method; cg by default", "precond": "preconditioner",
-           "scaling": "two-sided scaling; jacobi by default where there is no preconditioner",
-           "format": "matrix format", "ordering": "ordering of the unknowns"}
+DEFAULTS = {"method": "cg by default", "scaling": "jacobi by default where there is no preconditioner"}
 COUNTS = {"dirichlet": 1, "neumann": 1, "robin": 3}         # numbers that a condition takes
 EXAMPLE = "such as inlet=1, walls=neumann:0 or top=robin:1:0.5:0"
 BOX = "box:"
@@ -41,9 +39,7 @@ def add_arguments(parser):
                         "equals the fluxes at the boundary, rather than refuse it")
     parser.add_argument("--corrections", type=int, default=50, metavar="N", help="non-orthogonal corrections at most; "
                         "default 50, 0 for none")
-    for kind, words in CHOICES.items():
-        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
-                            if kind != "method" else f"{words}: {', '.join(names(kind))}")
+    add_solver(parser, DEFAULTS)
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the "
                         "equation with its corrections, relative to the right-hand side, and for the cells' "
@@ -52,8 +48,7 @@ def add_arguments(parser):
     parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu; .pvtu and a .vtu of each rank where "
                         "CASE is decomposed")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+    add_output(parser)
 
 
 def run(arguments) -> int:
@@ -74,10 +69,10 @@ def _run(arguments, ranks) -> int:
         raise InputError(f"--diffusivity {arguments.diffusivity:g}: expected a positive number")
     if arguments.corrections < 0:
         raise InputError(f"--corrections {arguments.corrections}: expected a number of corrections, 0 for none")
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     from swell.core.stopping import Stopping
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
-    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in CHOICES}
+    chosen = named_solver(arguments)
     chosen["method"] = chosen["method"] or "cg"
     if arguments.scaling is None and chosen["precond"] is None:
         chosen["scaling"] = "jacobi"

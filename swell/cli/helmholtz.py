@@ -13,13 +13,12 @@ import sys
 import time
 from pathlib import Path
 
+from swell.cli.arguments import PARTS, add_output, add_solver, named_solver
 from swell.cli.output import as_json, check_paths
 from swell.core.errors import InputError
-from swell.core.registry import names, resolve
 from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
-KINDS = ("method", "precond", "scaling", "ordering", "format")
 WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers a condition takes
 EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
 
@@ -44,10 +43,7 @@ def add_arguments(parser):
     parser.add_argument("--medium", metavar="NAME=C:RHO:ETA", action="append", default=[],
                         help="a region of another medium: speed, density and (if any) damping; may be repeated")
     parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="of the elements; default 1")
-    for kind in KINDS:
-        none = "" if kind in ("method", "format") else ", none"
-        parser.add_argument(f"--{kind}", metavar="NAME",
-                            help=f"{', '.join(names(kind))}{none}; chosen where none is named")
+    add_solver(parser, dict.fromkeys(PARTS, "chosen where none is named"))
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; "
                         "started by mpiexec, cuda is a GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
@@ -63,8 +59,7 @@ def add_arguments(parser):
                         help="frequencies of the fields; the last of the band by default")
     parser.add_argument("--save-mesh", metavar="FILE",
                         help="write the mesh, such as a generated one: .msh; it may be all that is asked for")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+    add_output(parser)
 
 
 def run(arguments) -> int:
@@ -78,7 +73,7 @@ def _run(arguments, ranks) -> int:
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
                  "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     from swell.core.stopping import Stopping
     from swell.pde import helmholtz
     band = helmholtz.band(arguments.band) if arguments.band is not None else None
@@ -91,7 +86,7 @@ def _run(arguments, ranks) -> int:
     medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
     others = dict(_medium(text) for text in arguments.medium)
     Stopping(rtol=1e-6 if arguments.rtol is None else arguments.rtol, maxiter=arguments.maxiter)
-    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in KINDS}
+    chosen = named_solver(arguments)
     if ranks is None:
         make_space(arguments.device)
 

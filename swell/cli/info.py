@@ -1,6 +1,7 @@
 """Say what a matrix is like, and how swell would solve it.
 
-Size, symmetry, definiteness, dominance, bandwidth, blocks, lengths of rows, storage, pattern and a recommendation.
+Size, symmetry, definiteness, dominance, bandwidth, blocks, lengths of rows, storage, pattern and a recommendation. With
+--amg also the levels of algebraic multigrid, which takes its setup.
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ def add_arguments(parser):
     """The arguments of ``swell info``."""
     parser.add_argument("A", help=source.HELP)
     parser.add_argument("--picture", metavar="FILE", help="write a picture of the pattern: .png")
+    parser.add_argument("--amg", action="store_true", help="set up algebraic multigrid, and show its levels")
     parser.add_argument("--json", action="store_true", help="print what was found as one JSON object")
 
 
@@ -29,6 +31,8 @@ def run(arguments) -> int:
     given = read_matrix(A, "cpu")
     findings = _look(given.A, A)
     findings = {"matrix": arguments.A, **findings, "notes": notes + given.notes}
+    if arguments.amg:
+        findings["amg"] = _hierarchy(given.A)
     if arguments.picture:
         from swell.report import picture
         title = f"{readable(Path(arguments.A).name)}: {A.shape[0]} unknowns, {A.nnz} entries"
@@ -45,11 +49,10 @@ def _look(A, host) -> dict:
     """Everything that is found, in plain types."""
     import numpy as np
 
-    from swell.advisor.analyse import analyse
     from swell.formats.blocks import block_size, fill_ratios
     from swell.advisor.definiteness import definiteness
     from swell.formats.sell import SELL
-    facts = analyse(A)
+    facts = A.facts()
     ratios = fill_ratios(A)
     lengths = np.diff(host.indptr)
     sell = SELL().build(A)
@@ -99,6 +102,21 @@ def _recommendation(A) -> list[dict]:
             for choice in choose(A, Configuration(None))[0]]
 
 
+def _hierarchy(A) -> dict:
+    """The levels of algebraic multigrid and the seconds of their setup, or why there are none."""
+    from swell.core.compilation import Stopwatch, timed
+    from swell.core.errors import FactorisationError, InputError
+    from swell.preconditioners.amg.report import facts
+    from swell.preconditioners.amg.settings import AMG
+    timings, watch = {}, Stopwatch()
+    try:
+        with A.space.active(A.shape[0]), timed(timings, "setup", A.space):
+            M = AMG().build(A)
+    except (InputError, FactorisationError) as error:
+        return {"refused": str(error)}
+    return {**facts(M), "setup_seconds": timings["setup"], "compile_seconds": watch.compiled, "notes": list(M.notes)}
+
+
 def _show(found, A):
     """The findings as text."""
     from rich.console import Console
@@ -110,6 +128,8 @@ def _show(found, A):
     console.print(_rows(found))
     _show_pattern(console, A)
     _show_recommendation(console, found["recommendation"])
+    if "amg" in found:
+        _show_hierarchy(console, found["amg"])
     for note in found["notes"]:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     if found.get("picture"):
@@ -193,3 +213,25 @@ def _show_recommendation(console, chain):
         console.print(f"[bold]{rank}[/]: {', '.join([choice['method'], *parts])}", soft_wrap=True)
         for why in choice["why"]:
             console.print(f"  because {why}", markup=False, soft_wrap=True)
+
+
+def _show_hierarchy(console, amg):
+    """The levels of algebraic multigrid, or why there are none."""
+    from rich import box
+    from rich.table import Table
+
+    from swell.preconditioners.amg.report import HEADER, rows, sentences
+    if "refused" in amg:
+        console.print(f"algebraic multigrid: {amg['refused']}", markup=False, soft_wrap=True)
+        return
+    compiled = amg["compile_seconds"]
+    console.print(f"algebraic multigrid, set up in {amg['setup_seconds']:.2g} s"
+                  + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else ""))
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name in HEADER:
+        table.add_column(name, justify="right")
+    for row in rows(amg):
+        table.add_row(*map(str, row))
+    console.print(table)
+    for line in [*sentences(amg), *amg["notes"]]:
+        console.print(f"  {line}", markup=False, soft_wrap=True)

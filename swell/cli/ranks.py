@@ -48,9 +48,11 @@ def matrix(ranks, arguments):
     from swell.cli import source
     device = arguments.device or "cpu"
     if ":" not in arguments.A or os.path.exists(arguments.A):
-        return distributed.read(ranks, arguments.A, device=device, partition=arguments.partition), []
+        return distributed.read(ranks, arguments.A, device=device, partition=arguments.partition,
+                                block=arguments.block), []
     A, notes = source.read_system(arguments.A) if ranks.rank == 0 else (None, [])
-    return distributed.scatter(ranks, A, device=device, partition=arguments.partition), notes
+    return distributed.scatter(ranks, A, device=device, partition=arguments.partition,
+                               block=arguments.block), notes
 
 
 def vectors(arguments, A, notes):
@@ -62,5 +64,5 @@ def vectors(arguments, A, notes):
             raise InputError(f"{name} has {vector.shape[0]} rows: expected {A.shape[0]}, as A has")
     if arguments.rhs is None:
         notes.append("no right-hand side was given: it is all ones")
-    b = np.ones(A.space.share(A.shape[0])) if whole[0] is None else whole[0][A.rows]
+    b = np.ones(A.space.local_rows(A.shape[0])) if whole[0] is None else whole[0][A.rows]
     return b, None if whole[1] is None else whole[1][A.rows]

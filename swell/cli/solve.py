@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 
 from swell.cli import source
+from swell.cli.arguments import add_output, add_solver, named_solver
 from swell.cli.output import VECTORS, as_json, check_paths, readable
 from swell.core.errors import InputError
 from swell.core.registry import names, resolve
+from swell.core.settings import DTYPES
 
 HELP = "solve a system from files"
-CHOICES = {"method": "method", "precond": "preconditioner", "scaling": "two-sided scaling", "format": "matrix format",
-           "ordering": "ordering of the unknowns"}
-DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 def add_arguments(parser):
@@ -25,15 +24,15 @@ def add_arguments(parser):
     parser.add_argument("--rhs", metavar="FILE", help="right-hand side, or several as columns (.mtx, .npy, .txt, "
                         "PETSc); all ones by default")
     parser.add_argument("--x0", metavar="FILE", help="starting vector; zero by default")
-    for kind, words in CHOICES.items():
-        parser.add_argument(f"--{kind}", metavar="NAME", help=f"{words}: {', '.join([*names(kind), 'none'])}"
-                            if kind != "method" else f"{words}: {', '.join(names(kind))}")
+    add_solver(parser)
     parser.add_argument("--nullspace", metavar="NAME", help="what A annihilates: constants, or a file of vectors as "
                         "columns")
     parser.add_argument("--smoother", metavar="NAME", help="for cg, before it and between its iterations: "
                         + ", ".join(names("smoother")))
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ..., or cuda:all")
     parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
+    parser.add_argument("--block", type=int, metavar="N", help="consecutive rows that belong together, as the unknowns "
+                        "of a mesh point; default: as the file says, or as detected")
     parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="started by mpiexec: which rows "
                         "a rank has, consecutive ones or a part of the matrix' graph; default rows")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
@@ -43,8 +42,7 @@ def add_arguments(parser):
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit")
     parser.add_argument("--out", metavar="FILE", help="write x: .npy, .mtx or .txt")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+    add_output(parser)
 
 
 def run(arguments) -> int:
@@ -61,17 +59,18 @@ def _run(arguments, ranks) -> int:
         progress.phase = f"reading {arguments.A}"
         if ranks is None:
             A, notes = source.read_system(arguments.A)
+            block = source.block_size(arguments.A) if arguments.block is None else arguments.block
             b, x0 = _vectors(arguments, A.shape[0], notes)
         else:
             from swell.cli.ranks import matrix, vectors
-            A, notes = matrix(ranks, arguments)
+            (A, notes), block = matrix(ranks, arguments), None   # A knows its own
             b, x0 = vectors(arguments, A, notes)
         progress.phase = "preparing the solver"
-        result = _solve(A, b, x0, chosen, stopping, arguments, notes, progress)
+        result, M = _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress)
     if ranks is not None:
         result.x = A.gather(result.x)
     if ranks is None or ranks.rank == 0:
-        _write(arguments, result, A)
+        _write(arguments, result, A, M)
         _print(arguments, result, A)
     return 0 if result.converged else 1
 
@@ -84,10 +83,10 @@ def _checked(arguments, ranks):
         raise InputError("--report does not work across ranks: leave it out, or solve on one rank")
     check_paths({"--out": arguments.out, "--report": arguments.report},
                 (arguments.A, arguments.rhs, arguments.x0), {"--out": VECTORS, "--report": (".html", ".htm")})
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     from swell.core.stopping import Stopping
     stopping = Stopping(rtol=arguments.rtol, atol=arguments.atol, maxiter=arguments.maxiter, every=arguments.every)
-    chosen = {kind: resolve(kind, getattr(arguments, kind)) for kind in (*CHOICES, "smoother")}
+    chosen = {**named_solver(arguments), "smoother": resolve("smoother", arguments.smoother)}
     if arguments.device and ranks is None and arguments.device != "cuda:all":
         make_space(arguments.device)
     chosen["nullspace"] = _nullspace(arguments.nullspace)
@@ -113,31 +112,30 @@ def _nullspace(given):
     return read_vector(given)
 
 
-def _solve(A, b, x0, chosen, stopping, arguments, notes, progress):
-    """The solver's part, with the progress display as its monitor."""
+def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
+    """(result, the first choice's preconditioner); the progress display is the monitor."""
     import numpy as np
 
     import swell
-    if arguments.device == "cuda:all":
-        result = swell.solve(A, b, **chosen, device=arguments.device, dtype=arguments.dtype, stopping=stopping, x0=x0,
-                             monitor=progress.monitor)
-        result.notes[:0] = notes
-        return result
-    solver = swell.prepare(A, **chosen, device=arguments.device, dtype=arguments.dtype, stopping=stopping, b_like=b)
+    solver = swell.prepare(A, **chosen, device=arguments.device, dtype=arguments.dtype, block=block, stopping=stopping,
+                           b_like=b)
     solver.notes[:0] = notes
     norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # what is not finite, the solver refuses
     progress.tolerance = stopping.threshold(norm_b) / norm_b if norm_b else stopping.rtol
-    return solver.solve(b, x0=x0, monitor=progress.monitor)
+    return solver.solve(b, x0=x0, monitor=progress.monitor), solver.M
 
 
-def _write(arguments, result, A):
+def _write(arguments, result, A, M):
     """The files that were asked for."""
     if arguments.out:
         from swell.io import write_vector
         write_vector(arguments.out, result.x)
     if arguments.report:
+        from swell.preconditioners.amg.settings import AMGOperator
         from swell.report import html
-        html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A)
+        whole = arguments.device != "cuda:all"   # else M is of rank 0's rows
+        html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A,
+             levels=M if whole and isinstance(M, AMGOperator) else None)
 
 
 def _print(arguments, result, A):

@@ -44,6 +44,14 @@ def read_system(source: str):
     return gallery.get(name, int(unknowns) if unknowns else None), []
 
 
+def block_size(source: str):
+    """The block size that the file of a matrix names, or None."""
+    if source.startswith(GENERATED):
+        return None
+    from swell.io import block_size
+    return block_size(source)
+
+
 def _acoustic(source):
     """A(ω) of a generated cabin or cylinder, and what it is."""
     from swell.pde.helmholtz.named import cavity, named_mesh

@@ -1,18 +1,10 @@
-"""Arrays that users bring: where they live, which type they have, and what NumPy makes of them."""
+"""Arrays that users bring: their type, whether their numbers are finite, and how NumPy reads them."""
 from __future__ import annotations
 
 import numpy as np
 
 from swell.core.errors import InputError
-
-DTYPES = ("float32", "float64", "complex64", "complex128")
-KINDS = {"cupy": "cupy", "cupyx": "cupy", "torch": "torch", "petsc4py": "petsc", "jax": "jax", "jaxlib": "jax"}
-
-
-def kind_of(array) -> str:
-    """"cupy", "torch", "petsc", "jax" or "host": where an object comes from, without importing anything."""
-    roots = (cls.__module__.split(".")[0] for cls in type(array).__mro__)      # PETSc's classes are often derived from
-    return next((KINDS[root] for root in roots if root in KINDS), "host")
+from swell.core.settings import DTYPES
 
 
 def checked_dtype(dtype, name):
@@ -33,6 +25,34 @@ def checked_dtype(dtype, name):
         raise InputError(f"{name} has dtype {dtype.name}: expected one of {', '.join(DTYPES)}; convert it with "
                          f"{name}.astype('float64')")
     return dtype.newbyteorder("=")
+
+
+def check_finite(name, *arrays, where=""):
+    """Raise InputError for NaN or Inf among the numbers of some arrays, of NumPy or CuPy.
+
+    Parameters
+    ----------
+    name : str
+        Names the arrays in the message.
+    where : str
+        Follows the number of bad entries in the message, as in " of this rank's".
+    """
+    finite = [np.isfinite(array) for array in arrays]            # CuPy's arrays answer to NumPy's function
+    if all(bool(one.all()) for one in finite):
+        return
+    raise not_finite(name, sum(int((~one).sum()) for one in finite), where)
+
+
+def not_finite(name, bad, where="") -> InputError:
+    """Make the error for ``bad`` entries that are NaN or Inf."""
+    return InputError(f"{name} contains NaN or Inf ({bad} entries{where}): a linear system needs finite numbers; look "
+                      "where it was assembled")
+
+
+def stored_size(A) -> int | None:
+    """The size of the square blocks in which SciPy's BSR came; None for other matrices, and for blocks of 1."""
+    rows, columns = getattr(A, "blocksize", (1, 1))
+    return rows if rows == columns and rows > 1 else None
 
 
 def native(array):

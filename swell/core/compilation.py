@@ -48,6 +48,15 @@ class Stopwatch:
         return time.perf_counter() - self._start - self.compiled
 
 
+@contextmanager
+def timed(timings: dict, part: str, space):
+    """Add the seconds of this block, compiling left out, to ``timings[part]``; the space's work is waited for."""
+    watch = Stopwatch()
+    yield
+    space.synchronize()
+    timings[part] = timings.get(part, 0.0) + watch.seconds
+
+
 @functools.cache
 def count_numba():
     """From now on, count what Numba compiles; what it loads from its cache is not compiled."""

@@ -40,6 +40,4 @@ class Configuration:
         setting = getattr(self, kind)
         if setting is None:
             return "none"
-        if type(setting).__name__ == "User":
-            return "user"
         return name_of(kind, type(setting))

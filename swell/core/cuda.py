@@ -1,9 +1,12 @@
 """CudaSpace: vectors are CuPy arrays on one GPU, kernels are CUDA C++, loops are CUDA graphs."""
 from __future__ import annotations
 
+import collections
+import functools
 import importlib.util
 import pathlib
 import threading
+import weakref
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,13 +15,14 @@ from swell.core.caches import for_cupy
 from swell.core.cuda_kernels import Kernels
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
-from swell.core.kernels import judge as J
-from swell.core.space import Space
+from swell.core.slots import COLUMNS, Flag, Limit
+from swell.core.space import Space, accumulator
+from swell.core.upload import WORTH, upload
 
 # struct Context of core/kernels/context.cuh
-CONTEXT = np.dtype([("flags", np.int64, J.FLAGS), ("limits", np.float64, J.LIMITS), ("mirror", np.uint64),
-                    ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64), ("left_count", np.int32),
-                    ("arrived", np.uint32)])
+CONTEXT = np.dtype([("flags", np.int64, (len(Flag), COLUMNS)), ("limits", np.float64, (len(Limit), COLUMNS)),
+                    ("mirror", np.uint64), ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64),
+                    ("left_count", np.int32), ("arrived", np.uint32)])
 
 
 def require_cupy():
@@ -45,6 +49,17 @@ def require_cupy():
         raise MissingDependency(f"device='cuda' was asked for and no usable GPU was found ({error}): check nvidia-smi, "
                                 f"or use device='cpu'{forked}") from None
     return cupy, count
+
+
+# By device: streams of spaces that are gone. CuPy keeps freed memory by stream, so a new stream must ask the driver.
+_streams = collections.defaultdict(list)
+
+
+@functools.cache
+def _properties(device):
+    """The properties of a GPU, which take the driver a millisecond."""
+    import cupy
+    return cupy.cuda.runtime.getDeviceProperties(device)
 
 
 class CudaSpace(Space):
@@ -76,8 +91,9 @@ class CudaSpace(Space):
         self._turn = threading.RLock()           # threads that share the space share its stream and its record
         use_gpu()
         with cupy.cuda.Device(device):
-            self.stream = cupy.cuda.Stream(non_blocking=True)
-            properties = cupy.cuda.runtime.getDeviceProperties(device)
+            self.stream = _streams[device].pop() if _streams[device] else cupy.cuda.Stream(non_blocking=True)
+            weakref.finalize(self, _streams[device].append, self.stream).atexit = False
+            properties = _properties(device)
             self.multiprocessors = properties["multiProcessorCount"]
             self.shared_memory = properties["sharedMemPerBlockOptin"]
             self.cache = properties["l2CacheSize"]
@@ -146,12 +162,17 @@ class CudaSpace(Space):
 
     def from_host(self, array, out=None):
         xp = self.xp
-        if out is None:
-            return xp.asarray(array, order="C")
         if isinstance(array, xp.ndarray):
+            if out is None:
+                return xp.ascontiguousarray(array)
             out[...] = array
-        else:
-            out.set(np.ascontiguousarray(array, out.dtype), self.stream)
+            return out
+        array = np.asarray(array, None if out is None else out.dtype, order="C")
+        out = xp.empty(array.shape, array.dtype) if out is None else out
+        if array.nbytes >= WORTH and out.flags.c_contiguous:
+            upload(xp, self.device, array, out)
+        elif array.size:
+            out.set(array, xp.cuda.get_current_stream())
         return out
 
     def to_host(self, array):
@@ -170,12 +191,60 @@ class CudaSpace(Space):
 
     def synchronize(self):
         self.stream.synchronize()
+        self.xp.cuda.get_current_stream().synchronize()          # another one outside of ``active``
 
     def another(self):
         return CudaSpace(self.device)
 
     def same_view(self, view, base):
         return self.xp.ndarray(view.shape, view.dtype, base.data + (view.data.ptr - view.base.data.ptr), view.strides)
+
+    def same_memory(self, array, other):
+        return isinstance(other, self.xp.ndarray) and array.data.ptr == other.data.ptr
+
+    def finite(self, x):
+        """By the largest modulus, which NaN passes through. Its squares may overflow where no entry is infinite."""
+        if not x.size or x.dtype.kind not in "fc":
+            return True
+        most, x = self.empty(1, accumulator(x.dtype)), self.xp.ascontiguousarray(x).reshape(-1)
+        self.norm_inf(x, most)
+        return bool(np.isfinite(self.to_host(most)[0])) or not self.find_true(~self.xp.isfinite(x))[1]  # sync
+
+    # CuPy's own reductions take seconds to compile at their first use, so that setups have kernels for what they ask.
+
+    def max_on_host(self, x):
+        if not x.size:
+            return -np.inf
+        if x.dtype.kind in "iub":
+            most = self.from_host(np.array([np.iinfo(np.int64).min]))
+            self._counting.largest(_as_numbers(x), most)
+        else:
+            most = self.empty(1, np.float64)
+            self.kernels("swell.core", "vector", np.float64).maximum(x.astype(np.float64, copy=False), most)
+        return float(most[0])  # sync
+
+    def find_true(self, mask):
+        found = self.from_host(np.array([mask.size, 0]))
+        self._counting.find_true(_as_numbers(mask), found)
+        first, count = self.to_host(found)  # sync
+        return int(first), int(count)
+
+    def count(self, keys, size):
+        counts = self.xp.zeros(size, np.int64)
+        self._counting.count(keys, counts)
+        return counts
+
+    def add_up(self, counts, starts):
+        self._counting.add_up(_as_numbers(counts), starts)
+
+    def group_largest(self, keys, size):
+        most = self.empty(-(-keys.size // size), keys.dtype)
+        self._counting.group_largest(keys, size, most)
+        return most
+
+    @property
+    def _counting(self):
+        return self.kernels("swell.core", "counting", np.float64)
 
     def describe(self):
         return f"cuda:{self.device}, {self._name}"
@@ -189,17 +258,6 @@ class CudaSpace(Space):
         return free + self.xp.get_default_memory_pool().free_bytes(), total
 
 
-def canonical_csr(A):
-    """(CuPy CSR with sorted, summed indices, number of duplicates) without touching the user's matrix."""
-    import cupy
-    from cupyx.scipy.sparse import csr_matrix, issparse
-    if not issparse(A):
-        dense = cupy.asarray(A)
-        return csr_matrix(dense), 0
-    before = A.nnz
-    csr = A.tocsr()
-    if csr is A:
-        csr = A.copy()
-    csr.has_canonical_format = False
-    csr.sum_duplicates()
-    return csr, max(0, before - csr.nnz)
+def _as_numbers(x):
+    """An array of bool as one of bytes."""
+    return x.view(np.uint8) if x.dtype == bool else x

@@ -13,10 +13,12 @@ A kernel's launch is declared in the comment above it, beside the code that reli
                                                                    one block for each of the len(ptr) - 1 slices, of
                                                                    as many threads as the argument ``height`` says
     // launch: a block of height threads for each slice of ptr, shared bytes shared
-                                                                   with so many bytes of dynamic shared memory
+                                                                   with ``shared`` bytes of dynamic shared memory
     // launch: ..., shared bytes shared, all at once                   and no block waits for another to end: blocks
                                                                    may wait for one another (a cooperative launch)
     // launch: one block of 128 threads
+    // launch: 2 blocks per multiprocessor of 512 threads, all at once
+                                                                   a cooperative launch of a grid that fits
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
                                                                    and one apart, for work of its own
     // launch: ..., 16 bytes at once                                   accesses of 16 bytes in whatever grid
@@ -25,11 +27,13 @@ A kernel with "a pack each" or "16 bytes at once" takes arrays of values (of a b
 multiples of 16 bytes, and whose rows do. Every array that a space makes does, and every row of a basis; a slice need
 not, and is refused by the launcher before it can be a misaligned address on the device.
 
-Parameters are those of the Numba twin, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
+Parameters are the Numba twin's, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
 told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows.
 Template parameters: ``T``, the value type, which a kernel on patterns has no need of; any other ``typename`` is deduced
 from the type of the first argument that mentions it; ``int NAME`` is the value of the argument called name, and
 ``bool NAME`` says whether the array called name is not empty.
+
+The source as compiled begins with the names of ``core/slots.py`` and of the package's own ``slots.py``, as enums.
 """
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ import functools
 import hashlib
 import pathlib
 import re
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +49,10 @@ import numpy as np
 from swell.core.compilation import counted
 from swell.core.errors import InputError
 from swell.core.launch import COOPERATIVE, DEPENDENT, launch_with
+from swell.core.slots import declarations
 
 CORE = pathlib.Path(__file__).parent / "kernels"
+ROOT = CORE.parents[2]      # the folder of the package swell
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
            "int32": "int", "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
            "uint32": "unsigned"}
@@ -57,7 +64,7 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
                     r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
-                    r"(?P<more>, and one block more)?)(?P<wide>, 16 bytes at once)?$")
+                    r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
 STATIC_SHARED = 48 << 10    # bytes of shared memory that a block has without asking
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
@@ -105,6 +112,12 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
     return found
 
 
+def source(path: pathlib.Path) -> str:
+    """A .cu file as it is compiled: after the names that its package declares for it."""
+    package = ".".join(path.parents[1].relative_to(ROOT).parts)
+    return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{path.read_text()}'
+
+
 @functools.lru_cache(maxsize=None)
 def headers_digest() -> str:
     """A digest of our headers: CuPy's cache of compiled kernels does not look into files found through -I."""
@@ -134,8 +147,14 @@ def compiled(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int
     known = dict(types)
     fitting = (s for s in signatures(path).values() if {name for _, name in s.template} <= set(known))
     expressions = [name_expression(s, known) for s in fitting]
-    return cupy.RawModule(code=path.read_text(), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
+    return cupy.RawModule(code=source(path), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
                           name_expressions=expressions)
+
+
+@functools.lru_cache(maxsize=None)
+def loaded(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int, expression: str):
+    """One function of such a module, which takes CuPy longer to look up than to launch."""
+    return compiled(path, types, device).get_function(expression)
 
 
 class Kernel:
@@ -172,8 +191,9 @@ class Kernel:
         function = self._function(named)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
-        if signature.launch["together"] or self.space.dependent_launch:
-            attribute = COOPERATIVE if signature.launch["together"] else DEPENDENT
+        together = signature.launch["together"] or signature.launch["cooperative"]
+        if together or self.space.dependent_launch:
+            attribute = COOPERATIVE if together else DEPENDENT
             launch_with(attribute, function.kernel.ptr, grid, block, packed, self.space.current_stream(), shared)
         else:
             function((grid,), (block,), tuple(a[()] for a in packed), shared_mem=shared)
@@ -208,8 +228,7 @@ class Kernel:
         key = tuple(sorted(types.items()))
         if key not in self._functions:
             with counted():
-                module = compiled(self.path, key, self.space.device)
-                self._functions[key] = module.get_function(name_expression(self.signature, types))
+                self._functions[key] = loaded(self.path, key, self.space.device, name_expression(self.signature, types))
         return self._functions[key]
 
     def _count(self, named):
@@ -236,8 +255,15 @@ class Kernel:
 
 
 class Kernels:
-    """The kernels of one .cu file for one value type, as attributes."""
+    """The kernels of one .cu file for one value type, as attributes, each made when it is first asked for."""
 
     def __init__(self, space, path, dtype):
-        for name, signature in signatures(path).items():
-            setattr(self, name, Kernel(space, path, signature, dtype))
+        self._given = weakref.proxy(space), path, dtype          # the space holds these kernels
+
+    def __getattr__(self, name):
+        space, path, dtype = self.__dict__["_given"]
+        if name not in signatures(path):
+            raise AttributeError(f"{path.name} has no kernel {name}")
+        kernel = Kernel(space, path, signatures(path)[name], dtype)
+        setattr(self, name, kernel)
+        return kernel

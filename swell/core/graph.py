@@ -2,7 +2,7 @@
 
 The host launches one graph ahead of the one that runs, and between the two looks at the judge's record in mapped
 host memory: it never waits for a value from the device, and the device never waits for the host. Kernels become no-ops
-once the judge has spoken, so what was launched too much costs its launches only.
+once the judge has spoken, and surplus graph launches cost only their launch overhead.
 
 An operator that cannot be captured (a user's function, a direct solver) makes the driver call the body eagerly; then
 each iteration ends with a synchronisation, and these are counted as host reads.
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.kernels import judge as J
 from swell.core.loop import Loop, interruptible
+from swell.core.slots import COLUMNS, Flag
 
-STEPS_PER_LAUNCH = 16   # products in one graph: enough to hide the launch, few enough to stop and report in time
+STEPS_PER_LAUNCH = 16   # iterations in one graph: enough to hide its launch, few enough to stop and report in time
 
 
 class GraphLoop(Loop):
@@ -23,9 +23,10 @@ class GraphLoop(Loop):
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
         cupy = space.xp
-        self._mapped = cupy.cuda.alloc_pinned_memory((self.maxiter + 2) * 8)     # host memory that the device writes to
+        size = (self.maxiter + 1) * COLUMNS
+        self._mapped = cupy.cuda.alloc_pinned_memory(8 * (1 + size))     # host memory that the device writes to
         self._word = np.frombuffer(self._mapped, np.int64, 1)
-        self.history = np.frombuffer(self._mapped, np.float64, self.maxiter + 1, 8)
+        self.history = np.frombuffer(self._mapped, np.float64, size, 8)[::COLUMNS]
         self.history[:] = 0
         self._graph = None
         self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
@@ -38,9 +39,10 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def report(self):
-        """Look at the judge's word, then hand on what is new."""
+        """Read the judge's word, then hand on the new iterations."""
         word = self._said()
-        self.flags[J.STOP], self.flags[J.VERDICT], self.flags[J.ITERATION] = word & 255, word >> 8 & 255, word >> 16
+        flags = self.flags
+        flags[Flag.STOP], flags[Flag.VERDICT], flags[Flag.ITERATION] = word & 255, word >> 8 & 255, word >> 16
         super().report()
 
     def _said(self) -> int:

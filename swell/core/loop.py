@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from swell.core.kernels import judge as J
+from swell.core.slots import COLUMNS, Flag, Limit
 from swell.core.stopping import Reason
 
 
@@ -39,8 +39,8 @@ class _FirstInterrupt:
 
 @contextmanager
 def interruptible(on_interrupt):
-    """The first Ctrl-C within this block calls ``on_interrupt``, and that of every other block under way, around this
-    one or in another thread. The second Ctrl-C raises KeyboardInterrupt.
+    """The first Ctrl-C within this block calls ``on_interrupt``; every other block under way, around this one or in
+    another thread, calls its own. The second Ctrl-C raises KeyboardInterrupt.
 
     The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is
     in such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or
@@ -80,6 +80,8 @@ def _squared(number: float) -> float:
 class Loop:
     """What both drivers share: the judge's record, the history, the abort flag and the monitor.
 
+    ``core/slots.py`` names the places of ``flags`` and ``limits``; each has a column for every right-hand side.
+
     Parameters
     ----------
     space : Space
@@ -94,9 +96,10 @@ class Loop:
         self.space = space
         self.stopping = stopping
         self.maxiter = stopping.limit(n)
-        self.flags = np.zeros(J.FLAGS, np.int64)
-        self.limits = np.zeros(J.LIMITS, np.float64)
-        self.history = np.zeros(self.maxiter + 1, np.float64)
+        self.flags = np.zeros((len(Flag), COLUMNS), np.int64)
+        self.limits = np.zeros((len(Limit), COLUMNS))
+        self.history = np.zeros((self.maxiter + 1, COLUMNS))[:, 0]
+        self._stop, self._iteration = self.flags[Flag.STOP], self.flags[Flag.ITERATION]
         self.abort = None                        # Reason that ended the loop from outside
         self.host_reads = 0
 
@@ -104,13 +107,13 @@ class Loop:
         """Reset the record for a new run after ``done`` iterations; growth is measured against ``scale``."""
         flags, limits = self.flags, self.limits
         flags[:] = 0
-        flags[J.MAXITER] = max(self.maxiter - done, 0)
-        flags[J.WINDOW] = self.stopping.window if self.stopping.window is not None else window
-        flags[J.EVERY] = self.stopping.every
-        limits[J.THRESHOLD2] = _squared(threshold)
-        limits[J.RATIO2] = 1
-        limits[J.GROWTH2] = _squared(self.stopping.growth * scale)
-        limits[J.BEST2] = np.inf
+        flags[Flag.MAXITER] = max(self.maxiter - done, 0)
+        flags[Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
+        flags[Flag.EVERY] = self.stopping.every
+        limits[Limit.THRESHOLD2] = _squared(threshold)
+        limits[Limit.RATIO2] = 1
+        limits[Limit.GROWTH2] = _squared(self.stopping.growth * scale)
+        limits[Limit.BEST2] = np.inf
         self.abort = None
         self._monitor = monitor
         self._done, self._seen = done, 0
@@ -122,17 +125,17 @@ class Loop:
     @property
     def iterations(self) -> int:
         """Iterations judged so far."""
-        return int(self.flags[J.ITERATION])
+        return int(self._iteration[0])
 
     @property
     def reason(self) -> Reason:
         """Why the loop ended."""
-        return self.abort or Reason.of(int(self.flags[J.VERDICT]))
+        return self.abort or Reason.of(int(self.flags[Flag.VERDICT, 0]))
 
     @property
     def stopped(self) -> bool:
         """True once the judge or the user has spoken."""
-        return self.abort is not None or self.flags[J.STOP] != 0
+        return self.abort is not None or self._stop[0] != 0
 
     def interrupt(self):
         """Stop at the next chance, because of Ctrl-C."""
@@ -157,7 +160,7 @@ class DirectLoop(Loop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self.state = (self.flags, self.limits, self.history)
+        self.state = (self.flags[:, 0], self.limits[:, 0], self.history)
 
     def _send(self):
         pass                                     # the kernels work on the record itself

@@ -18,8 +18,14 @@ class LinearOperator(ABC):
         Where its vectors live.
     spd, symmetric, hermitian : bool
         What is known; False says "not known".
+    name : str
+        The registry name of a matrix's format; "matrix-free" for an operator that only multiplies.
+    nnz : int or None
+        Entries of a matrix; None of other operators.
+    origin : str
+        How a matrix's format, or its division among ranks, was chosen; empty where there is nothing to tell.
     has_entries : bool
-        True for a matrix whose entries can be looked at and scaled; False for one that only multiplies.
+        True for a `SystemMatrix`, whose entries can be read and scaled.
     self_adjoint : bool or None
         Of a preconditioner: False if it is known not to be its own adjoint, for a Hermitian matrix; None: not known.
     variable : bool
@@ -35,6 +41,9 @@ class LinearOperator(ABC):
         A class names its own; its bases' count too.
     """
 
+    name = "matrix-free"
+    nnz = None
+    origin = ""
     has_entries = False
     spd = False
     symmetric = False
@@ -72,25 +81,38 @@ class LinearOperator(ABC):
         self.space.dots(w, out, dots)
 
     def apply_dot(self, x, out, w, dots):
-        """The same where ``dots[1]`` is not looked at: it is anything."""
+        """Like `apply_dots`, but only ``dots[0]`` is computed; ``dots[1]`` is unspecified."""
         self.apply_dots(x, out, w, dots)
+
+    def apply_plus(self, x, z, out):
+        """``out = z + A x``; z may be ``out`` itself, x may not."""
+        if z is not out:
+            self.space.copy(z, out)
+        self.apply(x, out, 1, 1)
 
     def residual(self, x, b, out):
         """``out = b − A x``."""
         self.space.copy(b, out)
         self.apply(x, out, -1, 1)
 
-    def follow(self, A):
-        """Of a preconditioner that stays while A takes new values of its pattern: do what cannot wait."""
+    def update(self, A):
+        """Recompute for new values of A, of the same pattern, in place. An operator that was not built from A stays."""
+
+    def keep_for(self, A):
+        """Stay while A takes new values; a preconditioner that depends on A itself adjusts what must follow it."""
 
     @property
     def diagonal_block(self) -> "LinearOperator":
-        """What maps the vectors' part that is here to itself: all of it on one device."""
+        """This rank's diagonal block; the whole operator on one device."""
         return self
 
-    def part_for(self, settings) -> "LinearOperator":
-        """``diagonal_block``, for the setup of a preconditioner with these settings; a call of all ranks together."""
-        return self.diagonal_block
+    @property
+    def arithmetic(self):
+        """The type in which it computes: narrower than ``dtype`` for an operator in lower precision."""
+        return self.dtype
+
+    def expect(self, norm):
+        """Vectors of about this norm are coming: a solve says so before it starts."""
 
     def check(self, configuration, stopping):
         """Raise InputError for a configuration that cannot be used with this operator."""
@@ -116,7 +138,7 @@ class OperatorAround(LinearOperator):
 
     @property
     def variable(self):
-        """That of the inner operator, as the next three."""
+        """As the inner operator says; so for the next three."""
         return self.inner.variable
 
     @property
@@ -130,6 +152,9 @@ class OperatorAround(LinearOperator):
     @property
     def notes(self):
         return self.inner.notes
+
+    def expect(self, norm):
+        self.inner.expect(norm)
 
 
 class CallableOperator(LinearOperator):

@@ -10,6 +10,7 @@ import difflib
 import importlib
 
 from swell.core.errors import InputError
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import construct, parse, shown
 
 TABLE = {
@@ -26,8 +27,8 @@ TABLE = {
         "idrs": "swell.krylov.idrs:IDRS",
         "cocg": "swell.krylov.cocg:COCG",
         "cocr": "swell.krylov.cocr:COCR",
-        "direct": "swell.preconditioners.direct:Direct",
-        "stationary": "swell.smoothers.stationary:Stationary",
+        "direct": "swell.krylov.direct:Direct",
+        "stationary": "swell.krylov.stationary:Stationary",
     },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
@@ -36,6 +37,7 @@ TABLE = {
         "shifted_laplacian": "swell.preconditioners.shifted_laplacian:ShiftedLaplacian",
         "deflation": "swell.preconditioners.deflation:Deflation",
         "bddc": "swell.preconditioners.bddc.settings:BDDC",
+        "amg": "swell.preconditioners.amg.settings:AMG",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",
         "ilu0": "swell.preconditioners.ilu0:ILU0",
@@ -69,7 +71,7 @@ TABLE = {
         "bisection": "swell.orderings.bisection:Bisection",
     },
     "triangular": {
-        "exact": "swell.preconditioners.triangular:Exact",
+        "exact": "swell.preconditioners.exact:Exact",
         "sweeps": "swell.preconditioners.sweeps:Sweeps",
         "isai": "swell.preconditioners.isai:ISAI",
     },
@@ -98,6 +100,11 @@ TABLE = {
     },
 }
 ARGUMENT = {"precond": "precond (or M)"}
+# The operators of the preconditioners that take a whole matrix, where several ranks share it.
+RANK_OPERATORS = {
+    "schwarz": "swell.distributed.schwarz:RankSchwarz",
+    "bddc": "swell.distributed.bddc:RankBDDC",
+}
 
 
 def names(kind: str) -> list[str]:
@@ -132,7 +139,16 @@ def load(kind: str, name: str):
     if key not in rows:
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, rows)}There are: "
                          f"{', '.join(rows)}")
-    module, attribute = rows[key].split(":")
+    return _imported(rows[key])
+
+
+def rank_operator(name: str):
+    """The class of a preconditioner's operator on the parts of a matrix, built as ``cls(A, settings)``."""
+    return _imported(RANK_OPERATORS[name])
+
+
+def _imported(row: str):
+    module, attribute = row.split(":")
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -143,6 +159,11 @@ def name_of(kind: str, cls: type) -> str:
         if row == target:
             return name
     return cls.__name__.lower()
+
+
+def counterpart(settings, kind: str, name: str):
+    """Settings of another kind whose fields have the same names, with the same values."""
+    return load(kind, name)(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)})
 
 
 def resolve(kind: str, choice):
@@ -160,6 +181,8 @@ def resolve(kind: str, choice):
         return construct(load(kind, name), arguments)
     if isinstance(choice, type) and dataclasses.is_dataclass(choice):
         choice = construct(choice, {})
+    if kind == "method" and isinstance(choice, Preconditioner) and choice.method is not None:
+        return counterpart(choice, "method", choice.method)
     kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
     if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
         return choice

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from swell.core.errors import InputError
 
+REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
+DTYPES = REAL + COMPLEX             # the types that swell computes in
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 100

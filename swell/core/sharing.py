@@ -48,8 +48,9 @@ class Sharing:
             return {key: self(value) for key, value in original.items()}
         if isinstance(original, types.MethodType):
             return types.MethodType(original.__func__, self(original.__self__))
-        if not type(original).__module__.startswith("swell.") or _frozen(original):
-            return original                      # functions, modules, factors of libraries; settings
+        if (not type(original).__module__.startswith("swell.") or _frozen(original)
+                or isinstance(original, Exception)):
+            return original                      # functions, modules, factors of libraries; settings; errors
         return original.shared(self) if isinstance(original, Shareable) else self.attributes(original)
 
     def _array(self, original):

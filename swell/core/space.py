@@ -1,23 +1,14 @@
 """Space: where vectors live and how they reduce. Krylov methods are written against it and against operators alone."""
 from __future__ import annotations
 
-import functools
-import importlib
-import os
 import threading
 from abc import ABC, abstractmethod
-from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
+from contextlib import nullcontext
 
 import numpy as np
 
-from swell.core import memory
-from swell.core.compilation import count_numba
-from swell.core.errors import InputError, OutOfMemory
-from swell.core.forking import require_threads
+from swell.core.errors import OutOfMemory
 
-DEVICES = "'cpu', 'cuda' or 'cuda:1', or 'cuda:all' in swell.solve"
-SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
 
 
 def accumulator(dtype):
@@ -34,13 +25,13 @@ class Space(ABC):
         "cpu" or "cuda".
     xp : module
         NumPy, or CuPy with the same interface.
-    alone : bool
+    single_rank : bool
         False if other ranks have parts of the vectors too, so that what a kernel sums is not yet the sum.
     """
 
     name: str
     xp: object
-    alone = True
+    single_rank = True
 
     def __init__(self):
         self._scalars = threading.local()        # matrices of one space may be multiplied in several threads
@@ -96,6 +87,14 @@ class Space(ABC):
     def same_view(self, view, base):
         """The view of ``base`` that is what ``view`` is of its own base, an array of the same size and layout."""
 
+    @abstractmethod
+    def same_memory(self, array, other) -> bool:
+        """True if an array of this space lies in the memory of another array, of any library."""
+
+    @abstractmethod
+    def finite(self, x) -> bool:
+        """True if no entry of an array of this space is NaN or Inf: a host read."""
+
     def check_fits(self, needed: int, what: str, remedy: str):
         """Raise OutOfMemory, before anything is allocated, if ``what`` needs more bytes than are free."""
         free, total = self.memory()
@@ -121,9 +120,9 @@ class Space(ABC):
     def collect(self, dots):
         """Complete the inner products that a product's kernel left in parts; nothing to do on a CPU."""
 
-    def largest(self, x, out):
+    def norm_inf(self, x, out):
         """``out[0] = ‖x‖∞``."""
-        self.kernels("swell.core", "vector", x.dtype).largest(x, out)
+        self.kernels("swell.core", "vector", x.dtype).norm_inf(x, out)
 
     def allreduce(self, scalars):
         """Add up the scalars of all ranks that share the vectors, in place; nothing to do on one device. What kernels,
@@ -150,16 +149,52 @@ class Space(ABC):
         """The notes of all ranks."""
         return notes
 
-    def same(self, value, what: str):
+    def require_equal(self, value, what: str):
         """Raise InputError on every rank unless all bring an equal value; nothing to do on one device."""
 
-    def share(self, n: int) -> int:
+    def max_over_ranks(self, value: float) -> float:
+        """The largest of the numbers that the ranks bring; the number itself on one device."""
+        return value
+
+    def local_rows(self, n: int) -> int:
         """How many entries of a vector of length n are here: all of them on one device."""
         return n
 
-    def greatest(self, x) -> float:
-        """The largest entry of a real vector, −inf of an empty one: a host read, for setups."""
-        return float(x.max()) if x.size else -np.inf
+    # -- what setups ask of arrays: NumPy answers on a CPU, kernels of ours on a GPU ----------------------------------
+
+    @abstractmethod
+    def max_on_host(self, x) -> float:
+        """The largest entry of a real vector, −inf of an empty one, NaN if it has one: a host read."""
+
+    @abstractmethod
+    def find_true(self, mask) -> tuple[int, int]:
+        """(the first place where a mask is true, its size where it is nowhere; how many there are): a host read."""
+
+    @abstractmethod
+    def count(self, keys, size: int):
+        """How many of the keys are 0, 1, … size − 1: an int64 array."""
+
+    @abstractmethod
+    def add_up(self, counts, starts):
+        """``starts[i]`` = the sum of the counts before i; the last of ``starts`` is the sum of all."""
+
+    @abstractmethod
+    def group_largest(self, keys, size: int):
+        """The largest of each ``size`` consecutive integers."""
+
+    def total(self, counts) -> int:
+        """The sum of integers: a host read."""
+        starts = self.empty(counts.size + 1, np.int64)
+        self.add_up(counts, starts)
+        return int(starts[-1])  # sync
+
+    def row_pointers(self, rows, count: int, dtype=np.int64):
+        """Where each row begins among entries that are sorted by rows, of which these are the numbers; count + 1."""
+        pointers = self.empty(count + 1, dtype)
+        self.add_up(self.count(rows, count), pointers)
+        return pointers
+
+    # -- vectors -----------------------------------------------------------------------------------------------------
 
     def copy(self, x, out):
         """``out = x``."""
@@ -230,104 +265,6 @@ class Space(ABC):
         scalars = held[dtype.name]
         for k, v in enumerate(vectors):
             self.dots(v, v, scalars[k])
-            self.largest(v, scalars[k, 2:])
+            self.norm_inf(v, scalars[k, 2:])
         host = self.to_host(scalars).real  # sync
         return [value for k in range(len(vectors)) for value in (float(np.sqrt(host[k, 1])), float(host[k, 2]))]
-
-
-class CpuSpace(Space):
-    """Vectors are NumPy arrays, kernels are Numba functions running on all cores."""
-
-    name = "cpu"
-    xp = np
-
-    def __init__(self):
-        super().__init__()
-        require_threads()
-        # Threads that wait shall spin for about 30 µs, as long as what is between two products, and then sleep. To wake
-        # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
-        # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
-        # variables keeps that; they count if OpenMP has not started.
-        if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
-            os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
-
-    def empty(self, shape, dtype):
-        return np.empty(shape, dtype)
-
-    def from_host(self, array, out=None):
-        if type(array).__module__.startswith("cupy"):
-            array = array.get()                  # asked to solve on the CPU what lies on a GPU
-        if out is None:
-            return np.ascontiguousarray(array)
-        out[...] = array
-        return out
-
-    def to_host(self, array):
-        return array
-
-    def kernels(self, package, stem, dtype, state=None):
-        count_numba()
-        module = importlib.import_module(f"{package}.kernels.{stem}")
-        if state is None:
-            return module
-        return SimpleNamespace(**{name: functools.partial(getattr(module, name), state) for name in module.KERNELS})
-
-    def loop(self, stopping, n):
-        from swell.core.loop import DirectLoop
-        return DirectLoop(self, stopping, n)
-
-    @contextmanager
-    def active(self, rows=None):
-        import numba
-        require_threads()
-        before = numba.get_num_threads()
-        numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
-        try:
-            yield
-        except OutOfMemory:
-            raise
-        except MemoryError as error:
-            raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
-                              "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
-        finally:
-            numba.set_num_threads(before)
-
-    def synchronize(self):
-        pass
-
-    def another(self):
-        return CpuSpace()
-
-    def same_view(self, view, base):
-        begin, of = (a.__array_interface__["data"][0] for a in (view, view.base))
-        return np.ndarray(view.shape, view.dtype, base, begin - of, view.strides)
-
-    def describe(self):
-        from numba import get_num_threads
-        count = get_num_threads()
-        return f"cpu, {count} thread" + ("" if count == 1 else "s")
-
-    def memory(self):
-        return memory.free(), memory.whole()
-
-
-def make_space(device: str) -> Space:
-    """A new space for "cpu", "cuda" or "cuda:1".
-
-    Raises
-    ------
-    InputError
-        For a device name that means nothing.
-    MissingDependency
-        If a GPU is asked for and CuPy or the GPU is missing.
-    """
-    if device == "cpu":
-        return CpuSpace()
-    if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
-        from swell.core.cuda import CudaSpace
-        return CudaSpace(int(device[5:] or 0) if ":" in device else 0)
-    if device == "cuda:all":
-        raise InputError("device='cuda:all' is for swell.solve(A, b, device='cuda:all') and swell solve: here name "
-                         "one GPU, such as 'cuda', or start a rank for each, with device='cuda': mpiexec -n 2 python "
-                         "script.py")
-    raise InputError(f"device={device!r}: expected {DEVICES}")

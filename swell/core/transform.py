@@ -9,11 +9,26 @@ from abc import ABC, abstractmethod
 
 
 class Transform(ABC):
-    """A change of the system, bound to one matrix by its settings object's ``build``."""
+    """A change of the system, bound to one matrix by its settings object's ``build``.
+
+    Attributes
+    ----------
+    uniform : bool
+        True of a scaling that would change nothing.
+    note : str
+        What the printed configuration says of it, beside its settings.
+    """
+
+    uniform = False
+    note = ""
 
     @abstractmethod
     def matrix(self, A):
         """A' = L A R, for a matrix of the space."""
+
+    @abstractmethod
+    def update(self, A):
+        """Take the values of another matrix of the same pattern, in place; `matrix` then gives its A'."""
 
     @abstractmethod
     def forward_b(self, b, out):

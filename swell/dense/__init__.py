@@ -13,26 +13,15 @@ Large products and getrf are the library's: on a CPU their bits depend on the nu
 """
 from __future__ import annotations
 
-import importlib
+from swell.core.lazy import public
 
-_PLACES = {
-    "GEM": "swell.dense.gem", "CM": "swell.dense.crout", "PCM": "swell.dense.parallel_crout",
-    "ICM": "swell.dense.iterative_crout", "Getrf": "swell.dense.getrf",
-    "SS": "swell.dense.sequential_solver", "IS": "swell.dense.iterative_solver", "Trsm": "swell.dense.trsm",
-    "Getrs": "swell.dense.getrs",
-    "LUFactors": "swell.dense.factors", "CroutFactors": "swell.dense.factors",
-    "DoolittleFactors": "swell.dense.factors", "Metrics": "swell.dense.factors",
-    "decomposition_accuracy": "swell.dense.accuracy", "solution_accuracy": "swell.dense.accuracy",
-    "solve_batch": "swell.dense.batch",
-}
-__all__ = list(_PLACES)
-
-
-def __getattr__(name):
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'swell.dense' has no attribute {name!r}")
-
-
-def __dir__():
-    return __all__
+__getattr__, __dir__, __all__ = public(__name__, {
+    "GEM": "gem", "CM": "crout", "PCM": "parallel_crout",
+    "ICM": "iterative_crout", "Getrf": "getrf",
+    "SS": "sequential_solver", "IS": "iterative_solver", "Trsm": "trsm",
+    "Getrs": "getrs",
+    "LUFactors": "factors", "CroutFactors": "factors",
+    "DoolittleFactors": "factors", "Metrics": "factors",
+    "decomposition_accuracy": "accuracy", "solution_accuracy": "accuracy",
+    "solve_batch": "batch",
+})

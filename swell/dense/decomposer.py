@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import real, without_effect
-from swell.core.space import make_space
+from swell.core.guests import guest_of
+from swell.core.settings import DTYPES, real, without_effect
+from swell.core.devices import make_space
 from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, Metrics, largest
 
 PIVOTING = ("full", "conditional", "none")
-DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class Work:
@@ -195,7 +195,7 @@ class Decomposer(ABC):
 
     def _space(self, A, space):
         """The space, which must be one that the decomposer runs in."""
-        space = space or (f"cuda:{A.device.id}" if type(A).__module__.startswith("cupy") else "cpu")
+        space = space or guest_of(A).device_of(A)
         space = make_space(space) if isinstance(space, str) else space
         if space.name not in self.devices:
             raise InputError(f"{type(self).__name__} runs on {' and '.join(self.devices)}, and {space.name} was asked "

@@ -15,16 +15,9 @@ catches it everywhere. (An A of your own that sends messages is the exception: w
 """
 from __future__ import annotations
 
-import importlib
+from swell.core.lazy import public
 
-_PLACES = {"DistributedMatrix": "matrix", "from_parts": "parts", "from_rows": "parts",
-           "from_subdomains": "subdomains", "init": "mpi", "read": "distribute",
-           "run": "threads", "scatter": "distribute"}
-
-__all__ = [*_PLACES]
-
-
-def __getattr__(name):
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+__getattr__, __dir__, __all__ = public(__name__, {
+    "DistributedMatrix": "matrix", "from_parts": "parts", "from_rows": "parts", "from_subdomains": "subdomains",
+    "init": "mpi", "read": "distribute", "run": "threads", "scatter": "distribute",
+})

@@ -1,54 +1,209 @@
-"""All GPUs of this machine from one process, without MPI: ``swell.solve(A, b, device="cuda:all")``. A thread a GPU."""
+"""All GPUs of this machine from one process, without MPI: ``device="cuda:all"``. A thread a GPU, each one rank."""
 from __future__ import annotations
 
+import weakref
+from contextlib import contextmanager, suppress
+
 import numpy as np
-import scipy.sparse as sp
 
 from swell import inputs
-from swell.core.errors import InputError
-from swell.core.result import Results
-from swell.distributed import threads
+from swell.core.errors import InputError, SwellError
+from swell.core.turn import Turn
+from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
 from swell.distributed.matrix import DistributedMatrix
+from swell.distributed.threads import Group
+from swell.solving.result import Results
 
 DEVICE = "cuda:all"
 
 
-def solve(A, b, x0, monitor, dtype, named: dict):
-    """Solve A x = b with rows of A on each GPU. The parameters are those of ``swell.solve``; ``named`` has what goes on
-    to ``prepare``.
+class SolverOnAllGPUs:
+    """A system prepared with rows of A on each GPU; it has the methods of ``swell.Solver``.
 
-    Returns
-    -------
-    Result or Results
-        Rank 0's, with the whole x as a NumPy array.
+    Threads run while a method is called. Between calls the ranks' matrices, factors and communicators stay.
+
+    Parameters
+    ----------
+    A, dtype
+        As of ``swell.prepare``.
+    b_dtype : numpy.dtype or None
+        The type of the right-hand sides.
+    named : Configuration
+    solver : callable
+        The ``Solver`` of a rank, from the ``Input`` with the rank's rows.
+    block : int, optional
+        As of ``swell.prepare``.
+    device : {"cuda", "cpu"}
+    ranks : int, optional
+        Default: one for each GPU.
+
+    Attributes
+    ----------
+    A : DistributedMatrix
+        Rank 0's.
+    chain : list of Configuration
+        As of ``Solver``.
+    notes : list of str
+        Sentences on A, for every result.
 
     Raises
     ------
     InputError
-        For what cannot be shared out: a matrix-free A, one in parts, a function M, vectors of a null space.
+        For a system that cannot be divided: a matrix-free A, one in parts, a function M, vectors of a null space.
     MissingDependency
         Without CuPy or a GPU.
     """
-    from swell.core.cuda import require_cupy
-    _, count = require_cupy()
-    if named["M"] is not None:
-        raise InputError(f"device={DEVICE!r} takes no M: name a precond, or use mpiexec, where M acts on a rank's part")
-    if not (named["nullspace"] is None or isinstance(named["nullspace"], str)):
-        raise InputError(f"device={DEVICE!r} takes nullspace='constants' alone: use one GPU for other vectors")
-    if isinstance(A, DistributedMatrix):
-        raise InputError(f"device={DEVICE!r} gives rows to GPUs, and A is in parts already: leave device out; across "
-                         "ranks scatter or read A with device='cuda'")
-    given = inputs.read_matrix(A, "cpu", dtype, inputs.dtype_of(b))
-    if not given.A.has_entries:
-        raise InputError(f"device={DEVICE!r} needs a matrix with entries, and A is matrix-free: use one GPU")
-    n, whole = given.A.shape[0], sp.csr_array(given.A.to_scipy())
-    rhs = _host(inputs.read_vector(b, n, "b"))
-    guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
-    result = threads.run(min(count, n), on_a_rank, whole, rhs, guess, monitor, named, "cuda")[0]
-    for one in _columns(result):
-        one.notes = [*given.notes, *one.notes]
+
+    def __init__(self, A, dtype, b_dtype, named, solver, *, block=None, device="cuda", ranks=None):
+        if device == "cuda":
+            from swell.core.cuda import require_cupy
+            ranks = require_cupy()[1]
+        if named.name("precond") == "user":
+            raise InputError(f"device={DEVICE!r} takes no M: name a precond, or use mpiexec, where M acts on a rank's "
+                             "part")
+        if named.nullspace is not None and not all(isinstance(basis, str | None) for basis in (named.nullspace.basis,
+                                                                                               named.nullspace.left)):
+            raise InputError(f"device={DEVICE!r} takes nullspace='constants' alone: use one GPU for other vectors")
+        if isinstance(A, DistributedMatrix):
+            raise InputError(f"device={DEVICE!r} gives rows to GPUs, and A is in parts already: leave device out; "
+                             "across ranks scatter or read A with device='cuda'")
+        given = inputs.read_matrix(A, "cpu", dtype, b_dtype, block=block)
+        if not given.A.has_entries:
+            raise InputError(f"device={DEVICE!r} needs a matrix with entries, and A is matrix-free: use one GPU")
+        self.notes, self._device, self._turn, block = given.notes, device, Turn(), given.A.block_size
+        self._group = Group(max(1, min(ranks, given.A.shape[0] // block)))
+        closing = weakref.finalize(self, self._group.run, _close)
+        closing.atexit = False                   # communicators close themselves then
+        whole = given.A.to_scipy()
+        self._solvers = self._group.run(_prepared, whole, block, device, solver)
+
+    @property
+    def A(self):
+        return self._solvers[0].A
+
+    @property
+    def chain(self):
+        return self._solvers[0].chain
+
+    @property
+    def M(self):
+        """Rank 0's preconditioner, or None."""
+        return self._solvers[0].M
+
+    def solve(self, b, x0=None, monitor=None):
+        """As ``Solver.solve``; x is a NumPy array, and rank 0 calls the monitor."""
+        with self._alone():
+            inputs.check_monitor(monitor)
+            n = self.A.shape[0]
+            rhs = _host(inputs.read_vector(b, n, "b"))
+            guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
+            result = self._on_ranks(_solve, rhs, guess, monitor)
+            for one in _columns(result):
+                one.notes = [*self.notes, *one.notes]
+            return result
+
+    def update(self, A, *, keep_preconditioner=False):
+        """As ``Solver.update``."""
+        with self._alone():
+            given = inputs.read_matrix(A, "cpu", self.A.dtype)
+            if not given.A.has_entries or given.A.shape != self.A.shape:
+                raise InputError(f"update: expected a matrix of shape {self.A.shape} with entries; prepare again")
+            self._on_ranks(_update, given.A.to_scipy(), self._device, keep_preconditioner)
+            return self
+
+    def stop_by(self, stopping):
+        """As ``Solver.stop_by``."""
+        with self._alone():
+            self._on_ranks(lambda ranks, solver: solver.stop_by(stopping))
+            return self
+
+    def prefer(self, k):
+        """As ``Solver.prefer``."""
+        with self._alone():
+            self._on_ranks(lambda ranks, solver: solver.prefer(k))
+            return self
+
+    def describe(self):
+        """As ``Solver.describe``."""
+        with self._alone():
+            return self._on_ranks(lambda ranks, solver: solver.describe())
+
+    def copy(self):
+        """Raise InputError: all ranks solve together."""
+        raise InputError(f"a Solver on device={DEVICE!r} has no copies for other threads: prepare one for each thread, "
+                         "or solve on one GPU")
+
+    __copy__ = copy
+
+    def __reduce__(self):
+        raise InputError(f"a Solver on device={DEVICE!r} cannot be pickled: prepare it where it is used")
+
+    @contextmanager
+    def _alone(self):
+        if self._group.within:
+            raise InputError("a Solver was called from within its own solve, as by its monitor: give that another one")
+        with self._turn:
+            if self._group.failed:
+                raise SwellError("an error or Ctrl-C has ended the ranks of this Solver: prepare again")
+            yield
+
+    def _on_ranks(self, call, *arguments):
+        """What ``call(communicator, a rank's Solver, *arguments)`` returns on rank 0; errors of any rank are raised."""
+        answers = self._group.run(_agreed, self._solvers, call, *arguments)
+        if isinstance(answers[0], Exception):
+            raise answers[0]
+        return answers[0]
+
+
+def _agreed(communicator, solvers, call, *arguments):
+    """What a rank's call returns, or the error that all ranks raise; it leaves them able to be called again."""
+    try:
+        try:
+            answer = call(communicator, solvers[communicator.rank], *arguments)
+            communicator.allgather(None)         # where an error of another rank is heard
+            return answer
+        except Broken:
+            raise
+        except Exception as error:
+            if not getattr(error, "told", False):
+                with suppress(Broken):           # too late: the ranks have ended
+                    communicator.tell_unasked(error)
+            raise
+    except Exception as error:
+        if not getattr(error, "told", False):
+            raise
+        return error
+
+
+def _prepared(communicator, whole, block, device, solver):
+    """The Solver of a rank."""
+    M = scatter(communicator, whole if communicator.rank == 0 else None, device=device, block=block)
+    return solver(inputs.Input(M, M.space))
+
+
+def _solve(communicator, solver, b, x0, monitor):
+    """The result of a rank, in which every x is the whole one."""
+    A = solver.A
+    result = solver.solve(b[A.rows], None if x0 is None else x0[A.rows],
+                          None if communicator.rank else monitor)
+    for column in _columns(result):
+        for one in (column, *column.attempts):
+            one.x = A.gather(one.x)
+    if isinstance(result, Results):
+        result.x = A.gather(result.x)
     return result
+
+
+def _update(communicator, solver, whole, device, keep_preconditioner):
+    M = scatter(communicator, whole if communicator.rank == 0 else None, device=device, block=solver.A.block_size)
+    solver.update(M, keep_preconditioner=keep_preconditioner)
+
+
+def _close(communicator):
+    """Close what a rank's GPU speaks by."""
+    for _, own in communicator.places.values():
+        own.close()
 
 
 def _columns(result):
@@ -57,20 +212,3 @@ def _columns(result):
 
 def _host(v):
     return v.get() if hasattr(v, "get") else np.asarray(v)
-
-
-def on_a_rank(communicator, A, b, x0, monitor, named, device):
-    """What each thread does; every x of its result is the whole one."""
-    from swell.api import prepare
-    M = scatter(communicator, A if communicator.rank == 0 else None, device=device)
-    try:
-        b, x0 = b[M.rows], None if x0 is None else x0[M.rows]
-        result = prepare(M, b_like=b, **named).solve(b, x0=x0, monitor=None if communicator.rank else monitor)
-        for column in _columns(result):
-            for one in (column, *column.attempts):
-                one.x = M.gather(one.x)
-        if isinstance(result, Results):
-            result.x = M.gather(result.x)
-        return result
-    finally:
-        M.space.communicator.close()

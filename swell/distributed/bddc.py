@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.distributed.entries import fetched
 from swell.distributed.partition import owners
 from swell.distributed.subdomains import RankSubdomains, said_of
 from swell.preconditioners.bddc.settings import BDDCOperator
@@ -22,9 +23,9 @@ from swell.preconditioners.schwarz import Schwarz, subdomains
 class RankBDDC(BDDCOperator):
     """z = M r on the parts of a DistributedMatrix."""
 
-    def _take(self, A):
+    def update(self, A):
         with said_of(A.space.communicator):
-            super()._take(A)
+            super().update(A)
 
     def _split(self, A):
         space, communicator = A.space, A.space.communicator
@@ -34,7 +35,7 @@ class RankBDDC(BDDCOperator):
         counts = communicator.allgather(int(self._owner.max()) + 1)
         starts = np.concatenate(([0], np.cumsum(counts)))
         owner, ghosts = self._owner + starts[communicator.rank], A.halo.ghosts
-        every = np.concatenate((owner, _of_others(space, owner, ghosts)))
+        every = np.concatenate((owner, *fetched(space, owner, ghosts)))
         numbers = np.concatenate((np.arange(space.first, space.stop), ghosts))
         of, *entries = elements(_columns(A), every, numbers)
         to, parts = owners(starts, of), []
@@ -52,14 +53,6 @@ class RankBDDC(BDDCOperator):
             raise InputError(f"BDDC(domains={count}) on {ranks} ranks: each needs a subdomain; take more, or start "
                              "fewer ranks")
         return count // ranks + (communicator.rank < count % ranks)
-
-
-def _of_others(space, values, rows):
-    """What other ranks have for these rows (ascending), of an array of the host for the rows of each."""
-    communicator = space.communicator
-    counts = np.bincount(owners(space.starts, rows), minlength=communicator.size)
-    asked = communicator.alltoall(np.split(rows, np.cumsum(counts)[:-1]))
-    return np.concatenate(communicator.alltoall([values[of - space.first] for of in asked]))
 
 
 def _columns(A):

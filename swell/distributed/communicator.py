@@ -131,7 +131,7 @@ class Communicator(ABC):
         finally:
             waited.cancel()
 
-    def same(self, value, what: str):
+    def require_equal(self, value, what: str):
         """Raise InputError, on every rank, unless all of them bring an equal value."""
         from swell.core.errors import InputError
         values = self.allgather(value)

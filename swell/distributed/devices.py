@@ -4,7 +4,7 @@ from __future__ import annotations
 import socket
 
 from swell.core.errors import InputError
-from swell.core.space import make_space
+from swell.core.devices import make_space
 
 
 def on_device(communicator, device: str, messages: str | None = None):
@@ -24,7 +24,7 @@ def on_device(communicator, device: str, messages: str | None = None):
     InputError, MissingDependency
         On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks that are not to share them.
     """
-    communicator.same(device, "the device")
+    communicator.require_equal(device, "the device")
     if device not in communicator.places:
         with communicator.agreed():
             if device not in ("cpu", "cuda"):
@@ -44,7 +44,7 @@ def _between_gpus(communicator, space, messages, shared):
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
-    communicator.same(messages, "how GPUs speak")
+    communicator.require_equal(messages, "how GPUs speak")
     with communicator.agreed():
         if checked_messages(messages) == "peer" and not possible:
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "

@@ -2,15 +2,15 @@
 
 A graph holds messages and reductions, which wait for the other ranks even after the judge has spoken. So a rank must
 not look at the judge's live word, which shows more to a rank that looks later: the flags are copied behind every graph,
-and what they say there is the same on all ranks.
+and these copies are equal on all ranks.
 """
 from __future__ import annotations
 
 import numpy as np
 
 from swell.core.graph import GraphLoop
-from swell.core.kernels import judge as J
-from swell.distributed.space import Agreement, guarded_monitor
+from swell.core.slots import Flag
+from swell.distributed.loop import Agreement, guarded_monitor
 
 
 class DistributedGraphLoop(GraphLoop):
@@ -19,8 +19,8 @@ class DistributedGraphLoop(GraphLoop):
     def __init__(self, space, stopping, n):
         super().__init__(space.local, stopping, n)
         self._ranks, self._agreement = space, Agreement(space)
-        self._behind = space.xp.cuda.alloc_pinned_memory(2 * 8 * J.FLAGS)
-        self._copies = np.frombuffer(self._behind, np.int64, 2 * J.FLAGS).reshape(2, J.FLAGS)
+        self._behind = space.xp.cuda.alloc_pinned_memory(2 * self.flags.nbytes)
+        self._copies = np.frombuffer(self._behind, np.int64, 2 * self.flags.size).reshape(2, *self.flags.shape)
         self._past = None                        # the graph that is looked at; None: all of them are done
         space.communicator.holds_graphs(self)
 
@@ -58,5 +58,5 @@ class DistributedGraphLoop(GraphLoop):
     def _said(self):
         if self._past is None:
             return super()._said()
-        flags = self._copies[self._past]
-        return int(flags[J.ITERATION] << 16 | flags[J.VERDICT] << 8 | flags[J.STOP])
+        flags = self._copies[self._past, :, 0]
+        return int(flags[Flag.ITERATION] << 16 | flags[Flag.VERDICT] << 8 | flags[Flag.STOP])

@@ -12,16 +12,17 @@ import re
 import numpy as np
 import scipy.sparse as sp
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
-from swell.core.operator import LinearOperator
 from swell.core.registry import load, names
 from swell.core.settings import describe
-from swell.distributed.blocks import agree_on_blocks
+from swell.core.system_matrix import SystemMatrix
+from swell.distributed.entries import compressed, gathered
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSRMatrix
 
 
-class DistributedMatrix(LinearOperator):
+class DistributedMatrix(SystemMatrix):
     """A square matrix in parts; every rank makes its own, by ``from_rows``, ``from_parts``, ``scatter`` or ``read``.
 
     Attributes
@@ -44,8 +45,6 @@ class DistributedMatrix(LinearOperator):
     overlap : bool
         Multiply while messages are under way; False: after them, for comparison.
     """
-
-    has_entries = True
 
     def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, order=None, overlap=True):
         super().__init__(shape, own.dtype, space)
@@ -98,9 +97,9 @@ class DistributedMatrix(LinearOperator):
     def diagonal_block(self):
         return self.own
 
-    def part_for(self, settings):
-        agree_on_blocks(self.own, settings, self.space.communicator)
-        return self.own
+    @property
+    def block_size(self):
+        return self.own.block_size               # agreed where the matrix was made
 
     @property
     def notes(self):
@@ -129,7 +128,7 @@ class DistributedMatrix(LinearOperator):
         InputError
             On every rank, if one of them brings another shape.
         """
-        rows, shape = self.space.share(self.shape[0]), getattr(x, "shape", ())
+        rows, shape = self.space.local_rows(self.shape[0]), getattr(x, "shape", ())
         with self.space.agreed():
             if len(shape) not in (1, 2) or shape[0] != rows:
                 raise InputError(f"x has shape {tuple(shape)}: expected ({rows},) or ({rows}, k), this rank's part, as "
@@ -148,23 +147,9 @@ class DistributedMatrix(LinearOperator):
         """Changes with that of a part."""
         return self.own.revision + self.local.revision + self.rest.revision
 
-    def take(self, new):
-        """Take the values of another matrix in the same parts.
-
-        Raises
-        ------
-        InputError
-            If the pattern of this rank's rows is another one.
-        """
-        if new.halo.ghosts.shape != self.halo.ghosts.shape or (new.halo.ghosts != self.halo.ghosts).any():
-            raise InputError("the new matrix needs other entries of other ranks than the prepared one: prepare again")
-        self.own.take(new.own)
-        self.rest.take(new.rest)
-        if self.local is not self.own:
-            self.local.update(self.own)
-
     def update(self, new):
-        """Take the values of a matrix of the same pattern and parts, in place."""
+        if not np.array_equal(new.halo.ghosts, self.halo.ghosts):
+            raise InputError("the new matrix needs other entries of other ranks than the prepared one: prepare again")
         for mine, theirs in ((self.own, new.own), (self.rest, new.rest)):
             if mine is not theirs:
                 mine.update(theirs)
@@ -180,13 +165,13 @@ class DistributedMatrix(LinearOperator):
             On every rank, if one of them brings another number of them, or NaN.
         """
         with self.space.agreed():
-            check_finite(own, rest)
+            check_finite("A", own, rest, where=" of this rank's")
             if (own.size, rest.size) != (self.own.nnz, self.rest.nnz):
                 raise InputError(f"{own.size} and {rest.size} values for the {self.own.nnz} and {self.rest.nnz} "
                                  "entries of this rank's two parts: prepare again")
         with self.space.active():                # a rank's GPU need not be the process's current one
-            return self._with(*(CSRMatrix(self.space.local, part.indptr, part.indices, self.space.from_host(values),
-                                          part.shape) for part, values in ((self.own, own), (self.rest, rest))))
+            return self._with(*(part.with_values(self.space.from_host(values))
+                                for part, values in ((self.own, own), (self.rest, rest))))
 
     def discard_adjoint(self):
         """The values of the parts have changed."""
@@ -195,8 +180,8 @@ class DistributedMatrix(LinearOperator):
 
     def check(self, configuration, stopping):
         """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
-        self.space.communicator.same(_to_compare(configuration), "what to solve with")
-        self.space.communicator.same(stopping, "when to stop")
+        self.space.communicator.require_equal(_to_compare(configuration), "what to solve with")
+        self.space.communicator.require_equal(stopping, "when to stop")
         method, name = configuration.method, configuration.name
         if not method.distributed:
             able = [other for other in names("method") if load("method", other).distributed]
@@ -216,40 +201,31 @@ class DistributedMatrix(LinearOperator):
     # -- what a setup asks of a matrix ----------------------------------------------------------------------------
 
     def diagonal(self):
-        """The diagonal of this rank's rows."""
         return self.own.diagonal()
 
     def stored_as(self, settings):
-        """The matrix with its diagonal block in another format."""
         return self._with(self.own, self.rest, settings.build(self.own))
 
     def scaled(self, left, right):
-        """diag(left) A diag(right), of the parts of real vectors."""
         there = self._of_others(right)
         return self._with(self.own.scaled(left, right), self.rest.scaled(left[self.boundary], there))
 
     def absolute(self):
-        """The matrix of the moduli |aᵢⱼ|, which are real."""
         return self._with(self.own.absolute(), self.rest.absolute())
 
     def power(self, p):
-        """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
         return self._with(self.own.power(p), self.rest.power(p))
 
     def astype(self, dtype):
-        """The same matrix with values of another type."""
         return self._with(self.own.astype(dtype), self.rest.astype(dtype))
 
     def times(self, x):
-        """A x as a new array."""
         y = self.space.empty(self.own.shape[0], self.dtype)
         self.apply(x, y)
         return y
 
     def transpose(self):
         """Aᵀ in the same parts: entries in columns of other ranks are sent to them, through the host."""
-        from swell.distributed.parts import compressed
-        from swell.distributed.subdomains import gathered
         space, rest = self.space, self.rest.to_scipy().tocoo()
         rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
         found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
@@ -261,39 +237,35 @@ class DistributedMatrix(LinearOperator):
                                  order=self.order, overlap=self.overlap)
 
     def row_maxima(self, x):
-        """maxⱼ |aᵢⱼ| xⱼ of each row of this rank, for x ≥ 0."""
         maxima, rows = self.own.row_maxima(x), self.boundary
         maxima[rows] = self.space.xp.maximum(maxima[rows], self.rest.row_maxima(self._of_others(x)))
         return maxima
 
     def modulus_sums(self):
-        """Σⱼ |aᵢⱼ| of each row of this rank, in double."""
         sums = self.own.modulus_sums()
         sums[self.boundary] += self.rest.modulus_sums()
         return sums
 
-    def schwarz(self, settings):
-        """Additive Schwarz with a subdomain on each rank, for settings of ``Schwarz``."""
-        from swell.distributed.schwarz import RankSchwarz
-        return RankSchwarz(self, settings)
-
-    def bddc(self, settings):
-        """BDDC with subdomains on each rank, for settings of ``BDDC``."""
-        from swell.distributed.bddc import RankBDDC
-        return RankBDDC(self, settings)
-
     def row_lengths(self):
-        """The number of entries of each row of this rank."""
         lengths = self.own.row_lengths()
         lengths[self.boundary] += self.rest.row_lengths()
         return lengths
 
+    def diagonal_range(self):
+        d, most = abs(self.diagonal()), self.space.max_on_host
+        return -most(-d), most(d)
+
+    def gershgorin(self):
+        d, sums, most = self.diagonal().real, self.modulus_sums(), self.space.max_on_host
+        return -most(-d), -most(sums - 2 * d), most(sums)
+
+    def longest_row(self):
+        return int(self.space.max_on_host(self.row_lengths()))
+
     def norm_inf(self):
-        """‖A‖∞."""
-        return self.space.greatest(self.modulus_sums())
+        return self.space.max_on_host(self.modulus_sums())
 
     def norm_frobenius(self):
-        """‖A‖ in the Frobenius norm."""
         parts = [self.space.local.norms(part.data)[0] ** 2 for part in (self.own, self.rest)]
         return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
 
@@ -315,6 +287,10 @@ class DistributedMatrix(LinearOperator):
         return self.local.nbytes + self.rest.nbytes + self.boundary.nbytes + self.halo.nbytes
 
     @property
+    def name(self):
+        return self.local.name
+
+    @property
     def origin(self):
         """Where the entries are."""
         communicator = self.space.communicator
@@ -332,11 +308,3 @@ def _to_compare(configuration):
     words = ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
                       for kind in kinds)
     return re.sub(r" at 0x[0-9a-f]+", "", words)
-
-
-def check_finite(*parts):
-    """Raise InputError for NaN or Inf among the values of this rank's parts."""
-    bad = sum(int((~np.isfinite(values)).sum()) for values in parts)
-    if bad:
-        raise InputError(f"A contains NaN or Inf ({bad} entries of this rank's): a linear system needs finite numbers; "
-                         "look where it was assembled")

@@ -59,7 +59,7 @@ def divided(count, parts, left, right) -> np.ndarray:
     """
     import scipy.sparse as sp
 
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     from swell.formats.csr import CSRMatrix
     from swell.orderings.partition import of_matrix
     if parts > count:

@@ -1,20 +1,25 @@
 """Making a DistributedMatrix of what every rank brings: its rows, or their two parts as PETSc keeps them."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy.sparse as sp
 
+from swell.core.arrays import check_finite, checked_dtype, stored_size
 from swell.core.errors import InputError
 from swell.distributed.devices import on_device
+from swell.distributed.entries import compressed
 from swell.distributed.halo import Halo
 from swell.distributed.kernels import split as kernels
-from swell.distributed.matrix import DistributedMatrix, check_finite
+from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.space import DistributedSpace
+from swell.formats.blocks import given_size
 from swell.formats.csr import CSRMatrix
-from swell.inputs import checked_dtype
 
 
-def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, overlap=True) -> DistributedMatrix:
+def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, block=None,
+              overlap=True) -> DistributedMatrix:
     """The matrix of which every rank brings its own rows; a call of all ranks together.
 
     Parameters
@@ -26,27 +31,31 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, over
         Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
     starts, order : optional
         Known from a partition.
+    block : int, optional
+        Rows that belong together, as the unknowns of a mesh point do; the same on every rank. Default: the blocks of
+        SciPy's BSR, or a size that all ranks find in their rows.
     overlap : bool
         As in ``DistributedMatrix``.
 
     Raises
     ------
     InputError
-        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, or there
-        are fewer GPUs than ranks.
+        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, a
+        rank's rows begin or end inside a block, or there are fewer GPUs than ranks.
     """
+    block = stored_size(rows) if block is None else block
     with communicator.agreed():
-        rows = _canonical(rows)
+        rows = canonical(rows)
     shapes = communicator.allgather(rows.shape)
     with communicator.agreed():
         _check_shapes(shapes)
     if starts is None:
         starts = _starts(count for count, _ in shapes)
     parts = _split(rows, *starts[communicator.rank:communicator.rank + 2])
-    return from_parts(communicator, *parts, device=device, starts=starts, order=order, overlap=overlap)
+    return from_parts(communicator, *parts, device=device, starts=starts, order=order, block=block, overlap=overlap)
 
 
-def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None,
+def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None, block=None,
                overlap=True) -> DistributedMatrix:
     """The same where every rank's rows are split already, as PETSc keeps them.
 
@@ -59,28 +68,33 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
         The other entries of these rows; column j is ``ghosts[j]`` of the whole matrix.
     ghosts : int array, shape (m,)
         Columns of other ranks, ascending.
-    communicator, device, starts, order, overlap
+    communicator, device, starts, order, block, overlap
         As in ``from_rows``.
 
     Raises
     ------
     InputError
-        On every rank, if a rank has no row, its parts do not fit, entries are not finite, or there are fewer GPUs than
-        ranks.
+        On every rank, if a rank has no row, its parts do not fit, entries are not finite, its rows begin or end inside
+        a block, or there are fewer GPUs than ranks.
     """
     local, communicator = on_device(communicator, device)
     counts = communicator.allgather(own.shape[0])
     starts = _starts(counts) if starts is None else starts
+    communicator.require_equal(block, "the size of blocks (block, or SciPy's BSR)")
     with communicator.agreed(), local.active():
         _check_counts(counts)
+        _check_block(given_size(block, int(starts[-1])), starts)
         _check_parts(own, rest, ghosts, starts[communicator.rank:communicator.rank + 2], starts[-1])
-        check_finite(own.data, rest.data)
+        check_finite("A", own.data, rest.data, where=" of this rank's")
     dtype = np.result_type(*communicator.allgather(own.dtype.str))
     space = DistributedSpace(local, communicator, starts)
     nnz = sum(communicator.allgather(int(own.nnz + rest.nnz)))
     with local.active():
         boundary, rest = compressed(rest.astype(dtype, copy=False))
-        own, rest = (CSRMatrix.from_scipy(part, local) for part in (own.astype(dtype, copy=False), rest))
+        own = CSRMatrix.from_scipy(own.astype(dtype, copy=False), local, block)
+        if block is None:
+            _agree_on_blocks(communicator, own, starts)
+        rest = CSRMatrix.from_scipy(rest, local)
         ghosts = ghosts.astype(np.int64, copy=False)
         n = int(starts[-1])
         return DistributedMatrix(space, own, rest, space.from_host(boundary), Halo(space, ghosts, dtype), (n, n), nnz,
@@ -92,7 +106,7 @@ def _starts(counts):
     return np.concatenate([[0], np.cumsum([*counts])]).astype(np.int64)
 
 
-def _canonical(rows):
+def canonical(rows):
     """CSR with sorted, summed indices, of one of the four types."""
     if getattr(rows, "ndim", 0) != 2:
         raise InputError(f"{type(rows).__name__}: expected this rank's rows as a SciPy sparse matrix with the columns "
@@ -120,6 +134,27 @@ def _check_counts(counts):
                              "evenly")
 
 
+def _check_block(block, starts):
+    for rank, first in enumerate(starts):
+        if block and first % block:
+            raise InputError(f"rank {rank} begins at row {first}, inside a block of {block} rows: share whole blocks, "
+                             f"as scatter and read do with block={block}")
+
+
+def _agree_on_blocks(communicator, own, starts):
+    """Give the ranks' diagonal blocks one block size, a divisor of the size that each rank detects.
+
+    Blocks of s with hardly any fill have no more of it in blocks of a divisor of s.
+    """
+    sizes = communicator.allgather(own.block_size)
+    own.block_size, most = math.gcd(*sizes), max(sizes)
+    cut = starts % most > 0
+    uncut = {size % most for size, *ends in zip(sizes, cut, cut[1:]) if not any(ends)}
+    if own.block_size < most and uncut == {0} and not cut[-1]:
+        own.notes = (f"rows of ranks begin inside blocks of {most}, so that all ranks take blocks of {own.block_size}: "
+                     f"share whole blocks, as scatter and read do with block={most}",)
+
+
 def _check_parts(own, rest, ghosts, ours, n):
     if own.shape[0] != own.shape[1]:
         raise InputError(f"own has shape {own.shape}: expected a square diagonal block, of this rank's rows and their "
@@ -145,11 +180,3 @@ def _split(rows, first, stop):
     ghosts, columns = np.unique(columns, return_inverse=True)
     return (sp.csr_array((own_data, own_columns, own_indptr), shape=(size, size)),
             sp.csr_array((data, columns, indptr), shape=(size, ghosts.size)), ghosts)
-
-
-def compressed(rest):
-    """(rows that have entries, their CSR)."""
-    counts = np.diff(rest.indptr)
-    rows = np.flatnonzero(counts)
-    indptr = np.concatenate([[0], np.cumsum(counts[rows])])
-    return rows.astype(np.int32), sp.csr_array((rest.data, rest.indices, indptr), shape=(rows.size, rest.shape[1]))

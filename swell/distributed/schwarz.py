@@ -15,9 +15,8 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
 from swell.core.settings import describe
-from swell.distributed.blocks import agree_on_blocks
+from swell.distributed.entries import fetched
 from swell.distributed.halo import Halo
-from swell.distributed.partition import owners
 from swell.formats.csr import CSRMatrix
 
 
@@ -47,17 +46,15 @@ class RankSchwarz(OperatorAround):
         self._own = slice(below, below + rows)
         self._before, self._after = slice(0, below), slice(below + rows, None)
         self._below = below
-        self._matrix = CSRMatrix.from_scipy(extended, A.space.local)
-        inner = resolve("precond", settings.inner)
-        agree_on_blocks(self._matrix, inner, A.space.communicator)
-        self.inner = inner.build(self._matrix)
+        self._matrix = CSRMatrix.from_scipy(extended, A.space.local, A.block_size)
+        self.inner = resolve("precond", settings.inner).build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
         self._kept = A.space.empty(rows, A.dtype)        # the rank's own rows begin anywhere in these, here at 16 bytes
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
     def update(self, A):
         """Take a matrix of the same pattern and parts: the layers' rows are asked for again."""
-        self._matrix.take(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
+        self._matrix.update(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
         self.inner.update(self._matrix)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -103,23 +100,18 @@ class RankSchwarz(OperatorAround):
 
 
 def layers(A, count):
-    """(the matrix of the rank's rows and ``count`` layers around them, as SciPy's CSR; the other ranks' rows in it)."""
-    space = A.space
+    """(the matrix of the rank's rows and ``count`` layers around them, as SciPy's CSR; the other ranks' rows in it).
+
+    A layer has whole block rows.
+    """
+    space, size = A.space, A.block_size
     own = A.global_rows()
     rows, ghosts = own, np.empty(0, np.int64)
     for _ in range(count):
-        reached = np.unique(rows.indices.astype(np.int64))
+        reached = np.unique(rows.indices.astype(np.int64) // size)
+        reached = (reached[:, None] * size + np.arange(size)).reshape(-1)
         ghosts = np.union1d(ghosts, reached[(reached < space.first) | (reached >= space.stop)])
-        rows = sp.vstack([own, fetched(space, own, ghosts)], format="csr")
+        rows = sp.vstack([own, *fetched(space, own, ghosts)], format="csr")
     numbers = np.concatenate([np.arange(space.first, space.stop), ghosts])
     order = np.argsort(numbers)
     return rows[order][:, numbers[order]], ghosts
-
-
-def fetched(space, own, wanted):
-    """Rows (ascending numbers) of other ranks, as CSR with the columns of the whole matrix."""
-    communicator = space.communicator
-    counts = np.bincount(owners(space.starts, wanted), minlength=communicator.size)
-    asked = communicator.alltoall(np.split(wanted, np.cumsum(counts)[:-1]))
-    answers = communicator.alltoall([own[numbers - space.first] for numbers in asked])
-    return sp.vstack(answers, format="csr")

@@ -6,14 +6,12 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.loop import DirectLoop, interruptible
 from swell.core.operator import OperatorAround
 from swell.core.space import Space
-from swell.core.stopping import Reason
 from swell.distributed.communicator import Broken
+from swell.distributed.graph import DistributedGraphLoop
+from swell.distributed.loop import DistributedLoop
 from swell.distributed.words import merged, merged_notes
-
-AGREE_EVERY = 10        # iterations, or cycles, from one question whether somebody wants to stop to the next
 
 
 class DistributedSpace(Space):
@@ -29,7 +27,7 @@ class DistributedSpace(Space):
         The first row of each rank, and n.
     """
 
-    alone = False
+    single_rank = False
 
     def __init__(self, local, communicator, starts):
         super().__init__()
@@ -40,7 +38,7 @@ class DistributedSpace(Space):
 
     # -- of all ranks --------------------------------------------------------------------------------------------
 
-    def share(self, n):
+    def local_rows(self, n):
         return self.stop - self.first
 
     def agreed(self):
@@ -90,8 +88,8 @@ class DistributedSpace(Space):
             self.failure = self.failure or error
             return True
 
-    def same(self, value, what):
-        self.communicator.same(value, what)
+    def require_equal(self, value, what):
+        self.communicator.require_equal(value, what)
 
     def allreduce(self, scalars):
         self.communicator.allreduce(scalars)
@@ -100,11 +98,32 @@ class DistributedSpace(Space):
         raise InputError("a system across ranks has no copies for other threads, since all ranks solve together: "
                          "prepare one for each thread of each rank, with a communicator of its own")
 
+    def same_memory(self, array, other):
+        return self.local.same_memory(array, other)
+
+    def finite(self, x):
+        return self.local.finite(x)
+
     def same_view(self, view, base):
         return self.local.same_view(view, base)
 
-    def greatest(self, x):
-        return max(self.communicator.allgather(self.local.greatest(x)))
+    def max_on_host(self, x):
+        return self.max_over_ranks(self.local.max_on_host(x))
+
+    def max_over_ranks(self, value):
+        return max(self.communicator.allgather(value))
+
+    def find_true(self, mask):
+        return self.local.find_true(mask)
+
+    def count(self, keys, size):
+        return self.local.count(keys, size)
+
+    def add_up(self, counts, starts):
+        self.local.add_up(counts, starts)
+
+    def group_largest(self, keys, size):
+        return self.local.group_largest(keys, size)
 
     def norms(self, *vectors):
         mine = self.local.norms(*vectors)
@@ -116,10 +135,7 @@ class DistributedSpace(Space):
         self.local.random(seed, out, self.first + first)
 
     def loop(self, stopping, n):
-        if self.name == "cpu":
-            return DistributedLoop(self, stopping, n)
-        from swell.distributed.graph import DistributedGraphLoop
-        return DistributedGraphLoop(self, stopping, n)
+        return (DistributedLoop if self.name == "cpu" else DistributedGraphLoop)(self, stopping, n)
 
     def describe(self):
         ranks = self.communicator.size
@@ -155,7 +171,7 @@ class DistributedSpace(Space):
         return self.local.memory()
 
     def active(self, rows=None):
-        return self.local.active(None if rows is None else self.share(rows))
+        return self.local.active(None if rows is None else self.local_rows(rows))
 
     def reserve(self, doubles):
         self.local.reserve(doubles)
@@ -196,8 +212,8 @@ class Guarded(OperatorAround):
     def update(self, A):
         self.inner.update(A)
 
-    def follow(self, A):
-        self.inner.follow(A)
+    def keep_for(self, A):
+        self.inner.keep_for(A)
 
     @property
     def spd(self):
@@ -214,72 +230,3 @@ class Guarded(OperatorAround):
 
     def describe(self):
         return self.inner.describe()
-
-
-class Agreement:
-    """What only one rank knows, Ctrl-C, its monitor's answer or an error, counts when all have been told."""
-
-    def __init__(self, ranks):
-        self._ranks, self._wish, self._looks = ranks, None, 0
-
-    def ask(self, reason):
-        """This rank wants to stop; the first reason stands."""
-        self._wish = self._wish or reason
-
-    def forget(self):
-        """A new run begins."""
-        self._wish = None
-
-    def reached(self):
-        """Asked by all ranks equally often: the reason to stop that a rank has had, told at every tenth call."""
-        self._looks += 1
-        if self._looks % AGREE_EVERY:
-            return None
-        if self._ranks.failure is not None:
-            self.ask(Reason.STOPPED)
-        wishes = self._ranks.communicator.allgather(self._wish)
-        return next((wish for wish in wishes if wish is not None), None)
-
-
-def guarded_monitor(monitor, ranks):
-    """A monitor (or None) whose errors wait for the end of ``ranks.together``; it is not called again after one."""
-    if monitor is None:
-        return None
-    errors = []
-
-    def attempted(k, residual):
-        if errors:
-            return True
-        before = ranks.failure
-        answer = ranks.attempted(monitor, k, residual)
-        if ranks.failure is not before:
-            errors.append(ranks.failure)
-        return answer
-    return attempted
-
-
-class DistributedLoop(DirectLoop):
-    """Every rank calls the body as often as the others, since they judge the same numbers alike."""
-
-    def __init__(self, space, stopping, n):
-        super().__init__(space, stopping, n)
-        self._agreement = Agreement(space)
-
-    def begin(self, threshold, scale, window, done=0, monitor=None):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space))
-
-    def ask(self, reason):
-        self._agreement.ask(reason)
-
-    def run(self, body, capturable=True, steps=1):
-        self._agreement.forget()
-        with interruptible(self.interrupt):
-            self.report()
-            while not self.stopped:
-                body()
-                self.halted()
-
-    def halted(self):
-        self.report()
-        self.abort = self.abort or self._agreement.reached()
-        return self.stopped

@@ -18,8 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError, SwellError
+from swell.distributed.entries import gathered
 from swell.distributed.halo import Halo
-from swell.distributed.partition import consecutive, owners
+from swell.distributed.partition import consecutive
+from swell.distributed.parts import from_rows
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_groups, entries
@@ -53,7 +55,6 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
         On every rank: for a rank without subdomains, subdomains as ``swell.Subdomains`` refuses them, a rank all of
         whose rows belong to lower ones.
     """
-    from swell.distributed import from_rows
     counts = communicator.allgather(len(parts))
     with communicator.agreed():
         if not min(counts):
@@ -113,30 +114,6 @@ def numbered(communicator, dofs):
     return owner, number, starts
 
 
-def gathered(communicator, near, starts):
-    """The rows of this rank as CSR: what it has of them, and what others have.
-
-    Parameters
-    ----------
-    near : (values, (rows, columns))
-        This rank's entries, in rows of any rank; those of one place are summed.
-    starts : int array
-        The first row of each rank, and n.
-    """
-    value, (row, column) = near
-    first, stop = starts[communicator.rank:communicator.rank + 2].astype(row.dtype)
-    mine = (row >= first) & (row < stop)
-    sent = [of[~mine] for of in (row, column, value)]
-    owner, parts = owners(starts, sent[0]), []
-    for k in range(communicator.size):
-        parts.append([of[owner == k] for of in sent])
-    others = zip(*communicator.alltoall(parts), strict=True)
-    row, column, value = (np.concatenate([own if mine.all() else own[mine], *of])
-                          for own, of in zip((row, column, value), others, strict=True))
-    # Entries that are zero are kept: they say what is connected.
-    return sp.csr_array((value, (row - first, column)), shape=(int(stop - first), int(starts[-1])))
-
-
 @contextmanager
 def said_of(communicator):
     """A block whose errors say on which of several ranks they were, since subdomains and rows are counted there."""
@@ -186,14 +163,14 @@ class RankSubdomains(Subdomains):
         shares = communicator.allgather((count, pieces.origin))
         before = np.cumsum([0] + [share for share, _ in shares])
         origin = np.concatenate([start + of for start, (_, of) in zip(before[:-1], shares, strict=True)])
-        communicator.same([np.asarray(group).tolist() for group in groups], "groups")
+        communicator.require_equal([np.asarray(group).tolist() for group in groups], "groups")
         with communicator.agreed():
             self.groups = checked_groups(groups, int(before[-1]), origin)
         self.all, self._halo = origin.size, None
 
     def check(self, A):
         starts = getattr(A.space, "starts", None)
-        if A.diagonal_block is A or not np.array_equal(starts, self.space.starts):
+        if A.space.single_rank or not np.array_equal(starts, self.space.starts):
             raise InputError("BDDC: the subdomains are spread over ranks in another way than A: take the matrix that "
                              "from_subdomains made with them")
 

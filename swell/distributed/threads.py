@@ -13,14 +13,53 @@ PATIENCE = 0.2          # seconds from one look to the next at whether another r
 
 
 class Group:
-    """What the threads share: a barrier, a table, and a queue for each pair of ranks."""
+    """What the threads share: a barrier, a table, and a queue for each pair of ranks.
+
+    Attributes
+    ----------
+    communicators : list of ThreadCommunicator
+        One for each rank, the same in every ``run``.
+    """
 
     def __init__(self, size):
         self.size = size
         self.barrier = threading.Barrier(size)
         self.table = [None] * size
         self.queues = {(a, b): queue.SimpleQueue() for a in range(size) for b in range(size)}
-        self._at_failure = []
+        self.communicators = [ThreadCommunicator(self, k) for k in range(size)]
+        self._threads, self._at_failure = [], []
+
+    def run(self, function, *arguments) -> list:
+        """As the function ``run`` below, which may be called again and again while no rank has failed."""
+        results, errors, ended = [None] * self.size, [None] * self.size, [threading.Event() for _ in range(self.size)]
+
+        def rank(k):
+            try:
+                results[k] = function(self.communicators[k], *arguments)
+            except BaseException as error:       # whatever it is, the others must not wait for this thread
+                errors[k] = error
+                self.fail()
+            finally:
+                ended[k].set()
+
+        self._threads = [threading.Thread(target=rank, args=(k,), daemon=True) for k in range(self.size)]
+        for thread in self._threads:
+            thread.start()
+        _wait_for(ended, self)
+        found = sorted((error for error in errors if error is not None), key=lambda error: isinstance(error, Broken))
+        if found:
+            raise found[0]
+        return results
+
+    @property
+    def failed(self) -> bool:
+        """A rank has failed, and no other can be waited for."""
+        return self.barrier.broken
+
+    @property
+    def within(self) -> bool:
+        """The calling thread is one of the last run's ranks."""
+        return threading.current_thread() in self._threads
 
     def fail(self):
         """Wake those who wait for a rank that has failed."""
@@ -96,12 +135,12 @@ class ThreadExchange(Exchange):
                     array[...] = group.queues[rank, mine].get(timeout=PATIENCE)
                     break
                 except queue.Empty:
-                    if group.barrier.broken:
+                    if group.failed:
                         raise Broken("another rank failed") from None
 
 
 def run(ranks: int, function, *arguments) -> list:
-    """Call ``function(communicator, *arguments)`` in so many threads, each a rank; what they return, in their order.
+    """Call ``function(communicator, *arguments)`` in a thread for each rank; what they return, in their order.
 
     Ctrl-C ends a solve that is under way with its iterate.
 
@@ -112,25 +151,7 @@ def run(ranks: int, function, *arguments) -> list:
     KeyboardInterrupt
         At a second Ctrl-C, and at the first where nothing is being solved.
     """
-    group = Group(ranks)
-    results, errors, ended = [None] * ranks, [None] * ranks, [threading.Event() for _ in range(ranks)]
-
-    def rank(k):
-        try:
-            results[k] = function(ThreadCommunicator(group, k), *arguments)
-        except BaseException as error:           # whatever it is, the others must not wait for this thread
-            errors[k] = error
-            group.fail()
-        finally:
-            ended[k].set()
-
-    for k in range(ranks):
-        threading.Thread(target=rank, args=(k,), daemon=True).start()
-    _wait_for(ended, group)
-    own = [error for error in errors if error is not None and not isinstance(error, Broken)]
-    if own:
-        raise own[0]
-    return results
+    return Group(ranks).run(function, *arguments)
 
 
 def _wait_for(ended, group):

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
-from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
+from swell.formats.blocks import BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -35,40 +34,28 @@ UNROLLED = 8                        # block size up to which the CPU's kernels a
 
 
 @dataclass(frozen=True)
-class BlockSELL:
+class BlockSELL(Blocks):
     """Sliced ELLPACK of dense blocks, for short block rows.
 
     Attributes
     ----------
     block : int
         Rows and columns of a block, 1 to 32; 0 detects the largest whose fill is at most 1.2 (1 if there is none).
-    height : int
-        Block rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
     pad : bool
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
+    height : int
+        Block rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
     """
 
-    block: int = 0
     height: int = 0
-    pad: bool = False
 
     def __post_init__(self):
-        positive(self, "block", minimum=0, most=LARGEST)
-        check_pad(self)
+        super().__post_init__()
         if self.height not in (0, 8, 16, 32, 64, 128):
             raise InputError(f"BlockSELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's "
                              "own")
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
-
-        Raises
-        ------
-        InputError
-            If the block size does not divide the rows and columns, and ``pad`` is False.
-        OutOfMemory
-            If the blocks would not fit.
-        """
         return BlockSELLMatrix(csr, self)
 
 
@@ -80,6 +67,8 @@ class BlockSELLMatrix(Matrix):
     ptr, columns, values : arrays of the space
     block, height : int
     """
+
+    name = "block_sell"
 
     def __init__(self, csr: CSRMatrix, settings: BlockSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
@@ -98,9 +87,8 @@ class BlockSELLMatrix(Matrix):
         slices = -(-pattern.rows // H)
         lengths = xp.zeros(slices * H, np.int64)
         lengths[:pattern.rows] = xp.diff(pattern.indptr)
-        widths = lengths.reshape(slices, H).max(axis=1) if slices else lengths
-        ptr = xp.zeros(slices + 1, np.int64)
-        xp.cumsum(widths * H, out=ptr[1:])
+        ptr = self.space.empty(slices + 1, np.int64)
+        self.space.add_up(self.space.group_largest(lengths, H) * H, ptr)
         count = int(ptr[-1])
         self.space.check_fits(count * s * s * self.dtype.itemsize, f"the matrix in slices of {H} rows of blocks of {s}",
                               "use format='bsr', which needs no padding, or format='sell'")
@@ -153,10 +141,8 @@ class BlockSELLMatrix(Matrix):
         self.space.collect(dots)
 
     def to_csr(self):
-        xp = self.space.xp
         where, rows, columns = self._entries()
-        indptr = xp.zeros(self.shape[0] + 1, np.int64)
-        xp.cumsum(xp.bincount(rows, minlength=self.shape[0]), out=indptr[1:])
+        indptr = self.space.row_pointers(rows, self.shape[0])
         return CSRMatrix(self.space, indptr, columns, self.values.reshape(-1)[where], self.shape)
 
     def convert(self, csr):

@@ -6,11 +6,14 @@ Blocks that are not quite full are filled with zeros; the fill is what is stored
 from __future__ import annotations
 
 import math
+import numbers
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import switch, without_effect
+from swell.core.settings import positive, switch, without_effect
 from swell.formats.matrix import index_type
 
 SIZES = tuple(range(2, 9))
@@ -19,34 +22,26 @@ CHEAP = 1.2             # fill ratio up to which blocks pay: they save most of t
 SAMPLE = 64             # block rows that are looked at before all are
 
 
-def _run_starts(rows, columns, size):
-    """True where an entry of sorted rows is the first of its row in its block."""
-    starts = rows != rows                        # all False, where the rows live
-    starts[:1] = True
-    starts[1:] = (rows[1:] != rows[:-1]) | (columns[1:] // size != columns[:-1] // size)
-    return starts
-
-
-def _ratio(rows, columns, size, width, xp) -> float:
-    """Entries that the blocks of these entries would hold, over their number."""
-    starts = _run_starts(rows, columns, size)    # every block is met once in each of its rows at least: few are left
-    keys = xp.sort((rows[starts] // size) * -(-width // size) + columns[starts] // size, kind="stable")
-    return (1 + int(xp.count_nonzero(keys[1:] != keys[:-1]))) * size**2 / rows.size
+def _ratio(A, size, block_rows) -> float:
+    """Places in the blocks of ``size`` of that many block rows, spread over the matrix, over entries; 1 without any."""
+    space, all_rows, all_columns = A.space, *(-(-count // size) for count in A.shape)
+    counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
+    kernels = space.kernels("swell.formats", "block_layout", A.dtype)
+    kernels.count_blocks(A.indptr, A.indices, size, all_rows, all_columns + 1, *counts)
+    for one, end in zip(counts, ends):
+        space.add_up(one, end)
+    blocks, entries = space.to_host(ends[:, -1])  # sync
+    return float(blocks * size**2 / entries) if entries else 1.0
 
 
 def _sampled_ratio(A, size) -> float:
-    """The ratio in block rows spread evenly over the matrix; 1 if there is nothing in them."""
-    xp, count = A.space.xp, A.shape[0] // size
-    first = xp.unique(xp.arange(SAMPLE) * count // SAMPLE) * size
-    rows = (first[:, None] + xp.arange(size)).reshape(-1)
-    begin, lengths = A.indptr[rows].astype("int64"), xp.diff(A.indptr)[rows].astype("int64")
-    ends = xp.cumsum(lengths)
-    total = int(ends[-1])
-    if not total:
-        return 1.0
-    owner = xp.searchsorted(ends, xp.arange(total), side="right")
-    at = begin[owner] + xp.arange(total) - (ends - lengths)[owner]
-    return _ratio(rows[owner], A.indices[at].astype("int64"), size, A.shape[1], xp)
+    """The ratio in some block rows."""
+    return _ratio(A, size, min(SAMPLE, -(-A.shape[0] // size)))
+
+
+def _whole_ratio(A, size) -> float:
+    """The ratio in all rows."""
+    return _ratio(A, size, -(-A.shape[0] // size))
 
 
 def sampled_fills(A, sizes=SIZES) -> dict[int, float]:
@@ -72,11 +67,8 @@ def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
     dict of int to float
         For those of the sizes that divide the number of rows and of columns.
     """
-    if not A.nnz:
-        return {}
-    rows, columns = A.rows().astype("int64"), A.indices.astype("int64")
     fitting = set(divisors(*A.shape))
-    return {size: _ratio(rows, columns, size, A.shape[1], A.space.xp) for size in sizes if size in fitting}
+    return {size: _whole_ratio(A, size) for size in sizes if A.nnz and size in fitting}
 
 
 def block_size(ratios: dict[int, float]) -> int:
@@ -84,8 +76,10 @@ def block_size(ratios: dict[int, float]) -> int:
     return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
 
 
-def detect(A, most=CHEAP) -> int:
+def detect(A, most=CHEAP, sizes=None) -> int:
     """The largest block size up to `LARGEST` whose fill is at most ``most``; 1 where there is none.
+
+    ``sizes`` ascend from 1; by default all that divide the rows and columns are tried.
 
     Most sizes are ruled out before all entries are looked at, by a sample of the block rows, and before that by how
     many entries have a neighbour: with fill f, f (s − 1)/s of E entries' worth of places have one, and each of the
@@ -93,17 +87,34 @@ def detect(A, most=CHEAP) -> int:
     """
     if not A.nnz:
         return 1
-    for size in reversed(divisors(*A.shape)[1:]):
-        if A.adjoining < most * (size - 1) / size - 2 * (most - 1):
+    for size in reversed((divisors(*A.shape) if sizes is None else sizes)[1:]):
+        if A.facts(search=False).adjoining < most * (size - 1) / size - 2 * (most - 1):
             continue
-        if _sampled_ratio(A, size) <= 1.5 * most and fill_ratios(A, (size,))[size] <= most:
+        if _sampled_ratio(A, size) <= 1.5 * most and _whole_ratio(A, size) <= most:
             return size
     return 1
 
 
+def given_size(block, n: int) -> int:
+    """The block size that a user gives for a matrix of n rows; 0 for None, which leaves it to detection.
+
+    Raises
+    ------
+    InputError
+        Unless it is a whole number from 1 that divides n.
+    """
+    if block is None:
+        return 0
+    if isinstance(block, bool) or not isinstance(block, numbers.Integral) or block < 1:
+        raise InputError(f"block={block!r}: expected a number of rows that stay together, 1 or more")
+    if n % block:
+        raise InputError(f"blocks of {block} rows do not divide the {n} rows of A: give a block that does, or none")
+    return int(block)
+
+
 def chosen_size(A, setting, name: str) -> int:
-    """The block size for a matrix: the one that was set, or, where that is 0, the one detected; of that what divides
-    the blocks of the other ranks' matrices too.
+    """The block size for a matrix: the one that was set, or, where that is 0, the matrix's own, or the largest divisor
+    of it up to `LARGEST`.
 
     Parameters
     ----------
@@ -119,9 +130,33 @@ def chosen_size(A, setting, name: str) -> int:
         If the size does not divide the rows and columns, and padding was not asked for.
     """
     if setting.block == 0:
-        return math.gcd(detect(A), A.block_divisor)
+        return divisors(A.block_size)[-1]
     check_size(setting.block, setting.pad, A.shape, name)
     return setting.block
+
+
+@dataclass(frozen=True)
+class Blocks(ABC):
+    """The settings that formats of dense blocks share."""
+
+    block: int = 0
+    pad: bool = False
+
+    def __post_init__(self):
+        positive(self, "block", minimum=0, most=LARGEST)
+        check_pad(self)
+
+    @abstractmethod
+    def build(self, csr):
+        """A CSR matrix in this format, converted where it lives.
+
+        Raises
+        ------
+        InputError
+            If the block size does not divide the rows and columns, and ``pad`` is False.
+        OutOfMemory
+            If the blocks would not fit.
+        """
 
 
 def check_pad(setting):
@@ -158,44 +193,20 @@ class BlockPattern:
 
     def __init__(self, csr, size):
         self.size, self.rows, self.columns = size, *(math.ceil(count / size) for count in csr.shape)
-        if csr.space.name == "cpu":
-            self._by_rows(csr)
-        else:
-            self._by_arrays(csr)
+        space, arrays = csr.space, (csr.indptr, csr.indices, size)
+        kernels = space.kernels("swell.formats", "block_layout", csr.dtype)
+        counts, entries = space.empty((2, self.rows), np.int64)
+        kernels.count_blocks(*arrays, self.rows, self.columns + 1, counts, entries)
+        starts = space.empty(self.rows + 1, np.int64)
+        space.add_up(counts, starts)
+        total = int(starts[-1])  # sync
+        index = index_type(self.rows * size, self.columns * size, total * size**2)
+        self.indptr = starts.astype(index)
+        self.indices, self.positions = space.empty(total, index), space.empty(csr.nnz, index)
+        kernels.place_blocks(*arrays, self.columns + 1, self.indptr, self.indices, self.positions)
 
     @property
     def place(self):
         """(the block of each entry, its row there, its column there)."""
         block, inside = self.positions // self.size**2, self.positions % self.size**2
         return block, inside // self.size, inside % self.size
-
-    def _by_rows(self, csr):
-        """On a CPU: the rows of a block are merged, once to count the blocks and once to place them."""
-        from swell.formats.kernels import bsr as kernels
-        arrays = csr.indptr, csr.indices, self.size, self.columns + 1
-        counts = np.empty(self.rows, np.int64)
-        kernels.count_blocks(*arrays, counts)
-        total = int(counts.sum())
-        index = index_type(self.rows * self.size, self.columns * self.size, total * self.size**2)
-        self.indptr = np.zeros(self.rows + 1, index)
-        np.cumsum(counts, out=self.indptr[1:])
-        self.indices, self.positions = np.empty(total, index), np.empty(csr.nnz, index)
-        kernels.place_blocks(*arrays, self.indptr, self.indices, self.positions)
-
-    def _by_arrays(self, csr):
-        xp, size = csr.space.xp, self.size
-        rows, columns = csr.rows().astype("int64"), csr.indices.astype("int64")
-        starts = _run_starts(rows, columns, size)
-        keys = (rows[starts] // size) * self.columns + columns[starts] // size
-        order = xp.argsort(keys, kind="stable")  # each row's keys ascend already
-        keys = keys[order]
-        new = keys == keys
-        new[1:] = keys[1:] != keys[:-1]
-        block = xp.empty_like(order)             # of each run of entries in one row and block
-        block[order] = xp.cumsum(new) - 1
-        keys = keys[new]
-        index = index_type(self.rows * size, self.columns * size, keys.size * size**2)
-        self.indptr = xp.zeros(self.rows + 1, index)
-        xp.cumsum(xp.bincount(keys // max(self.columns, 1), minlength=self.rows), out=self.indptr[1:])
-        self.indices = (keys % max(self.columns, 1)).astype(index)
-        self.positions = (block[xp.cumsum(starts) - 1] * size + rows % size) * size + columns % size

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
-from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
+from swell.formats.blocks import LARGEST, BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -31,7 +30,7 @@ UNROLLED = 8            # block size up to which the CPU's kernels are compiled 
 
 
 @dataclass(frozen=True)
-class BSR:
+class BSR(Blocks):
     """Block sparse rows: dense blocks instead of entries, one column index a block.
 
     Attributes
@@ -42,23 +41,7 @@ class BSR:
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
     """
 
-    block: int = 0
-    pad: bool = False
-
-    def __post_init__(self):
-        positive(self, "block", minimum=0, most=LARGEST)
-        check_pad(self)
-
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
-
-        Raises
-        ------
-        InputError
-            If the block size does not divide the rows and columns, and ``pad`` is False.
-        OutOfMemory
-            If the blocks would not fit.
-        """
         pattern = BlockPattern(csr, chosen_size(csr, self, "BSR"))
         s, count, space = pattern.size, pattern.indices.size, csr.space
         space.check_fits(count * s * s * csr.dtype.itemsize, f"the matrix in blocks of {s}",
@@ -92,6 +75,8 @@ class BSRMatrix(Matrix):
     fill : float
         Places over entries.
     """
+
+    name = "bsr"
 
     def __init__(self, space, indptr, indices, data, shape, stored=None, settings=None):
         s = data.shape[1]
@@ -200,8 +185,7 @@ class BSRMatrix(Matrix):
         if self._adjoint is None:
             xp, (n, m) = self.space.xp, self.shape
             order = xp.argsort(self.indices, kind="stable")      # block rows ascend already
-            indptr = xp.zeros(-(-m // self.block) + 1, np.int64)
-            xp.cumsum(xp.bincount(self.indices, minlength=indptr.size - 1), out=indptr[1:])
+            indptr = self.space.row_pointers(self.indices, -(-m // self.block))
             data = xp.ascontiguousarray(self.data[order].transpose(0, 2, 1).conj())
             rows = rows_of(self.indptr, order.size, xp)[order]
             stored = self._stored()[order].transpose(0, 2, 1) if self.stored.size else None

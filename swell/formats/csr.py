@@ -12,6 +12,9 @@ import numpy as np
 from swell.core.arrays import checked_dtype
 from swell.core.errors import InputError
 from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
+from swell.core.system_matrix import SystemMatrix
+from swell.formats.blocks import detect, given_size
+from swell.formats.facts import Facts, gather
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 
@@ -39,12 +42,13 @@ class CSR:
         """The CSR matrix itself, or its arrays with other ``lanes``."""
         if self.lanes == csr.lanes:
             return csr
-        made = CSRMatrix(csr.space, csr.indptr, csr.indices, csr.data, csr.shape, self.lanes)
+        made = csr.with_values(csr.data)
+        made.lanes = self.lanes
         made.notes = idle_notes(self, circumstances(csr))
         return made
 
 
-class CSRMatrix(Matrix):
+class CSRMatrix(Matrix, SystemMatrix):
     """A matrix in CSR, its columns sorted in each row and free of duplicates.
 
     Parameters
@@ -55,33 +59,35 @@ class CSRMatrix(Matrix):
     shape : (int, int)
     lanes : int
         As in ``CSR``.
-
-    Attributes
-    ----------
-    block_divisor : int
-        A number that the size of detected blocks must divide, since other ranks have such blocks; 0: none.
+    block : int
+        Where it is known, `block_size`; 0 leaves it to detection.
     """
 
-    has_entries = True
-    block_divisor = 0
+    name = "csr"
 
-    def __init__(self, space, indptr, indices, data, shape, lanes=0):
+    def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
         super().__init__(shape, data.dtype, space, int(data.size))
         index = index_type(*shape, self.nnz)
         self.indptr = indptr.astype(index, copy=False)
         self.indices = indices.astype(index, copy=False)
         self.data = data
         self.lanes = lanes
+        self._facts = None
+        if block:
+            self.block_size = block
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)
 
     @classmethod
-    def from_scipy(cls, A, space):
+    def from_scipy(cls, A, space, block=None):
         """A SciPy (or CuPy) CSR matrix with sorted, summed indices, moved to the space; integers become double.
+
+        ``block`` is its `block_size` where the caller knows it.
 
         Raises
         ------
         InputError
-            For another format, values of another type, and indices that are not sorted and summed.
+            For another format, values of another type, indices that are not sorted and summed, and a block that does
+            not divide the rows.
         """
         if getattr(A, "format", None) != "csr":
             raise InputError(f"A is a {type(A).__name__}: expected a CSR matrix of SciPy or CuPy; convert it with "
@@ -90,7 +96,8 @@ class CSRMatrix(Matrix):
             raise InputError("A has rows whose columns are not sorted, or entries stored twice: call "
                              "A.sum_duplicates() first")
         data = A.data.astype(checked_dtype(A.dtype, "A"), copy=False)
-        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, data)), A.shape)
+        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, data)), A.shape,
+                   block=given_size(block, A.shape[0]))
 
     def to_scipy(self):
         """The matrix as scipy.sparse.csr_matrix, on the host."""
@@ -102,6 +109,9 @@ class CSRMatrix(Matrix):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
         self._kernels.product(self.indptr, self.indices, self.data, x, out, self.lanes, alpha, beta)
 
+    def apply_plus(self, x, z, out):
+        self._kernels.product_plus(self.indptr, self.indices, self.data, x, z, out, self.lanes)
+
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.lanes)
         self.space.collect(dots)
@@ -112,36 +122,68 @@ class CSRMatrix(Matrix):
     def convert(self, csr):
         return CSR(self.lanes).build(csr)
 
-    def update(self, csr):
-        if csr.data is not self.data:            # else they were changed where they are, as a sweep does
-            self.data[...] = csr.data
-        self.discard_adjoint()
-
-    def take(self, new):
-        """Take the values of another CSR matrix.
-
-        Raises
-        ------
-        InputError
-            If its pattern is another one.
-        """
-        xp = self.space.xp
-        shared = new.indptr is self.indptr and new.indices is self.indices         # as of one mesh: nothing to compare
-        if new.shape != self.shape or new.nnz != self.nnz or not (shared or (
-                bool(xp.array_equal(new.indptr, self.indptr)) and bool(xp.array_equal(new.indices, self.indices)))):
+    def update(self, new):
+        if not self.same_pattern(new):
             raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
                              f"one ({self.shape}, {self.nnz} entries): prepare again")
-        self.update(new)
+        facts = new._facts                       # whoever changed its values where they are has discarded them
+        self.discard_adjoint()
+        if new.data is not self.data:
+            self.data[...] = new.data
+        self._facts = facts
+
+    def discard_adjoint(self):
+        self.discard_facts()
+        super().discard_adjoint()
+
+    def discard_facts(self):
+        """The values may have changed: the next question about them takes another pass."""
+        self._facts = None
+
+    def same_pattern(self, other) -> bool:
+        """True if another CSR matrix has the same row pointers and columns."""
+        if other.indptr is self.indptr and other.indices is self.indices:          # as of one mesh: nothing to compare
+            return True
+        return other.shape == self.shape and other.nnz == self.nnz and not any(
+            self.space.find_true(a != b)[1] for a, b in ((other.indptr, self.indptr), (other.indices, self.indices)))
+
+    def facts(self, search=True) -> Facts:
+        """What one pass over the entries finds out, kept until the values change.
+
+        ``search``: compare each aᵢⱼ with aⱼᵢ, too. That takes most of the time on a CPU, and little on a GPU.
+        """
+        search = search or self.space.name != "cpu"
+        facts = self._facts                      # once: another thread may discard them
+        if facts is None or search and not facts.searched:
+            facts = self._facts = gather(self, search)
+        return facts
+
+    def asymmetry(self, conjugate=True):
+        facts = self._facts if self.space.name == "cpu" else self.facts()
+        return facts.asymmetry(conjugate) if facts and facts.searched else None
 
     def rows(self):
         """The row of every entry."""
         return rows_of(self.indptr, self.nnz, self.space.xp)
 
     def diagonal(self):
-        """The diagonal, zero where nothing is stored."""
         d = self.space.empty(self.shape[0], self.dtype)
         self._kernels.diagonal(self.indptr, self.indices, self.data, d)
         return d
+
+    @cached_property
+    def block_size(self):
+        return detect(self)
+
+    @property
+    def _known_block(self):
+        return vars(self).get("block_size", 0)
+
+    def with_values(self, data):
+        """The same pattern with other values."""
+        made = CSRMatrix(self.space, self.indptr, self.indices, data, self.shape, block=self._known_block)
+        made.notes = self.notes
+        return made
 
     def transpose(self, conjugate=False):
         """Aᵀ, or Aᴴ."""
@@ -151,87 +193,73 @@ class CSRMatrix(Matrix):
             indptr, indices = np.zeros(self.shape[1] + 1, self.indptr.dtype), np.empty_like(self.indices)
             data = np.empty_like(self.data)
             transpose(self.indptr, self.indices, self.data, indptr, indices, data)
-            return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1])
+            return self._transposed(indptr, indices, data, conjugate)
         order = xp.argsort(self.indices, kind="stable")          # rows ascend already, so they do within each column
-        counts = xp.bincount(self.indices, minlength=self.shape[1])
-        indptr = xp.zeros(self.shape[1] + 1, self.indptr.dtype)
-        xp.cumsum(counts, out=indptr[1:])
-        data = self.data[order]
-        return CSRMatrix(self.space, indptr, self.rows()[order], data.conj() if conjugate else data, self.shape[::-1])
+        indptr = self.space.row_pointers(self.indices, self.shape[1], self.indptr.dtype)
+        return self._transposed(indptr, self.rows()[order], self.data[order], conjugate)
+
+    def _transposed(self, indptr, indices, data, conjugate):
+        return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1],
+                         block=self._known_block)
 
     def astype(self, dtype):
-        """The same matrix with values of another type."""
-        return CSRMatrix(self.space, self.indptr, self.indices, self.data.astype(dtype), self.shape)
+        return self.with_values(self.data.astype(dtype))
 
     def scaled(self, left, right):
-        """diag(left) A diag(right), of real vectors; either may be None."""
         xp = self.space.xp
         sides = [xp.ones(size, np.float32) if side is None else side for side, size in zip((left, right), self.shape)]
         dtype = np.result_type(self.dtype, *(side.dtype for side in sides))
         data = self.data.astype(dtype, copy=False)
         sides = [xp.ascontiguousarray(side, dtype=np.dtype(dtype.char.lower())) for side in sides]
-        scaled = CSRMatrix(self.space, self.indptr, self.indices, xp.empty_like(data), self.shape)
+        scaled = self.with_values(xp.empty_like(data))
         scaled._kernels.scale(self.indptr, self.indices, data, *sides, scaled.data)
         return scaled
 
     def power(self, p):
-        """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
-        return CSRMatrix(self.space, self.indptr, self.indices, self.data**p, self.shape)
+        return self.with_values(self.data**p)
 
     def absolute(self):
-        """The matrix of the moduli |aᵢⱼ|, which are real."""
-        return CSRMatrix(self.space, self.indptr, self.indices, abs(self.data), self.shape)
+        return self.with_values(abs(self.data))
 
     def row_sums(self):
-        """Σⱼ aᵢⱼ of each row, summed row by row: differences of one running sum would lose the small rows."""
+        """Σⱼ aᵢⱼ of each row."""
         return self.times(self.space.xp.ones(self.shape[1], self.dtype))
 
     def row_lengths(self):
-        """The number of entries of each row."""
         return self.indptr[1:] - self.indptr[:-1]
 
     def modulus_sums(self):
-        """Σⱼ |aᵢⱼ| of each row, in double."""
         sums = self.space.empty(self.shape[0], np.float64)
         self._kernels.modulus_sums(self.indptr, self.data, sums)
         return sums
 
     def times(self, x):
-        """A x as a new array."""
         y = self.space.empty(self.shape[0], self.dtype)
         self.apply(x, y)
         return y
 
     def row_maxima(self, x):
-        """maxⱼ |aᵢⱼ| xⱼ of each row, for x ≥ 0."""
         y = self.space.empty(self.shape[0], x.dtype)
         self._kernels.maxima(self.indptr, self.indices, self.data, x, y)
         return y
 
     def stored_as(self, settings):
-        """The matrix in another format, given by its settings."""
         return settings.build(self)
 
-    @cached_property
-    def adjoining(self) -> float:
-        """The share of entries whose neighbour to the right is an entry too, as in dense blocks."""
-        columns = self.indices                   # the last of a row and the first of the next may count too
-        return int((columns[1:] == columns[:-1] + 1).sum()) / max(self.nnz, 1)       # sync
+    def diagonal_range(self):
+        return self.facts(search=False).diagonal_range
 
-    def bandwidth(self) -> int:
-        """The largest |i − j| of an entry."""
-        xp = self.space.xp
-        rows = xp.nonzero(self.row_lengths())[0]                 # columns ascend, so a row's ends are its extremes
-        first, last = self.indices[self.indptr[rows]], self.indices[self.indptr[rows + 1] - 1]
-        return int(xp.maximum(abs(rows - first), abs(last - rows)).max()) if self.nnz else 0
+    def gershgorin(self):
+        return self.facts(search=False).gershgorin
+
+    def longest_row(self):
+        return self.facts(search=False).longest_row
 
     def norm_inf(self):
-        """‖A‖∞."""
-        return float(self.modulus_sums().max()) if self.shape[0] else 0.0
+        return self.facts(search=False).norm_inf
 
     def norm_frobenius(self):
-        """‖A‖ in the Frobenius norm."""
-        return self.space.norms(self.data)[0]
+        return self.facts(search=False).norm_frobenius
 
     @property
     def nbytes(self):

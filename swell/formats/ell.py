@@ -63,6 +63,8 @@ class ELLMatrix(Matrix):
     columns, values : arrays of the space, of shape (width, pitch)
     """
 
+    name = "ell"
+
     def __init__(self, csr: CSRMatrix, settings: ELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
@@ -74,8 +76,7 @@ class ELLMatrix(Matrix):
         pitch = -(-n // WARP) * WARP
         lengths = xp.zeros(pitch, np.int64)
         lengths[:n] = xp.diff(csr.indptr)
-        widths = lengths.reshape(-1, WARP).max(axis=1) if n else lengths
-        width = int(widths.max()) if n else 0
+        width = csr.longest_row()
         index = index_type(*self.shape, width * pitch)
         self._check(width, pitch, lengths, index)
         where = self._where(csr)
@@ -83,7 +84,7 @@ class ELLMatrix(Matrix):
         self.values[where] = csr.data
         self.columns = xp.full((width, pitch), -1, index)
         self.columns[where] = csr.indices
-        self._read = int(widths.sum()) * WARP
+        self._read = self.space.total(self.space.group_largest(lengths, WARP)) * WARP
 
     def _check(self, width, pitch, lengths, index):
         """Refuse what would be padded beyond reason, or would not fit."""

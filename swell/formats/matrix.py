@@ -21,10 +21,13 @@ def rows_of(indptr, nnz, xp):
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
 
 
-def upper_halves(ptr, wide, xp):
-    """(where the upper 16 bits of each slice's columns begin, −1 where the slice is not wide; how many there are)."""
-    sizes = xp.where(wide, xp.diff(ptr), 0)
-    return xp.where(wide, xp.cumsum(sizes) - sizes, -1).astype(ptr.dtype), int(sizes.sum())
+def upper_halves(kernels, space, ptr, wide):
+    """(where the upper 16 bits of each slice's columns begin, −1 where the slice is not wide; how many there are). The
+    first is empty where no slice is wide. ``kernels``: ``sell_layout``."""
+    high_ptr, halves = space.empty(wide.size, ptr.dtype), space.empty(1, np.int64)
+    kernels.find_upper(ptr, wide, high_ptr, halves)
+    halves = int(halves[0])  # sync
+    return high_ptr if halves else high_ptr[:0], halves
 
 
 class Matrix(LinearOperator):
@@ -34,11 +37,7 @@ class Matrix(LinearOperator):
     ----------
     nnz : int
         Entries of the matrix, padding not counted.
-    origin : str
-        How this format was chosen, where that was by measurement.
     """
-
-    origin = ""
 
     def __init__(self, shape, dtype, space, nnz):
         super().__init__(shape, dtype, space)

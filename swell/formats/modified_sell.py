@@ -73,6 +73,8 @@ class ModifiedSELLMatrix(Matrix):
         λ, the share of the off-diagonals that lie inside their slice; 0 where there are none.
     """
 
+    name = "modified_sell"
+
     def __init__(self, csr: CSRMatrix, settings: ModifiedSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         if csr.space.name == "cuda" and settings.height % 32:
@@ -92,9 +94,9 @@ class ModifiedSELLMatrix(Matrix):
         has[rows[on]] = True
         self.missing = xp.nonzero(~has)[0]
         lengths = xp.zeros(slices * H, np.int64)
-        lengths[:n] = xp.bincount(rows[~on], minlength=n)
-        ptr = xp.zeros(slices + 1, np.int64)
-        xp.cumsum(lengths.reshape(slices, H).max(axis=1) * H if slices else lengths, out=ptr[1:])
+        lengths[:n] = self.space.count(rows[~on], n)
+        ptr = self.space.empty(slices + 1, np.int64)
+        self.space.add_up(self.space.group_largest(lengths, H) * H, ptr)
         stored = int(ptr[-1])
         index = index_type(slices * H, m, stored)
         self.slice_ptr, self.missing = ptr.astype(index), self.missing.astype(index)
@@ -106,9 +108,9 @@ class ModifiedSELLMatrix(Matrix):
         local = (columns >= first) & (columns < first + H)
         self.col_idx = xp.zeros(stored, index)
         self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
-        self.local_share = float(local.mean()) if columns.size else 0.0
+        self.local_share = self.space.find_true(local)[1] / max(columns.size, 1)
         together = WARP if self.space.name == "cuda" else H       # rows that read on until the longest has ended
-        self._read = int(lengths.reshape(-1, together).max(axis=1).sum()) * together if slices else 0
+        self._read = self.space.total(self.space.group_largest(lengths, together)) * together
 
     def _where(self, csr):
         """Where each off-diagonal of the CSR matrix lies in ``entries``, and which entries those are."""
@@ -145,8 +147,7 @@ class ModifiedSELLMatrix(Matrix):
         rows, columns = xp.concatenate([rows, diagonal]), xp.concatenate([columns, diagonal])
         order = xp.argsort(rows * m + columns)
         values = xp.concatenate([self.entries[at], self.diag[diagonal]])[order]
-        indptr = xp.zeros(n + 1, np.int64)
-        xp.cumsum(xp.bincount(rows, minlength=n), out=indptr[1:])
+        indptr = self.space.row_pointers(rows, n)
         return CSRMatrix(self.space, indptr, columns[order], values, self.shape)
 
     def convert(self, csr):

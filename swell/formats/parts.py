@@ -95,11 +95,14 @@ class PartsMatrix(Matrix):
         Changes with the layout: where a constant diagonal appears or vanishes with new values.
     """
 
+    name = "parts"
+
     def __init__(self, csr, settings: Parts):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings, self.csr, self.revision = settings, csr, 0
         self.diagonal = csr.space.xp.zeros(1, np.float64)
-        self.diagonal[0] = self._constant(csr)
+        self._constant = self._constant_diagonal(csr)
+        self.diagonal[:] = self._constant
         self._layout()
 
     # -- the layout ----------------------------------------------------------------------------------------------
@@ -108,9 +111,9 @@ class PartsMatrix(Matrix):
         space, n, size = self.space, self.shape[0], self.dtype.itemsize
         xp = space.xp
         self.count = min(self.settings.count or space.multiprocessors, max(1, -(-n // (32 * WARPS))))
-        self.apart = bool(self.diagonal[0])                      # is the diagonal stored apart?  # sync
-        row, column = self._entries()[:2]
-        lengths = xp.bincount(row, minlength=n)
+        self.apart = bool(self._constant)                        # is the diagonal stored apart?
+        row, column = self.csr.rows(), self.csr.indices
+        lengths = xp.diff(self.csr.indptr).astype(np.int64) - self.apart           # then every row has a diagonal entry
         part, order = self._cut(row, column)
         inner, outer = part[row], part[column]
         out = xp.flatnonzero(inner != outer)
@@ -119,10 +122,10 @@ class PartsMatrix(Matrix):
         boundary[column[out]] = True
         group = 2 * part + boundary
 
-        longest = int(lengths.max()) if n else 0
+        longest = int(space.max_on_host(lengths)) if n else 0
         key = group * (longest + 1) + longest - lengths
         order = xp.argsort(key, kind="stable") if order is None else order[xp.argsort(key[order], kind="stable")]
-        sizes = space.to_host(xp.bincount(group, minlength=2 * self.count))
+        sizes = space.to_host(space.count(group, 2 * self.count))
         before = np.cumsum(sizes) - sizes
         group = group[order]
         offset = xp.arange(n) - xp.asarray(before)[group]
@@ -163,9 +166,9 @@ class PartsMatrix(Matrix):
         part = xp.arange(n) * count // max(n, 1)
         out = xp.flatnonzero(part[row] != part[column])
         pairs = _unique(part[row[out]] * max(n, 1) + column[out], xp)
-        halo = xp.bincount(pairs // max(n, 1), minlength=count)
+        halo = self.space.count(pairs // max(n, 1), count)
         self.ordered = "consecutive rows"
-        if self.settings.ordering is None or int(halo.max()) <= FEW * (n / count):  # sync
+        if self.settings.ordering is None or self.space.max_on_host(halo) <= FEW * (n / count):  # sync
             return part, None
         self.ordered = type(self.settings.ordering).__name__.lower()
         order = replace(self.settings.ordering, parts=count).order(self.csr)
@@ -233,49 +236,26 @@ class PartsMatrix(Matrix):
 
     # -- the entries ---------------------------------------------------------------------------------------------
 
-    def _constant(self, csr):
+    def _constant_diagonal(self, csr):
         """The diagonal if it is constant, real and positive, to rounding; else 0."""
-        d = csr.diagonal()
-        if not d.size:
-            return 0.0
-        value = d[:1].real
-        close = EXACT * np.finfo(self.dtype).eps * abs(value)
-        same = (abs(d - value) <= close).all() & (value > 0).all()
-        return self.space.xp.where(same, value.astype(np.float64), 0.0)[0]
-
-    def _entries(self):
-        """(rows, columns, values) of the entries that are stored."""
-        row, column, values = self.csr.rows(), self.csr.indices, self.csr.data
-        if not self.apart:
-            return row, column, values
-        kept = row != column
-        return row[kept], column[kept], values[kept]
-
-    def _places(self, row):
-        """(chunk, place within it) of every stored entry."""
-        xp = self.space.xp
-        lengths = xp.bincount(row, minlength=self.shape[0])
-        k = xp.arange(row.size) - (xp.cumsum(lengths) - lengths)[row]
-        slot = self._slot[row]
-        column = self._start[slot // 32] + k
-        return column // self.chunk, column % self.chunk * 32 + slot % 32
+        return csr.facts(search=False).constant_diagonal(EXACT * np.finfo(self.dtype).eps)
 
     def _write(self, local=None):
-        """Write the values, and the local columns if they are given."""
-        row, _, values = self._entries()
-        chunk, inside = self._places(row)
-        size, C = self.dtype.itemsize, self.chunk
-        self.data.view(self.dtype)[chunk * (C * (32 + 64 // size)) + inside] = values
-        if local is not None:
-            self.data.view(np.uint16)[chunk * (C * (16 * size + 32)) + C * 16 * size + inside] = local.astype(np.uint16)
+        """Write the values; and the local column of each entry of the CSR matrix, where they are given."""
+        csr, space = self.csr, self.space
+        local = space.empty(0, np.int64) if local is None else local
+        space.kernels("swell.formats", "parts", self.dtype).write_entries(
+            csr.indptr, csr.indices, csr.data, self._slot, self._start, local, self.chunk, self.apart,
+            self.data.view(self.dtype), self.data.view(np.uint16))
+        space.synchronize()
 
     # -- as a matrix ---------------------------------------------------------------------------------------------
 
     def update(self, csr):
         self.csr = csr
-        before = bool(self.diagonal[0])
-        self.diagonal[0] = self._constant(csr)
-        if before != bool(self.diagonal[0]):
+        before, self._constant = bool(self._constant), self._constant_diagonal(csr)
+        self.diagonal[:] = self._constant
+        if before != bool(self._constant):
             self._layout()
             self.revision += 1
         else:

@@ -32,6 +32,7 @@ HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registe
 COMPLEX_HEIGHT = {"cpu": 8, "cuda": 32}     # a CPU keeps half as many complex sums
 CHUNKS = 64             # of a CPU: more than cores, so that they end together; few enough that their sums cost nothing
 THREADS = 256           # of a block of a GPU
+WORTH = 0.99            # of the plain order's padded size: what sorting must get below for places to be stored
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ def own_height(dtype, device: str) -> int:
 class SELLMatrix(Matrix):
     """A matrix in SELL; see the top of this file for the arrays."""
 
+    name = "sell"
+
     def __init__(self, csr: CSRMatrix, settings: SELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
@@ -100,118 +103,39 @@ class SELLMatrix(Matrix):
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
     def _layout(self, csr):
-        """Place the rows, then the columns."""
-        if self.space.name == "cpu":
-            self._layout_by_rows(csr)
-        else:
-            self._layout_by_arrays(csr)
-        if not self.high.size:
-            self.high_ptr = self.space.xp.empty(0, self.ptr.dtype)
-
-    def _layout_by_rows(self, csr):
-        """On a CPU: four passes over rows or slices, where whole arrays take thirty, most of them into new memory."""
-        from swell.formats.kernels import sell as kernels
-        n, H, window = self.shape[0], self.height, self.settings.window
-        slices = -(-n // H)
-        widths = np.empty((2, slices), np.int32)
+        """Place the rows, then the columns, in a few passes over rows or slices."""
+        space, xp, H, window = self.space, self.space.xp, self.height, self.settings.window
+        kernels = space.kernels("swell.formats", "sell_layout", csr.dtype)
+        slices = -(-self.shape[0] // H)
+        widths, starts = xp.zeros((2, slices), np.int32), space.empty((2, slices + 1), np.int64)
         kernels.measure_windows(csr.indptr, H, max(window, H), *widths)
-        self.sorted = self._pays(*widths.sum(axis=1, dtype=np.int64))
-        order = np.empty(slices * H if self.sorted else 0, csr.indptr.dtype)
-        kernels.sort_windows(csr.indptr, window, order)
-        ptr = np.zeros(slices + 1, np.int64)
-        np.cumsum(widths[int(self.sorted)] * np.int64(H), out=ptr[1:])
-        stored = int(ptr[-1])
-        self.ptr = ptr.astype(index_type(*self.shape, stored))
-        self.base = np.empty(stored // H, self.ptr.dtype)
-        wide = np.empty(slices, bool)
+        for of_order, start in zip(widths, starts):
+            space.add_up(of_order, start)
+        plain, ordered = map(int, space.to_host(starts[:, -1]))  # sync
+        self.sorted = window > 1 and ordered < WORTH * plain
+        stored = H * (ordered if self.sorted else plain)
+        self.ptr = (H * starts[int(self.sorted)]).astype(index_type(*self.shape, stored))
+        order, self.place = (space.empty(slices * H if self.sorted else 0, csr.indptr.dtype) for _ in range(2))
+        kernels.sort_windows(csr.indptr, window, order, self.place)
+        self.base, wide = space.empty(stored // H, self.ptr.dtype), space.empty(slices, np.uint8)
         kernels.find_bases(csr.indptr, csr.indices, order, self.ptr // H, H, PAD - 1, self.base, wide)
-        self.high_ptr, halves = upper_halves(self.ptr, wide, np)
-        self.values, self.offsets = np.empty(stored, self.dtype), np.empty(stored, np.uint16)
-        self.high, self.rows = np.empty(halves, np.uint16), np.empty(order.size, self._row_type)
+        self.high_ptr, halves = upper_halves(kernels, space, self.ptr, wide)
+        self.values, self.offsets = space.empty(stored, self.dtype), space.empty(stored, np.uint16)
+        self.high, self.rows = space.empty(halves, np.uint16), space.empty(order.size, self._row_type)
         kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
                               self.values, self.offsets, self.high, self.rows)
-        self.place = None                        # the identity needs no storage
-        if self.sorted:
-            self.place = np.empty(order.size, np.int64)
-            self.place[order] = np.arange(order.size)
-
-    def _layout_by_arrays(self, csr):
-        xp, n, H = self.space.xp, self.shape[0], self.height
-        slices = -(-n // H)
-        lengths = xp.zeros(slices * H, np.int64)
-        lengths[:n] = xp.diff(csr.indptr)
-        order = self._order(lengths, slices)
-        widths = lengths[order].reshape(slices, H).max(axis=1) if slices else lengths
-        ptr = xp.zeros(slices + 1, np.int64)
-        xp.cumsum(widths * H, out=ptr[1:])
-        stored = int(ptr[-1])
-        index = index_type(*self.shape, stored)
-        self.place = xp.empty(slices * H, np.int64)              # of each row among the slices' rows
-        self.place[order] = xp.arange(slices * H)
-        self.ptr = ptr.astype(index)
-        self.values = xp.zeros(stored, self.dtype)
-        where = self._where(csr)
-        self.values[where] = csr.data
-        self._columns(csr, where, stored, index)
-        first = (xp.arange(slices * H) // self.settings.window) * self.settings.window
-        self.rows = (order - first).astype(self._row_type) if self.sorted else xp.empty(0, self._row_type)
-        self.place = self.place if self.sorted else None
+        space.synchronize()                      # a product reads the matrix before the kernel before it has ended
 
     @property
     def _row_type(self):
         return np.uint8 if self.settings.window <= 256 else np.uint16
 
-    def _pays(self, plain, ordered):
-        """Is so much saved by sorting that the rows' places are worth storing?"""
-        return bool(self.settings.window > 1 and ordered < 0.99 * plain)
-
-    def _order(self, lengths, slices):
-        """The row at each place: descending length inside windows, where that saves padding."""
-        xp, H = self.space.xp, self.height
-        places = xp.arange(slices * H)
-        self.sorted = False
-        if self.settings.window == 1 or not slices:
-            return places
-        longest = int(lengths.max())
-        order = xp.argsort((places // self.settings.window) * (longest + 1) + (longest - lengths), kind="stable")
-        size = [int(l.reshape(slices, H).max(axis=1).sum()) for l in (lengths, lengths[order])]
-        self.sorted = self._pays(*size)
-        return order if self.sorted else places
-
     def _where(self, csr):
         """Where each entry of the CSR matrix lies in ``values``."""
-        xp, H = self.space.xp, self.height
-        if self.space.name == "cpu":             # one pass, where whole arrays take six, each into new memory
-            from swell.formats.kernels.sell import find_where
-            where = np.empty(csr.nnz, np.int64)
-            find_where(csr.indptr, np.empty(0, np.int64) if self.place is None else self.place, self.ptr, H, where)
-            return where
-        rows = rows_of(csr.indptr, csr.nnz, xp)
-        place = rows if self.place is None else self.place[rows]
-        k = xp.arange(csr.nnz) - csr.indptr[rows]
-        return self.ptr[place // H] + k * H + place % H
-
-    def _columns(self, csr, where, stored, index):
-        """Bases, 16-bit offsets, and the upper halves where 16 bits do not do."""
-        xp, H = self.space.xp, self.height
-        empty = np.iinfo(np.int64).max
-        columns = xp.full(stored, empty, np.int64)
-        columns[where] = csr.indices
-        columns = columns.reshape(-1, H)
-        base = columns.min(axis=1) if stored else xp.empty(0, np.int64)
-        padding = columns == empty
-        wide = xp.where(padding, 0, columns - base[:, None]).max(axis=1) >= PAD if stored else xp.empty(0, bool)
-        slices = self.ptr.size - 1
-        owner = rows_of(self.ptr // H, stored // H, xp)           # the slice of each slice column
-        wide_slices = xp.zeros(slices, bool)
-        wide_slices[owner[wide]] = True
-        wide = wide_slices[owner]
-        base[wide] = 0
-        offset = xp.where(padding, 0, columns) - base[:, None]
-        self.base = base.astype(index)
-        self.offsets = xp.where(padding, PAD, offset & 0xFFFF).astype(np.uint16).reshape(-1)
-        self.high = xp.where(padding, PAD, offset >> 16)[wide].astype(np.uint16).reshape(-1)
-        self.high_ptr, _ = upper_halves(self.ptr, wide_slices, xp)
+        where = self.space.empty(csr.nnz, self.ptr.dtype)
+        kernels = self.space.kernels("swell.formats", "sell_layout", csr.dtype)
+        kernels.find_where(csr.indptr, self.place, self.ptr, self.height, where)
+        return where
 
     def _arrays(self):
         return self.ptr, self.base, self.offsets, self.values, self.rows, self.high_ptr, self.high
@@ -220,6 +144,9 @@ class SELLMatrix(Matrix):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
         self._kernels.product(*self._arrays(), x, out, self.height, self.settings.window, self.task,
                               alpha, beta)
+
+    def apply_plus(self, x, z, out):
+        self._kernels.product_plus(*self._arrays(), x, z, out, self.height, self.settings.window, self.task)
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window, self.task)
@@ -245,9 +172,7 @@ class SELLMatrix(Matrix):
         key = (row * self.shape[1] + columns)[real]
         order = xp.argsort(key)
         row, columns, values = row[real][order], columns[real][order], self.values[real][order]
-        indptr = xp.zeros(n + 1, np.int64)
-        xp.cumsum(xp.bincount(row, minlength=n), out=indptr[1:])
-        return CSRMatrix(self.space, indptr, columns, values, self.shape)
+        return CSRMatrix(self.space, self.space.row_pointers(row, n), columns, values, self.shape)
 
     def convert(self, csr):
         return SELLMatrix(csr, self.settings)
@@ -255,7 +180,7 @@ class SELLMatrix(Matrix):
     def positions(self, csr):
         """Where each entry of a CSR matrix of this pattern lies in ``values``; made once and kept, 4 bytes an entry."""
         if self._positions is None:
-            self._positions = self._where(csr).astype(self.ptr.dtype)
+            self._positions = self._where(csr)
         return self._positions
 
     def update(self, csr):
@@ -264,8 +189,8 @@ class SELLMatrix(Matrix):
 
     @property
     def nbytes(self):
-        beside = (self.place if self.sorted else None, self._positions)
-        return sum(a.nbytes for a in self._arrays()) + sum(a.nbytes for a in beside if a is not None)
+        positions = 0 if self._positions is None else self._positions.nbytes
+        return self.matrix_bytes + self.place.nbytes + positions
 
     @property
     def matrix_bytes(self):

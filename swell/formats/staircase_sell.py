@@ -61,67 +61,43 @@ class StaircaseSELL:
 class StaircaseSELLMatrix(Matrix):
     """A matrix in staircase SELL; see the top of this file for the arrays."""
 
+    name = "staircase_sell"
+
     def __init__(self, csr: CSRMatrix, settings: StaircaseSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
         self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
         self._layout(csr)
         if not self.rows.size:
             self.notes = idle_notes(settings, (AS_GIVEN,))
-        self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
 
     def _layout(self, csr):
         """Place the rows, then the entries."""
-        xp, n = self.space.xp, self.shape[0]
+        space, xp, n, window = self.space, self.space.xp, self.shape[0], self.settings.window
+        layout = space.kernels("swell.formats", "sell_layout", csr.dtype)
         slices = -(-n // HEIGHT)
-        index = index_type(slices * HEIGHT, self.shape[1], self.nnz)
-        lengths = xp.zeros(slices * HEIGHT, np.int64)
+        index, longest = index_type(slices * HEIGHT, self.shape[1], self.nnz), csr.longest_row()
+        small = next(t for t in (np.uint8, np.uint16, np.uint32) if max(longest, window - 1) <= np.iinfo(t).max)
+        order, place = (space.empty(slices * HEIGHT, csr.indptr.dtype) for _ in range(2))
+        layout.sort_windows(csr.indptr, window, order, place)
+        lengths = xp.zeros(slices * HEIGHT, np.int32)
         lengths[:n] = xp.diff(csr.indptr)
-        places, longest = xp.arange(lengths.size), int(lengths.max()) if n else 0
-        order = self._order(csr.indptr, lengths, longest)
         lengths = lengths[order]
-        small = next(t for t in (np.uint8, np.uint16, np.uint32)
-                     if max(longest, self.settings.window - 1) <= np.iinfo(t).max)
-        self.lengths = lengths.astype(small)
-        self.rows = (order % self.settings.window if bool((order != places).any()) else order[:0]).astype(small)
-        self.ptr, self.base_ptr = xp.zeros(slices + 1, index), xp.zeros(slices + 1, index)
-        by_slice = lengths.reshape(slices, HEIGHT)
-        self.ptr[1:] = xp.cumsum(by_slice.sum(axis=1))
-        self.base_ptr[1:] = xp.cumsum(by_slice[:, 0])            # the first row of a slice is its longest
-        if self.space.name == "cpu":
-            self._place_by_rows(csr, order)
-        else:
-            self._place_by_arrays(csr)
-
-    def _order(self, indptr, lengths, longest):
-        """The row at each place: descending length inside windows."""
-        xp, window = self.space.xp, self.settings.window
-        if self.space.name == "cpu":
-            from swell.formats.kernels.sell import sort_windows
-            order = np.empty(lengths.size, np.int64)
-            sort_windows(indptr, window, order)
-            return order
-        places = xp.arange(lengths.size)
-        return xp.argsort((places // window) * (longest + 1) + (longest - lengths), kind="stable")
-
-    def _place_by_rows(self, csr, order):
-        """On a CPU: two passes over slices, where whole arrays take twenty, most of them into new memory."""
-        from swell.formats.kernels import sell, staircase_sell
-        slices = self.ptr.size - 1
-        self.base, wide = np.empty(int(self.base_ptr[-1]), self.ptr.dtype), np.empty(slices, bool)
-        sell.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)
-        high_ptr, halves = upper_halves(self.ptr, wide, np)
-        self.values, self.offsets = np.empty(self.nnz, self.dtype), np.empty(self.nnz, np.uint16)
-        self.high = np.empty(halves, np.uint16)
-        staircase_sell.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base_ptr, self.base,
-                                     high_ptr, self.values, self.offsets, self.high)
-        self.high_ptr = high_ptr if self.high.size else high_ptr[:0]
-
-    def _place_by_arrays(self, csr):
-        where, column, slice_, lane = self._where(csr.indptr)
-        self.values = self.space.xp.empty(self.nnz, self.dtype)
-        self.values[where] = csr.data
-        self._columns(csr.indices.astype(np.int64), where, column, slice_, lane, self.ptr.dtype)
+        moved = space.max_on_host(order != xp.arange(order.size, dtype=order.dtype)) > 0
+        self.lengths, self.rows = lengths.astype(small), (order % window if moved else order[:0]).astype(small)
+        starts, columns = space.empty(lengths.size + 1, np.int64), space.empty(slices + 1, np.int64)
+        space.add_up(lengths, starts)
+        space.add_up(xp.ascontiguousarray(lengths[::HEIGHT]), columns)            # a slice's first row is its longest
+        self.ptr, self.base_ptr = starts[::HEIGHT].astype(index), columns.astype(index)
+        self.base, wide = space.empty(int(self.base_ptr[-1]), index), space.empty(slices, np.uint8)  # sync
+        layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)
+        self.high_ptr, halves = upper_halves(layout, space, self.ptr, wide)
+        self.values, self.offsets = space.empty(self.nnz, self.dtype), space.empty(self.nnz, np.uint16)
+        self.high = space.empty(halves, np.uint16)
+        self._kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base_ptr, self.base,
+                                    self.high_ptr, self.values, self.offsets, self.high)
+        space.synchronize()                      # a product reads the matrix before the kernel before it has ended
 
     def _row_at(self):
         """The row at each place."""
@@ -137,29 +113,8 @@ class StaircaseSELLMatrix(Matrix):
         place = place[rows]
         slice_, lane = place // HEIGHT, place % HEIGHT
         column = self.base_ptr[slice_] + xp.arange(self.nnz) - indptr[rows]
-        counts = xp.bincount(column, minlength=int(self.base_ptr[-1]))
-        return (xp.cumsum(counts) - counts)[column] + lane, column, slice_, lane
-
-    def _columns(self, indices, where, column, slice_, lane, index):
-        """Bases, 16-bit offsets, and the upper halves where 16 bits do not do."""
-        xp, slices = self.space.xp, self.ptr.size - 1
-        count = int(self.base_ptr[-1])
-        least, most = xp.full((count, HEIGHT), np.iinfo(np.int64).max), xp.full((count, HEIGHT), -1)
-        least[column, lane] = most[column, lane] = indices
-        least, most = (least.min(axis=1), most.max(axis=1)) if count else (least[:, 0], most[:, 0])
-        wide_slices = xp.zeros(slices, bool)
-        wide_slices[rows_of(self.base_ptr, count, xp)[most - least > LARGEST]] = True
-        least[wide_slices[rows_of(self.base_ptr, count, xp)]] = 0
-        self.base = least.astype(index)
-        self.offsets, self.high = xp.empty(self.nnz, np.uint16), xp.empty(0, np.uint16)
-        self.high_ptr = xp.empty(0, index)
-        offset = indices - least[column]
-        self.offsets[where] = (offset & 0xFFFF).astype(np.uint16)
-        if bool(wide_slices.any()):
-            self.high_ptr, halves = upper_halves(self.ptr, wide_slices, xp)
-            self.high = xp.empty(halves, np.uint16)
-            wide, at = self._high_at(where, slice_)
-            self.high[at] = (offset[wide] >> 16).astype(np.uint16)
+        starts = self.space.row_pointers(column, int(self.base_ptr[-1]))  # sync
+        return starts[column] + lane, column, slice_, lane
 
     def _high_at(self, where, slice_):
         """Which of these entries have an upper half, and where it lies."""

@@ -11,15 +11,18 @@ SEED = 20241
 
 
 def asymmetry(A, conjugate=True) -> float:
-    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm, by estimate: |(x, A y) − (A x, y)| for random x and y; ‖A − Aᵀ‖ where
-    not ``conjugate``.
+    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm; ‖A − Aᵀ‖ where not ``conjugate``.
 
-    The estimate is of the right size with overwhelming probability and 0 (to rounding) exactly for a Hermitian matrix
-    (one that equals its transpose).
+    Exact where the entries have been compared. Otherwise an estimate, |(x, A y) − (A x, y)| for random x and y: it is
+    of the right size with overwhelming probability, and 0 (to rounding) for a Hermitian matrix.
     """
     if not A.nnz:
         return 0.0
-    space, n = A.space, A.space.share(A.shape[0])
+    exact, size = A.asymmetry(conjugate), A.norm_frobenius()
+    if exact is not None:
+        _check_range(exact + size)
+        return exact / size if size else 0.0
+    space, n = A.space, A.space.local_rows(A.shape[0])
     x, y, ax, ay = (space.empty(n, A.dtype) for _ in range(4))
     space.random(SEED, x)
     space.random(SEED + 1, y)
@@ -31,28 +34,15 @@ def asymmetry(A, conjugate=True) -> float:
     space.allreduce(dots)
     other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real: (A x, y) is the conjugate of yᵀ A x
     difference = abs(complex(dots[0, 0] - other))
-    size = A.norm_frobenius()
-    if not np.isfinite(difference + size):
-        raise InputError("A has entries whose squares leave the range of double precision, so that its symmetry cannot "
-                         "be told: divide A and b by its largest entry")
+    _check_range(difference + size)
     return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
 
 
-def mirrored(A):
-    """(has the pattern of a square CSR matrix for every aᵢⱼ an aⱼᵢ, the largest |aᵢⱼ − aⱼᵢ|, the largest
-    |aᵢⱼ − conj(aⱼᵢ)|); the latter two mean nothing where it has not."""
-    if A.space.name == "cpu":                    # a search for each entry below the diagonal, and no copy
-        from swell.core.kernels.vector import CHUNKS
-        from swell.formats.kernels.csr import mirror
-        unmatched, (plain, conjugate) = np.empty(CHUNKS, np.int64), np.empty((2, CHUNKS))
-        mirror(A.indptr, A.indices, A.data, unmatched, plain, conjugate)
-        matched = unmatched.max() <= A.nnz and unmatched.sum() == 0
-        return bool(matched), float(plain.max()), float(conjugate.max())
-    other = A.transpose()
-    if not A.nnz or not (bool((other.indptr == A.indptr).all()) and bool((other.indices == A.indices).all())):
-        return not A.nnz, 0.0, 0.0
-    plain = float(abs(other.data - A.data).max())
-    return True, plain, plain if A.dtype.kind != "c" else float(abs(other.data.conj() - A.data).max())
+def _check_range(size):
+    """Raise InputError where sums of squares have overflowed."""
+    if not np.isfinite(size):
+        raise InputError("A has entries whose squares leave the range of double precision, so that its symmetry cannot "
+                         "be told: divide A and b by its largest entry")
 
 
 def tolerance(A) -> float:

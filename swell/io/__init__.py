@@ -14,7 +14,7 @@ numbers         ``.txt`` or any unknown one            `swell.io.text` (vectors 
 """
 from swell.core.errors import InputError
 
-__all__ = ["read_matrix", "read_vector", "write_vector"]
+__all__ = ["block_size", "read_matrix", "read_vector", "write_vector"]
 
 
 def read_matrix(path):
@@ -56,6 +56,28 @@ def read_matrix(path):
         return petsc.read_matrix(path)
     raise InputError(f"{path} is {kind.value}, which cannot hold a sparse matrix for swell. "
                      f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite.")
+
+
+def block_size(path):
+    """The block size that a matrix file names, or None.
+
+    A PETSc binary file has it in the file beside it, ``.info``; a SciPy ``.npz`` in BSR in the shape of its blocks.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As in `read_matrix`.
+    """
+    from swell.io import files
+    path = files.regular_file(path)
+    kind = files.identify(path)
+    if kind is files.Kind.PETSC:
+        from swell.io import petsc
+        return petsc.block_size(path)
+    if kind is files.Kind.NPZ:
+        from swell.io import npz
+        return npz.block_size(path)
+    return None
 
 
 def read_vector(path):

@@ -35,6 +35,17 @@ def read_npz_matrix(path):
     return canonical_csr(path, A.tocoo() if A.format == "dia" else A)     # the nnz of dia counts padding
 
 
+def block_size(path):
+    """The size of square blocks in an archive of SciPy's BSR; None for other archives, and for blocks of 1."""
+    with damage_explained(path):
+        with np.load(path, allow_pickle=False) as archive:
+            if "format" not in archive.files or archive["format"].item() not in (b"bsr", "bsr"):
+                return None
+        with zipfile.ZipFile(path) as archive, archive.open("data.npy") as stream:
+            _, rows, columns = array_header(stream)[0]
+        return rows if rows == columns and rows > 1 else None
+
+
 def read_npz_array(path):
     """Read the only array of an ``.npz`` archive."""
     with damage_explained(path), np.load(path, allow_pickle=False) as archive:

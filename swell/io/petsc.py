@@ -6,6 +6,7 @@ nonzeros (-1: dense, by rows), the length of each row, the columns of the entrie
 Nothing in the file says what the scalars are: their size follows from where the object must end, which is at the end
 of the file or at the class id of a next object (a matrix and its right-hand side often share a file).
 """
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,15 @@ def read_matrix(path):
     A = sp.csr_matrix((part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
     A, found = canonical_csr(path, A)
     return A, notes + found
+
+
+def block_size(path):
+    """The block size in the options that MatView wrote to the file beside a Mat, or None."""
+    info = path.with_name(path.name + ".info")
+    if not info.is_file():
+        return None
+    found = re.search(r"^-\w*matload_block_size\s+(\d{1,9})\s*$", info.read_text(errors="replace"), re.MULTILINE)
+    return int(found[1]) if found and int(found[1]) > 1 else None
 
 
 def row_lengths(path, mat):

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive
-from swell.krylov.method import Counts, Method, ShadowIteration
+from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part
+from swell.krylov.slots import BiCGSTAB as S
 
 
 @dataclass(frozen=True)
-class BiCGSTAB(Method):
+class BiCGSTAB(ShadowMethod):
     """Stabilised bi-conjugate gradients, for any square matrix, in short recurrences.
 
     Attributes
@@ -28,15 +28,8 @@ class BiCGSTAB(Method):
         Seed of the random shadow vector.
     """
 
-    seed: int = 1
-
-    problem = "any square matrix"
     cost = "2 products, 2 preconditioners, 3 reductions"
     vectors = "5 (7 with a preconditioner)"
-    distributed = True
-
-    def __post_init__(self):
-        positive(self, "seed", 0)
 
     def bind(self, system):
         return BiCGSTABIteration(system, self.seed)
@@ -51,26 +44,26 @@ class BiCGSTABIteration(ShadowIteration):
         self.shadow = self.vector("shadow")
         self.ph = self.p if self.M is None else self.vector("p hat")
         self.sh = self.r if self.M is None else self.vector("s hat")
-        self.s = self.scalars("bicgstab", 10)
+        self.s = s = self.scalars("bicgstab", len(S))
+        self.gamma, self.st, self.sums = part(s, S.GAMMA, S.VV), part(s, S.ST, S.TT), part(s, S.RR, S.NEXT_RHO)
         self.step = self.loop.kernels("swell.krylov", "bicgstab", self.dtype)
 
     def start(self, zero_guess):
         self.first_shadow(self.r, self.shadow, self.p, self.s, zero_guess)     # r = b − A x;  r̂;  p = r;  ρ = (r̂, r)
-        self.space.copy(self.s[7:8], self.s[9:])                               # (r̂, r̂) out of the way of the sums
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         if M is not None:
             M.apply(self.p, self.ph)                                           # p̂ = M p
-        A.apply_dots(self.ph, self.v, self.shadow, s[1:3])                     # v = A p̂;  (r̂, v)
-        self.space.allreduce(s[1:3])
-        step.half(self.v, self.r, s)                                           # α = ρ/(r̂, v);  s = r − α v
+        A.apply_dots(self.ph, self.v, self.shadow, self.gamma)                 # v = A p̂;  γ = (r̂, v)
+        self.space.allreduce(self.gamma)
+        step.half(self.v, self.r, s)                                           # α = ρ/γ;  s = r − α v
         if M is not None:
             M.apply(self.r, self.sh)                                           # ŝ = M s
-        A.apply_dots(self.sh, self.t, self.r, s[3:5])                          # t = A ŝ;  (s, t), (t, t)
-        self.space.allreduce(s[3:5])
+        A.apply_dots(self.sh, self.t, self.r, self.st)                         # t = A ŝ;  (s, t), (t, t)
+        self.space.allreduce(self.st)
         step.update(self.ph, self.sh, self.t, self.shadow, self.weights, self.x, self.r, s)
-        self.space.allreduce(s[5:8])                                           # x = x + α p̂ + ω ŝ;  r = s − ω t
+        self.space.allreduce(self.sums)                                        # x = x + α p̂ + ω ŝ;  r = s − ω t
         step.direction(self.r, self.v, self.p, s)                              # p = r + β (p − ω v)
 
     def counts(self, iterations, zero_guess):

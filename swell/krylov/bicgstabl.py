@@ -11,10 +11,10 @@ vectors and the shadow vector r̂; with an M two more. Reports ‖b − A x‖�
 iteration.
 
 Differs from the textbook: the (l + 1)² inner products of r̂_0 … r̂_l come in one reduction, and one thread solves
-their normal equations, dropping powers that depend on those before them; the powers are those of θ A with θ a power
+their normal equations, dropping powers that depend on earlier ones; the powers are taken of θ A, with θ a power
 of two near 1/‖A‖ (found while iterating; it rounds nothing), so that they neither over- nor underflow; with an M,
 the correction of x is gathered in its range and M applied to it once; the shadow vector is random with a fixed seed.
-A step of BiCG whose inner products are rounding is left out; what is left of the iteration is a step of minimal
+A step of BiCG whose inner products are rounding is left out; the rest of the iteration is a step of minimal
 residuals, and the run then ends as BREAKDOWN, to be resumed with another shadow vector.
 """
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import positive, real
-from swell.krylov.method import Counts, Method, ShadowIteration
+from swell.krylov.method import Counts, Method, ShadowIteration, part
+from swell.krylov.slots import BiCGSTABL as S
 
 
 @dataclass(frozen=True)
@@ -76,33 +77,37 @@ class BiCGSTABLIteration(ShadowIteration):
         self.R, self.U = self.basis("R", l + 1), self.basis("U", l + 1)
         self.shadow = self.vector("shadow")
         self.hat, self.y = (None, self.x) if self.M is None else (self.vector("hat"), self.vector("y"))
-        self.s, self.c = self.scalars("bicgstabl", 15), self.scalars("coefficients of R and U, of x", 2 * l + 2)
-        self.sums = self.scalars("R R", (l + 1) * (l + 2) // 2)
+        self.s = s = self.scalars("bicgstabl", len(S))
+        self.gamma, self.projected, self.next = (part(s, *ends) for ends in (
+            (S.GAMMA, S.UU), (S.PROJECTED, S.PRODUCT2), (S.SIGMA, S.NORM2)))
+        self.c = self.dense("coefficients of R and U, of x", 2 * l + 2)
+        self.sums = self.dense("R R", (l + 1) * (l + 2) // 2)
         self.space.reserve_sums(self.sums.size)
         self.step = self.loop.kernels("swell.krylov", "bicgstabl", self.dtype)
 
     def start(self, zero_guess):
+        self.s.fill(0)                                                         # α = ω = 0;  θ is not known
         self.first_shadow(self.R[0], self.shadow, self.U[0], self.s, zero_guess)  # r̂_0 = b − A x;  r̃;  û_0 = r̂_0
 
     def body(self):
         A, step, R, U, s, l = self.A, self.step, self.R, self.U, self.s, self.l
         for j in range(l):
             step.direction(R, U, s, j)                                         # û_i = r̂_i − β û_i
-            A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, s[1:3])       # û_j+1 = A û_j;  γ = (r̃, û_j+1)
-            self.space.allreduce(s[1:3])
+            A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, self.gamma)   # û_j+1 = A û_j;  γ = (r̃, û_j+1)
+            self.space.allreduce(self.gamma)
             step.half(R, U, self.y, s, j, j > 0 or self.M is None)             # α = ρ/γ;  r̂_i −= α û_i+1;  x += α û_0
             if j + 1 < l:
-                A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, s[3:5])   # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
-                self.space.allreduce(s[3:5])
+                A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, self.projected)    # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
+                self.space.allreduce(self.projected)
             else:
                 A.apply(self._hat(R[j]), R[j + 1])
-        alone = self.space.alone
+        alone = self.space.single_rank
         step.polynomial(R, self.sums, self.c, s, l, self.convex, alone)        # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
         if not alone:
             self.space.allreduce(self.sums)
             step.coefficients(self.sums, self.c, s, l, self.convex)
         step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x alike
-        self.space.allreduce(s[12:])
+        self.space.allreduce(self.next)
         if self.M is not None:
             self.M.apply(self.y, self.x, 1, 1)                                 # x += M y
         step.settle(s)

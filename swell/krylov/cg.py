@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import describe, positive, without_effect
-from swell.formats.symmetry import require_hermitian
-from swell.krylov.method import Counts, Iteration, Method
-from swell.krylov.spectrum import MOST, Spectrum
+from swell.krylov.method import Counts, part
+from swell.krylov.slots import CG as S
+from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 
 
 @dataclass(frozen=True)
-class CG(Method):
+class CG(LanczosMethod):
     """Conjugate gradients, for Hermitian positive definite matrices.
 
     Attributes
@@ -43,7 +43,6 @@ class CG(Method):
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "3 (4 with a preconditioner)"
     distributed = True
-    self_adjoint_only = True
     smooths = True
 
     def __post_init__(self):
@@ -57,35 +56,30 @@ class CG(Method):
                 without_effect(self, "with between=0: a smoother would have no sweep to do",
                                "give between=5, say", "before")
 
-    def check(self, A):
-        if A.has_entries:
-            require_hermitian(A, "cg")
-
     def check_unsmoothed(self):
         if self != CG():
             raise InputError(f"{describe(self)} says when a smoother sweeps, and none is named: add "
                              "smoother='gauss_seidel(direction=symmetric)', or take plain 'cg'")
 
-    def window(self, n):
-        """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""
-        return 0
-
     def bind(self, system):
         return CGIteration(system, self)
 
 
-class CGIteration(Iteration):
+class CGIteration(LanczosIteration):
     """The loop of CG."""
 
     def __init__(self, system, settings):
         super().__init__(system)
         self.settings = settings
         self.between = settings.between if self.S is not None else 0
-        self.steps = settings.every if self.between else 1
+        if self.between:
+            self.steps = self.unbroken = settings.every
         self.r, self.p, self.q = self.vector("r"), self.vector("p"), self.vector("q")
         self.z = self.r if self.M is None else self.vector("z")
-        self.s = self.scalars("cg", 6)
-        self.coefficients = self.workspace.array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
+        self.s = s = self.scalars("cg", len(S))
+        self.first, self.rho = part(s, S.RHO, S.NORM2), part(s, S.RHO, S.RHO)
+        self.sigma = part(s, S.SIGMA, S.QQ)
+        self.next_rho, self.next = part(s, S.NEXT_RHO, S.ZZ), part(s, S.NORM2, S.NEXT_RHO)
         self.step = self.loop.kernels("swell.krylov", "cg", self.dtype)
 
     def start(self, zero_guess):
@@ -95,9 +89,8 @@ class CGIteration(Iteration):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
-        self.s.fill(0)
         self.step.begin(self.r, self.z, self.weights, self.p, self.s)          # p = z;  ρ = (r, z)
-        self.space.allreduce(self.s)
+        self.space.allreduce(self.first)
         self.step.judge_first(self.s)
 
     def body(self):
@@ -115,18 +108,18 @@ class CGIteration(Iteration):
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
         self.space.copy(self.z, self.p)                                        # p = z
-        self.space.dots(self.r, self.z, self.s)                                # ρ = (r, z)
-        self.space.allreduce(self.s[:1])
+        self.space.dot(self.r, self.z, self.rho)                               # ρ = (r, z)
+        self.space.allreduce(self.rho)
 
     def iterate(self):
         """One step of conjugate gradients."""
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dot(self.p, self.q, self.p, s[1:3])                            # q = A p;  σ = (p, q)
-        self.space.allreduce(s[1:3])
+        A.apply_dot(self.p, self.q, self.p, self.sigma)                        # q = A p;  σ = (p, q)
+        self.space.allreduce(self.sigma)
         step.residual(self.q, self.r, self.weights, s)                         # α = ρ/σ;  r = r − α q
         if M is not None:
-            M.apply_dots(self.r, self.z, self.r, s[3:5])                       # z = M r;  ρ' = (r, z)
-        self.space.allreduce(s[3:6])
+            M.apply_dots(self.r, self.z, self.r, self.next_rho)                # z = M r;  ρ' = (r, z)
+        self.space.allreduce(self.next)
         step.direction(self.z, self.p, self.x, s, self.coefficients)           # x = x + α p;  p = z + (ρ'/ρ) p
 
     def counts(self, iterations, zero_guess):
@@ -135,8 +128,3 @@ class CGIteration(Iteration):
         smoothed = self.S is not None and self.settings.before and not self.attempt
         return Counts(iterations + starts - 1 + (not zero_guess or bool(smoothed)),
                       sweeps + (iterations + starts if self.M is not None else 0), 2 * iterations + starts)
-
-    def spectrum(self):
-        k = min(self.loop.iterations, self.coefficients.size // 2, self.steps if self.between else MOST)
-        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
-        return Spectrum(pairs[::2], pairs[1::2])

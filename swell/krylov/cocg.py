@@ -19,64 +19,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.formats.symmetry import require_symmetric
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.bilinear import BilinearIteration, BilinearMethod
+from swell.krylov.method import Counts, part
+from swell.krylov.slots import COCG as S
 
 
 @dataclass(frozen=True)
-class COCG(Method):
+class COCG(BilinearMethod):
     """Conjugate orthogonal conjugate gradients, for complex symmetric matrices, A = Aᵀ."""
 
-    problem = "complex symmetric, A = Aᵀ"
     cost = "1 product, 1 preconditioner, 2 reductions"
     vectors = "4 (6 with a preconditioner)"
-    distributed = True
-    self_adjoint_only = True
-    symmetric_only = True
-
-    def check(self, A):
-        if A.has_entries:
-            require_symmetric(A, "cocg")
 
     def bind(self, system):
         return COCGIteration(system)
 
 
-class COCGIteration(Iteration):
+class COCGIteration(BilinearIteration):
     """The loop of COCG."""
 
     def __init__(self, system):
-        super().__init__(system)
-        self.r, self.p, self.q = self.vector("r"), self.vector("p"), self.vector("q")
-        self.z = self.r if self.M is None else self.vector("z")
-        self.pc = self.conjugate_vector("conjugate p")
-        self.rc = self.conjugate_vector("conjugate r", self.M is not None)
-        self.s = self.scalars("cocg", 8)
-        self.step = self.loop.kernels("swell.krylov", "cocg", self.dtype)
+        super().__init__(system, "cocg", len(S))
+        self.pc, self.conjugate_p = self.kept("conjugate p", self.p)
+        self.rc, self.conjugate_r = self.kept("conjugate r", self.r, self.M is not None)
+        self.mu, self.rho, self.sums = (part(self.s, *ends) for ends in (
+            (S.MU, S.QQ), (S.NEXT_RHO, S.ZZ), (S.RR, S.NORM2)))
 
-    def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        if self.M is not None:
-            self.M.apply(self.r, self.z)                                       # z = M r
-        self.s.fill(0)
+    def begin(self):
         self.step.begin(self.r, self.z, self.weights, self.p, self.pc, self.s)  # p = z;  ρ = rᵀ z
-        self.space.allreduce(self.s)
-        self.step.judge_first(self.s)
+        return part(self.s, S.ZZ, S.LAST_RR)
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dots(self.p, self.q, conjugate(self.p, self.pc), s[1:3])       # q = A p;  μ = pᵀ q
-        self.space.allreduce(s[1:3])
+        A.apply_dots(self.p, self.q, self.conjugate_p, self.mu)                # q = A p;  μ = pᵀ q
+        self.space.allreduce(self.mu)
         step.residual(self.q, self.r, self.rc, self.weights, s)                # α = ρ/μ;  r = r − α q
         if M is not None:
-            M.apply_dots(self.r, self.z, conjugate(self.r, self.rc), s[3:5])   # z = M r;  ρ' = rᵀ z
-        self.space.allreduce(s[3:7])
+            M.apply_dots(self.r, self.z, self.conjugate_r, self.rho)           # z = M r;  ρ' = rᵀ z
+        self.space.allreduce(self.sums)
         step.direction(self.z, self.p, self.pc, self.x, s)                     # x = x + α p;  p = z + (ρ'/ρ) p
 
     def counts(self, iterations, zero_guess):
         return Counts(iterations + (not zero_guess), iterations + 1 if self.M is not None else 0, 2 * iterations + 1)
-
-
-def conjugate(vector, kept):
-    """The conjugate of a vector: ``kept``, or in a real system, where that is empty, the vector itself."""
-    return kept if kept.size else vector

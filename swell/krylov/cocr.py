@@ -2,7 +2,7 @@
 
 For A = Aᵀ, complex symmetric, and M = Mᵀ (which M is: cocg.py). Sogabe and Zhang 2007, algorithm 1, preconditioned as
 in their section 4: conjugate residuals with the bilinear form xᵀ y in place of the inner product. Its residual falls
-more smoothly than that of COCG, at as many products. On a real system it is the method of conjugate residuals, for
+more smoothly than COCG's, at as many products. On a real system it is the method of conjugate residuals, for
 indefinite matrices too.
 
 An iteration: 1 product, 1 application of M, 3 reductions, which ranks add up in 2 groups, no host read. Vector
@@ -20,63 +20,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.formats.symmetry import require_symmetric
-from swell.krylov.cocg import conjugate
-from swell.krylov.method import Counts, Iteration, Method
+from swell.krylov.bilinear import BilinearIteration, BilinearMethod
+from swell.krylov.method import Counts, part
+from swell.krylov.slots import COCR as S
 
 
 @dataclass(frozen=True)
-class COCR(Method):
+class COCR(BilinearMethod):
     """Conjugate orthogonal conjugate residuals, for complex symmetric matrices, A = Aᵀ."""
 
-    problem = "complex symmetric, A = Aᵀ"
     cost = "1 product, 1 preconditioner, 3 reductions (2 across ranks)"
     vectors = "5 (8 with a preconditioner)"
-    distributed = True
-    self_adjoint_only = True
-    symmetric_only = True
-
-    def check(self, A):
-        if A.has_entries:
-            require_symmetric(A, "cocr")
 
     def bind(self, system):
         return COCRIteration(system)
 
 
-class COCRIteration(Iteration):
+class COCRIteration(BilinearIteration):
     """The loop of COCR."""
 
     def __init__(self, system):
-        super().__init__(system)
-        self.r, self.p, self.q, self.az = (self.vector(name) for name in ("r", "p", "q", "A z"))
+        super().__init__(system, "cocr", len(S))
+        self.az = self.vector("A z")
         preconditioned = self.M is not None
-        self.z, self.t = (self.vector("z"), self.vector("M q")) if preconditioned else (self.r, self.q)
-        self.zc = self.conjugate_vector("conjugate z")
-        self.qc = self.conjugate_vector("conjugate q", preconditioned)
+        self.t = self.vector("M q") if preconditioned else self.q
         self.own = self.z if preconditioned else self.workspace.array("no z", 0, self.dtype)
-        self.s = self.scalars("cocr", 9)
-        self.step = self.loop.kernels("swell.krylov", "cocr", self.dtype)
+        self.zc, self.conjugate_z = self.kept("conjugate z", self.z)
+        self.qc, self.conjugate_q = self.kept("conjugate q", self.q, preconditioned)
+        self.rho, self.rho_and_norm, self.mu, self.mu_and_qq = (part(self.s, *ends) for ends in (
+            (S.NEXT_RHO, S.AZ2), (S.NEXT_RHO, S.NORM2), (S.MU, S.TT), (S.MU, S.QQ)))
 
-    def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        if self.M is not None:
-            self.M.apply(self.r, self.z)                                       # z = M r
-        self.step.begin(self.r, self.z, self.weights, self.p, self.q, self.zc, self.s)
-        self.space.allreduce(self.s[4:5])
-        self.step.judge_first(self.s)
+    def begin(self):
+        self.step.begin(self.r, self.z, self.weights, self.p, self.q, self.zc, self.s)          # p = q = 0
+        return part(self.s, S.NORM2, S.NORM2)
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dots(self.z, self.az, conjugate(self.z, self.zc), s[1:3])      # A z;  ρ' = zᵀ A z
-        self.space.allreduce(s[1:5])                                           # with the norm² of the iteration before
+        A.apply_dots(self.z, self.az, self.conjugate_z, self.rho)              # A z;  ρ' = zᵀ A z
+        self.space.allreduce(self.rho_and_norm)                                # with the norm² of the iteration before
         step.direction(self.z, self.az, self.p, self.q, self.qc, s)            # β = ρ'/ρ;  p = z + β p;  q = A z + β q
         if self.ended():
             return
         if M is not None:
-            M.apply_dots(self.q, self.t, conjugate(self.q, self.qc), s[5:7])   # t = M q;  μ = qᵀ t
-        self.space.allreduce(s[5:8])
-        step.residual(self.p, self.q, self.t, self.weights, self.x, self.r, self.own, self.zc, s, self.space.alone)
+            M.apply_dots(self.q, self.t, self.conjugate_q, self.mu)            # t = M q;  μ = qᵀ t
+        self.space.allreduce(self.mu_and_qq)
+        step.residual(self.p, self.q, self.t, self.weights, self.x, self.r, self.own, self.zc, s,
+                      self.space.single_rank)
                                                           # α = ρ'/μ;  x = x + α p;  r = r − α q;  z = z − α t
 
     def counts(self, iterations, zero_guess):

@@ -1,6 +1,6 @@
 """Flexible restarted GMRES(m): the preconditioner may change from step to step.
 
-For any square A and any M, linear or not. Saad 1993. The cycle is that of ``gmres.py`` (``flexible=True``): the
+For any square A and any M, linear or not. Saad 1993. The cycle is in ``restarted.py`` (``flexible=True``): the
 preconditioned vectors z_j = M(u_j) are kept, A Z = V H, and x += Z y. The second pass of the orthogonalisation may
 not use the linearity of A M, and does not need it: w = A z_j is orthogonalised as it stands.
 
@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.krylov.gmres import SINGLE_BASIS, GMRESIteration, basis_vectors, check
-from swell.krylov.method import Method
+from swell.krylov.restarted import RestartedMethod
 
 
 @dataclass(frozen=True)
-class FGMRES(Method):
+class FGMRES(RestartedMethod):
     """Flexible GMRES, for any square matrix and a preconditioner that varies.
 
     Attributes
@@ -26,29 +25,9 @@ class FGMRES(Method):
     batch : int
         Basis vectors that one launch of inner products, or of updates, handles; 0: all.
     basis : {"full", "single"}
-        Precision in which V and Z are stored: that of the system, or single.
+        Precision in which V and Z are stored: the system's, or single.
     """
 
-    restart: int = 30
-    batch: int = 0
-    basis: str = "full"
-
     problem = "any square matrix, with a preconditioner that varies"
-    cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "2 restart + 2; single: restart + 3"
-    distributed = True
     flexible = True
-    idle = SINGLE_BASIS,
-
-    def __post_init__(self):
-        check(self)
-
-    @property
-    def stored(self):
-        return basis_vectors(self)
-
-    def bind(self, system):
-        return GMRESIteration(system, self)
-
-    def window(self, n):
-        return max(300, 5 * self.restart)

@@ -20,7 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.settings import positive
-from swell.krylov.method import Counts, Iteration, Method
+from swell.core.slots import Norms
+from swell.krylov.method import Counts, Iteration, Method, part
+from swell.krylov.slots import IDRS as S
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,11 @@ class IDRSIteration(Iteration):
         self.G, self.U = self.basis("G", s), self.basis("U", s)
         self.P = self.basis("P", s, self.dtype.type(0).real.dtype)
         self.v, self.hat = (self.r, self.r) if self.M is None else (self.vector("v"), self.vector("hat"))
-        self.PG = self.scalars("P G", (s, s))
-        self.f, self.alpha = self.scalars("f", s + 1), self.scalars("alpha", s + 1)
-        self.gamma = self.scalars("gamma", s)
+        self.PG = self.dense("P G", (s, s))
+        self.f, self.alpha, self.gamma = self.dense("f", s + 1), self.dense("alpha", s + 1), self.dense("gamma", s)
         self.pp = self.n / 3                     # a row of P squared: numbers in [−1, 1) have the mean square 1/3
-        self.small, self.norm2 = self.scalars("idrs", 7), self.scalars("norm2", 2)
+        self.small, self.norm2 = self.scalars("idrs", len(S)), self.scalars("norm2", len(Norms))
+        self.rt, self.sums = part(self.small, S.RT, S.TT), part(self.small, S.RR, S.TT)
         self.space.reserve_sums(s + 2)
         self.step = self.loop.kernels("swell.krylov", "idrs", self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
@@ -84,7 +86,7 @@ class IDRSIteration(Iteration):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         self.residual_norm2(self.r, self.norm2)
         self.judge.start(self.norm2)
-        self.G.fill(0)
+        self.G.fill(0)                                                         # G = U = 0
         self.U.fill(0)
         self.step.begin(self.P, self.r, self.f, self.count)                    # f = Pᴴ r
         self.space.allreduce(self.f)
@@ -92,7 +94,7 @@ class IDRSIteration(Iteration):
 
     def body(self):
         A, M, step, small, s = self.A, self.M, self.step, self.small, self.count
-        G, U, r, x, dense, alone = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma), self.space.alone
+        G, U, r, x, dense, alone = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma), self.space.single_rank
         for k in range(s):
             if M is not None:
                 step.reduce(r, G, self.gamma, self.v, k, s)                    # v = r − Σ γ_i g_i
@@ -106,8 +108,8 @@ class IDRSIteration(Iteration):
             step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k alike
         if M is not None:                                                      # r −= β g_k;  x += β u_k
             M.apply(r, self.hat)
-        A.apply_dots(self.hat, self.t, r, small[4:6])                          # t = A M r;  (r, t), (t, t)
-        self.space.allreduce(small[3:6])
+        A.apply_dots(self.hat, self.t, r, self.rt)                             # t = A M r;  (r, t), (t, t)
+        self.space.allreduce(self.sums)
         step.finish(self.P, self.hat, self.t, self.weights, x, r, *dense, small, s, alone)     # x += ω M r;  r −= ω t
         if not alone:                                                          # f = Pᴴ r
             self.space.allreduce(self.f)

@@ -2,9 +2,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from swell.core.settings import positive
+from swell.core.slots import COLUMNS
 from swell.core.space import accumulator
+from swell.krylov.slots import Shadow
 
 
 class System(NamedTuple):
@@ -60,11 +64,15 @@ class Method(ABC):
         True if it multiplies with Aᴴ, and with Mᴴ.
     smooths : bool
         True if it has a use for a smoother beside the preconditioner.
+    instead_of_smoother : str
+        What to do with a smoother otherwise, for the error.
     preconditionable : bool
         True if it can apply a preconditioner.
     regular : bool
         True if the matrix must be regular: of a singular one whose null space is named, the method gets
         ``NullSpaceTransform.regular``.
+    unit_vectors : bool
+        True if it applies the preconditioner to vectors of norm 1, not only to some of the residual's norm.
     gpu_only : bool
         True if it runs on a GPU only.
     distributed : bool
@@ -73,6 +81,8 @@ class Method(ABC):
         every reduction.
     format : settings object or None
         The storage of the matrix, if the method works on one only.
+    inner : Preconditioner or None
+        Settings of the operator that the method itself is built around, as refinement is around factors or a smoother.
     idle : tuple of Idle
         Fields that have no effect on some devices or matrices; the result notes them.
     """
@@ -86,11 +96,14 @@ class Method(ABC):
     symmetric_only = False
     adjoint = False
     smooths = False
+    instead_of_smoother = "leave smoother out, use it as precond=..., or use method='cg'"
     preconditionable = True
     regular = False
+    unit_vectors = False
     gpu_only = False
     distributed = False
     format = None
+    inner = None
     idle = ()
 
     @abstractmethod
@@ -138,17 +151,18 @@ class Iteration(ABC):
         return self.workspace.array(name, self.b.size, self.dtype)
 
     def basis(self, name, count, dtype=None):
-        """That many vectors as the rows of one array, of another type than that of the system if asked."""
+        """``count`` vectors as the rows of one array, of the system's type unless ``dtype`` names another."""
         rows = self.b.size
         return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
-    def conjugate_vector(self, name, needed=True):
-        """Room for the conjugate of a vector; empty where it is not needed, as in a real system."""
-        return self.workspace.array(name, self.b.size if needed and self.dtype.kind == "c" else 0, self.dtype)
-
     def scalars(self, name, count):
-        """A named group of scalars that stay where the vectors are."""
-        return self.workspace.array(name, count, self.scalar)
+        """A named group of scalars that stay where the vectors are: a column of an array [slot][column]."""
+        held = self.workspace.array(name, (count, COLUMNS), self.scalar)
+        return held[:, 0]
+
+    def dense(self, name, shape):
+        """A small array for the dense work of one column, of the same type as scalars."""
+        return self.workspace.array(name, shape, self.scalar)
 
     def first_residual(self, r, zero_guess):
         """r = b − A x; without a product where x = 0."""
@@ -158,19 +172,19 @@ class Iteration(ABC):
             self.A.residual(self.x, self.b, r)
 
     def residual_norm2(self, r, out):
-        """out[0]: the judged norm² of the residual r; out[1]: its own norm², which differs in a scaled system."""
+        """The ``Norms`` of the residual r."""
         self.space.dots(r, r, out)
         if self.weights.size:
             self.space.weighted_norm2(r, self.weights, out)
         self.space.allreduce(out)
 
     def ended(self):
-        """For methods that judge an iteration in the next one where ranks share the vectors: was it the last?"""
-        return not self.space.alone and self.loop.halted()
+        """Across ranks, iteration k is judged during k + 1. True if k was the last."""
+        return not self.space.single_rank and self.loop.halted()
 
     def begun(self, iterations: int) -> int:
-        """1 where, for that, one iteration more has been begun than was done, else 0."""
-        return int(iterations > 0 and not self.space.alone)
+        """1 if the deferred judgement cost one extra product, else 0."""
+        return int(iterations > 0 and not self.space.single_rank)
 
     @abstractmethod
     def start(self, zero_guess: bool):
@@ -196,6 +210,19 @@ class Iteration(ABC):
         self.loop.run(self.body, capturable, self.steps)
 
 
+@dataclass(frozen=True)
+class ShadowMethod(Method):
+    """Settings of a method with a random shadow vector, drawn from ``seed``."""
+
+    seed: int = 1
+
+    problem = "any square matrix"
+    distributed = True
+
+    def __post_init__(self):
+        positive(self, "seed", 0)
+
+
 class ShadowIteration(Iteration):
     """An iteration with a random shadow vector, another one after each restart of a solve."""
 
@@ -205,10 +232,14 @@ class ShadowIteration(Iteration):
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
 
     def first_shadow(self, r, shadow, p, s, zero_guess):
-        """r = b − A x, judged;  shadow = r̂;  p = r;  s[0] = (r̂, r), s[7] = (r̂, r̂), s[8] = (r, r), the others 0."""
+        """r = b − A x, judged;  shadow = r̂;  p = r;  the slots of ``Shadow``."""
         self.first_residual(r, zero_guess)
         self.space.random(self.seed + self.attempt, shadow)
-        s.fill(0)
         self.first.begin(r, shadow, self.weights, p, s)
-        self.space.allreduce(s)
+        self.space.allreduce(part(s, Shadow.SHADOW2, Shadow.NORM2))
         self.first.judge_first(s)
+
+
+def part(s, first, last):
+    """The slots from ``first`` to ``last``, both included."""
+    return s[first:last + 1]

@@ -2,7 +2,7 @@
 
 For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algorithm 7.1; as in Barrett et al.,
 Templates, figure 2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that
-minimises the residual's coordinates: the residual falls smoothly where that of BiCG jumps.
+minimises the residual's coordinates: the residual falls smoothly where BiCG's jumps.
 
 An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, which ranks add up in 2
 groups (and judge in the next iteration, as in cocr.py), no host read. Vector traffic without M: 21 words a row beside
@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive
-from swell.krylov.method import Counts, Method, ShadowIteration
+from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part
+from swell.krylov.slots import QMR as S
 
 
 @dataclass(frozen=True)
-class QMR(Method):
+class QMR(ShadowMethod):
     """Quasi-minimal residuals, for any square matrix, with products with the adjoint.
 
     Attributes
@@ -31,17 +31,11 @@ class QMR(Method):
         Seed of the random first left vector.
     """
 
-    seed: int = 1
-
     problem = "any square matrix with an adjoint"
     cost = "1 product and 1 with Aᴴ, 1 preconditioner and 1 with Mᴴ, 3 reductions (2 across ranks)"
     vectors = "9 (11 with a preconditioner), and Aᴴ"
     stored = 11
-    distributed = True
-    adjoint = True
-
-    def __post_init__(self):
-        positive(self, "seed", 0)
+    adjoint = unit_vectors = True
 
     def bind(self, system):
         return QMRIteration(system, self.seed)
@@ -57,7 +51,9 @@ class QMRIteration(ShadowIteration):
         self.vh, self.MAq = self.v, self.Aq
         if self.M is not None:
             self.vh, self.MAq = self.vector("v hat"), self.vector("adjoint M A q")
-        self.s = self.scalars("qmr", 14)
+        self.s = s = self.scalars("qmr", len(S))
+        self.epsilon, self.sums, self.next = (part(s, *ends) for ends in (
+            (S.EPSILON, S.AP2), (S.NORM2, S.AP2), (S.NEXT_WV, S.NEXT_XI2)))
         self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
         self.q.fill(0)
         for operator in (self.A, self.M):        # adjoints are built at their first use, which must not be in a capture
@@ -72,19 +68,19 @@ class QMRIteration(ShadowIteration):
 
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
-        A.apply_dots(self.p, self.Ap, self.q, s[1:3])                          # A p;  ε = (q, A p)
+        A.apply_dots(self.p, self.Ap, self.q, self.epsilon)                    # A p;  ε = (q, A p)
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
-        self.space.allreduce(s[1:5])                                           # with the norm² of the iteration before
+        self.space.allreduce(self.sums)                                        # with the norm² of the iteration before
         step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − β/ρ v;  w = Mᴴ Aᴴ q − β̄/ξ w
         if self.ended():
             return
-        self.space.allreduce(s[9:12])
+        self.space.allreduce(self.next)
         if M is not None:
             M.apply(self.v, self.vh)                                           # v̂ = M v
         step.update(self.vh, self.w, self.Ap, self.weights, self.p, self.q, self.d, self.Ad, self.x, self.r, s,
-                    self.space.alone)
+                    self.space.single_rank)
                           # d = η p + c d;  x = x + d;  r = r − A d;  p = v̂/ρ − (ξ δ/ε) p;  q = w/ξ − conj(ρ δ/ε) q
 
     def counts(self, iterations, zero_guess):

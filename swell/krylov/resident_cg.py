@@ -31,16 +31,15 @@ from dataclasses import dataclass
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.formats.parts import WARPS, Parts, PartsMatrix
-from swell.formats.symmetry import require_hermitian
-from swell.krylov.method import Counts, Iteration, Method
-from swell.krylov.spectrum import MOST, Spectrum
+from swell.krylov.method import Counts
+from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 from swell.orderings.bisection import Bisection
 
 BOARD = 16              # words of a block on one of the two boards of the sums
 
 
 @dataclass(frozen=True)
-class ResidentCG(Method):
+class ResidentCG(LanczosMethod):
     """Conjugate gradients in one kernel that keeps the vectors on the multiprocessors of a GPU.
 
     Attributes
@@ -54,7 +53,6 @@ class ResidentCG(Method):
     problem = "Hermitian positive definite, on a GPU, up to about a million rows; scaling='jacobi' preconditions"
     cost = "1 product, 1 reduction"
     vectors = "2, and the boundary"
-    self_adjoint_only = True
     preconditionable = False
     gpu_only = True
     format = Parts(ordering=Bisection())
@@ -70,11 +68,7 @@ class ResidentCG(Method):
         if not A.space.bulk_copies:
             raise InputError(f"resident_cg needs a GPU of compute capability 9.0 or newer, which {A.space.describe()} "
                              "is not: use method='cg'")
-        require_hermitian(A, "resident_cg")
-
-    def window(self, n):
-        """Never, as for cg."""
-        return 0
+        super().check(A)
 
     def bind(self, system):
         if not isinstance(system.A, PartsMatrix):
@@ -82,7 +76,7 @@ class ResidentCG(Method):
         return ResidentCGIteration(system, self)
 
 
-class ResidentCGIteration(Iteration):
+class ResidentCGIteration(LanczosIteration):
     """The loop of the resident CG: one launch is ``steps`` iterations."""
 
     def __init__(self, system, settings):
@@ -95,7 +89,6 @@ class ResidentCGIteration(Iteration):
         self.published = array("published", parts.published * (self.dtype.itemsize // 4), "uint64")
         self.board = array("board", 2 * BOARD * parts.count, "uint64")
         self.passes = array("passes", 1, "int64")
-        self.coefficients = array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
         self.step = self.loop.kernels("swell.krylov", "resident_cg", self.dtype)
 
     def start(self, zero_guess):
@@ -117,8 +110,3 @@ class ResidentCGIteration(Iteration):
     def counts(self, iterations, zero_guess):
         passes = iterations + 1 if iterations else 0             # the last one finds out that it was not needed
         return Counts(passes + (not zero_guess), 0, passes + 1)
-
-    def spectrum(self):
-        k = min(self.loop.iterations, self.coefficients.size // 2)
-        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
-        return Spectrum(pairs[::2], pairs[1::2])

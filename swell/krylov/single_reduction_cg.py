@@ -8,7 +8,7 @@ An iteration: 1 product, 1 application of M, 1 reduction (CG: 2), no host read. 
 (CG: 8) beside the two that the product moves. Storage: r, w, p, s, and u where there is an M.
 Reports ‖b − A x‖₂ of the recursive residual (of the original system where the system is scaled).
 
-In exact arithmetic the iterates are those of CG: with u = M r and w = A u, the curvature of the new direction
+In exact arithmetic its iterates are CG's: with u = M r and w = A u, the curvature of the new direction
 p = u + β p follows from (u, w) and the old one, and A p = s from the recurrence s = w + β s. Rounding errors of s drive
 r away from b − A x more than in CG; so every ``replace`` iterations both are computed anew, for two products and an
 application of M. The largest drift found is kept (``drift``).
@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.settings import positive
-from swell.formats.symmetry import require_hermitian
-from swell.krylov.method import Counts, Iteration, Method
-from swell.krylov.spectrum import MOST, Spectrum
+from swell.krylov.method import Counts, part
+from swell.krylov.slots import SingleReductionCG as S
+from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 
 
 @dataclass(frozen=True)
-class SingleReductionCG(Method):
+class SingleReductionCG(LanczosMethod):
     """Conjugate gradients that add up all their inner products at once.
 
     Attributes
@@ -44,25 +44,16 @@ class SingleReductionCG(Method):
     problem = "Hermitian positive definite, on many ranks"
     cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "4 (5 with a preconditioner)"
-    self_adjoint_only = True
     distributed = True
 
     def __post_init__(self):
         positive(self, "replace", 0)
 
-    def check(self, A):
-        if A.has_entries:
-            require_hermitian(A, "single_reduction_cg")
-
-    def window(self, n):
-        """Never, as for CG."""
-        return 0
-
     def bind(self, system):
         return SingleReductionCGIteration(system, self)
 
 
-class SingleReductionCGIteration(Iteration):
+class SingleReductionCGIteration(LanczosIteration):
     """The loop of Chronopoulos and Gear."""
 
     def __init__(self, system, settings):
@@ -71,18 +62,18 @@ class SingleReductionCGIteration(Iteration):
         self.steps = settings.replace or 1
         self.r, self.w, self.p, self.q = (self.vector(name) for name in ("r", "w", "p", "s"))
         self.u = self.r if self.M is None else self.vector("u")
-        self.s = self.scalars("single_reduction_cg", 9)
-        self.coefficients = self.workspace.array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
+        self.s = s = self.scalars("single_reduction_cg", len(S))
+        self.gamma, self.delta, self.sums = part(s, S.GAMMA, S.UU), part(s, S.DELTA, S.WW), part(s, S.GAMMA, S.NORM2)
         self.step = self.loop.kernels("swell.krylov", "single_reduction_cg", self.dtype)
 
     def start(self, zero_guess):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.s.fill(0)
-        self.p.fill(0)
+        self.s.fill(0)                                                         # no drift yet
+        self.p.fill(0)                                                         # p = s = 0
         self.q.fill(0)
         self.step.norm(self.r, self.weights, self.s)
         self._products()
-        self.space.allreduce(self.s[:5])
+        self.space.allreduce(self.sums)
         self.step.first(self.s)                                                # α = γ/δ, β = 0
 
     def body(self):
@@ -91,7 +82,7 @@ class SingleReductionCGIteration(Iteration):
                 return
             self.step.advance(self.u, self.w, self.p, self.q, self.x, self.r, self.weights, self.s)
             self._products()                                                   # p = u + β p;  s = w + β s
-            self.space.allreduce(self.s[:5])                                   # x = x + α p;  r = r − α s
+            self.space.allreduce(self.sums)                                    # x = x + α p;  r = r − α s
             self.step.settle(self.s, self.coefficients)                        # β = γ/γ_;  α = γ/(δ − β γ/α)
         if self.replace and not self.loop.halted():
             self._replace()
@@ -99,11 +90,11 @@ class SingleReductionCGIteration(Iteration):
     def _products(self):
         """u = M r, w = A u; γ = (r, u), δ = (u, w)."""
         if self.M is not None:
-            self.M.apply_dots(self.r, self.u, self.r, self.s[:2])
-        self.A.apply_dot(self.u, self.w, self.u, self.s[2:4])
+            self.M.apply_dots(self.r, self.u, self.r, self.gamma)
+        self.A.apply_dot(self.u, self.w, self.u, self.delta)
 
     def _replace(self):
-        """r = b − A x and s = A p by products; what follows from r as well."""
+        """r = b − A x and s = A p by products; u and w follow from r."""
         self.A.residual(self.x, self.b, self.w)
         self.step.take(self.w, self.r, self.s)                                 # r, and how far it had drifted
         self.A.apply(self.p, self.q)
@@ -114,14 +105,9 @@ class SingleReductionCGIteration(Iteration):
     @property
     def drift(self) -> float:
         """The largest ‖r − (b − A x)‖₂ of a recursive residual r that was replaced, on this rank's rows."""
-        return float(np.sqrt(self.space.to_host(self.s)[8].real))
+        return float(np.sqrt(self.space.to_host(self.s)[S.DRIFT2].real))
 
     def counts(self, iterations, zero_guess):
         times = iterations // self.replace if self.replace else 0
         return Counts(iterations + 1 + 3 * times + (not zero_guess),
                       iterations + 1 + times if self.M is not None else 0, iterations + 1)
-
-    def spectrum(self):
-        k = min(self.loop.iterations, self.coefficients.size // 2, MOST)
-        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
-        return Spectrum(pairs[::2], pairs[1::2])

@@ -1,9 +1,9 @@
-"""What CG's own coefficients say of the spectrum: αₖ and βₖ make up the Lanczos matrix of the preconditioned operator.
+"""The spectrum from CG's own coefficients: αₖ and βₖ make up the Lanczos matrix of the preconditioned operator.
 
     Tₖₖ = 1/αₖ + βₖ₋₁/αₖ₋₁,   Tₖ,ₖ₊₁ = √βₖ / αₖ          (Saad, Iterative Methods, section 6.7.3)
 
-Its extreme eigenvalues approach those of the (scaled, preconditioned) matrix from inside, so that the condition is a
-lower bound, near the truth once CG has converged.
+Its extreme eigenvalues approach the extremes of the (scaled, preconditioned) matrix's spectrum from inside, so that the
+condition is a lower bound, near the truth once CG has converged.
 """
 from __future__ import annotations
 
@@ -12,7 +12,46 @@ from functools import cached_property
 
 import numpy as np
 
+from swell.core.registry import name_of
+from swell.formats.symmetry import require_hermitian
+from swell.krylov.method import Iteration, Method
+
 MOST = 20_000               # iterations whose coefficients are kept
+
+
+class LanczosIteration(Iteration):
+    """An iteration whose kernels keep CG's coefficients: α and β of each iteration, side by side.
+
+    Attributes
+    ----------
+    unbroken : int
+        Iterations up to the first restart, which alone belong to one Lanczos process.
+    """
+
+    unbroken = MOST
+
+    def __init__(self, system):
+        super().__init__(system)
+        self.coefficients = self.workspace.array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
+
+    def spectrum(self):
+        k = min(self.loop.iterations, self.coefficients.size // 2, self.unbroken)
+        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
+        return Spectrum(pairs[::2], pairs[1::2])
+
+
+class LanczosMethod(Method):
+    """Settings of a form of conjugate gradients: for a Hermitian A and M."""
+
+    self_adjoint_only = True
+
+    def check(self, A):
+        if A.has_entries:
+            require_hermitian(A, name_of("method", type(self)))
+
+    def window(self, n):
+        """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""
+        return 0
 
 
 @dataclass(frozen=True)

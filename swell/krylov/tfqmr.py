@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import positive
-from swell.krylov.method import Counts, Method, ShadowIteration
+from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part
+from swell.krylov.slots import TFQMR as S
 
 
 @dataclass(frozen=True)
-class TFQMR(Method):
+class TFQMR(ShadowMethod):
     """Transpose-free quasi-minimal residuals, for any square matrix: a smoother descent than BiCGSTAB's.
 
     Attributes
@@ -32,16 +32,9 @@ class TFQMR(Method):
         Seed of the random shadow vector.
     """
 
-    seed: int = 1
-
-    problem = "any square matrix"
     cost = "2 products, 2 preconditioners, 4 reductions (2 across ranks)"
     vectors = "8 (9 with a preconditioner)"
     stored = 9
-    distributed = True
-
-    def __post_init__(self):
-        positive(self, "seed", 0)
 
     def bind(self, system):
         return TFQMRIteration(system, self.seed)
@@ -55,7 +48,8 @@ class TFQMRIteration(ShadowIteration):
         self.r, self.w, self.y, self.v, self.d = (self.vector(name) for name in ("r", "w", "y", "v", "d"))
         self.odd, self.even, self.shadow = (self.vector(name) for name in ("A y odd", "A y even", "shadow"))
         self.yh = self.y if self.M is None else self.vector("y hat")
-        self.s = self.scalars("tfqmr", 12)
+        self.s = s = self.scalars("tfqmr", len(S))
+        self.sigma, self.sums = part(s, S.NORM2, S.VV), part(s, S.ODD2, S.NEXT_RHO)
         self.step = self.loop.kernels("swell.krylov", "tfqmr", self.dtype)
 
     def start(self, zero_guess):
@@ -66,14 +60,14 @@ class TFQMRIteration(ShadowIteration):
         step, s = self.step, self.s
         self._product(self.odd)                                                # A y
         step.direction(self.odd, self.even, self.shadow, self.v, s)            # v = A y + β (A y_ + β v);  σ = (r̂, v)
-        self.space.allreduce(s[1:4])                                           # with the norm² of the iteration before
+        self.space.allreduce(self.sigma)                                       # with the norm² of the iteration before
         step.odd(self.yh, self.v, self.odd, self.d, self.y, self.w, s)         # α = ρ/σ;  d = ŷ + c d;  y = y − α v
         if self.ended():                                                       # w = w − α A ŷ;  ‖w‖²
             return
         self._product(self.even)
         step.even(self.even, self.shadow, self.w, s)                           # w = w − α A ŷ;  ‖w‖², ρ' = (r̂, w)
-        self.space.allreduce(s[4:7])
-        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.space.alone)
+        self.space.allreduce(self.sums)
+        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.space.single_rank)
                                                           # x = x + η d, twice;  r alike;  y = w + (ρ'/ρ) y
 
     def _product(self, out):

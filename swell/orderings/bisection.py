@@ -45,7 +45,7 @@ class Bisection(Ordering):
         xp, n = A.space.xp, A.shape[0]
         if not n:
             return xp.empty(0, A.indices.dtype)
-        return _bisect(_coordinates(A), n, self.parts, xp).astype(A.indices.dtype)
+        return _bisect(_coordinates(A), n, self.parts, A.space).astype(A.indices.dtype)
 
 
 def boundaries(n: int, parts: int) -> np.ndarray:
@@ -56,29 +56,32 @@ def boundaries(n: int, parts: int) -> np.ndarray:
 
 def _coordinates(A):
     """Two integer coordinates of every vertex, none negative, shape (2, n)."""
-    xp, n = A.space.xp, A.shape[0]
+    space, xp, n = A.space, A.space.xp, A.shape[0]
     indptr, neighbours = adjacency(A)
-    kernels = A.space.kernels("swell.orderings", "bisection", np.float64)
+    kernels = space.kernels("swell.orderings", "bisection", np.float64)
     queue = xp.empty(n, indptr.dtype)
 
-    def distances(score):
-        """From the vertex with the largest score; what it does not reach is farther than all that it does."""
+    def distances(vertex):
+        """From this vertex; what it does not reach is farther than all that it does."""
         distance = xp.full(n, -1, indptr.dtype)
-        kernels.distances(indptr, neighbours, xp.asarray(xp.argmax(score)).reshape(1).astype(indptr.dtype), distance,
-                          queue)
-        return xp.where(distance < 0, distance.max() + 1, distance).astype(np.int64)
+        kernels.distances(indptr, neighbours, space.from_host(np.array([vertex], indptr.dtype)), distance, queue)
+        return xp.where(distance < 0, int(space.max_on_host(distance)) + 1, distance).astype(np.int64)  # sync
 
-    one = distances(distances(xp.zeros(n)))      # from the first vertex to a far one, and all distances from that
-    two = distances(one)
-    three = distances(xp.minimum(one, two))
-    four = distances(three)
+    def farthest(distance):
+        """The first of the vertices with the largest distance."""
+        return space.find_true(distance == int(space.max_on_host(distance)))[0]  # sync
+
+    one = distances(farthest(distances(0)))      # from the first vertex to a far one, and all distances from that
+    two = distances(farthest(one))
+    three = distances(farthest(xp.minimum(one, two)))
+    four = distances(farthest(three))
     coordinates = xp.stack((one - two, three - four))
-    return coordinates - coordinates.min()
+    return coordinates + int(space.max_on_host(-coordinates.reshape(-1)))  # sync
 
 
-def _bisect(coordinates, n, parts, xp):
+def _bisect(coordinates, n, parts, space):
     """The order of the rows by part."""
-    span = int(coordinates.max()) + 1  # sync
+    xp, span = space.xp, int(space.max_on_host(coordinates.reshape(-1))) + 1  # sync
     keys = coordinates * span + coordinates[::-1]        # equal ones by the other coordinate
     at, order = xp.arange(n), xp.arange(n)
     first, count = np.array([0]), np.array([parts])      # of each group of parts: its first, how many

@@ -55,15 +55,11 @@ def reverse_order(A):
 
 def bandwidth(A, order=None) -> int:
     """The largest |i − j| of a stored entry of a CSRMatrix, or of that which an order makes of it."""
-    xp = A.space.xp
-    if not A.nnz:
-        return 0
-    rows, columns = A.rows(), A.indices
-    if order is not None:
-        place = xp.empty_like(order)
-        place[order] = xp.arange(order.size, dtype=order.dtype)
-        rows, columns = place[rows], place[columns]
-    return int(abs(rows - columns).max())  # sync
+    if order is None or not A.nnz:
+        return A.facts(search=False).bandwidth
+    place = A.space.xp.empty_like(order)
+    place[order] = A.space.xp.arange(order.size, dtype=order.dtype)
+    return int(A.space.max_on_host(abs(place[A.rows()] - place[A.indices])))  # sync
 
 
 def _order(A):
@@ -74,7 +70,7 @@ def _order(A):
     rank = xp.empty_like(by_degree)
     rank[by_degree] = xp.arange(rank.size, dtype=rank.dtype)
     neighbours = by_rank(indptr, neighbours, by_degree, rank, xp)
-    lone = int(xp.count_nonzero(degrees == 0))  # sync
+    lone = A.space.find_true(degrees == 0)[1]  # sync
     order, parent = by_degree.copy(), xp.full_like(by_degree, rank.size)
     kernels = A.space.kernels("swell.orderings", "cuthill_mckee", np.float64)
     kernels.search(indptr, neighbours, by_degree, rank, order, parent, lone)

@@ -119,7 +119,7 @@ def jones_plassmann(A, seed=0):
     indptr, neighbours = adjacency(A)
     colors = space.xp.full(A.shape[0], -1, np.int32)
     kernels = space.kernels("swell.orderings", "multicolor", np.float64)
-    while bool((colors < 0).any()):  # sync
+    while space.find_true(colors < 0)[1]:  # sync
         for _ in range(ROUNDS):
             kernels.jones_plassmann_round(indptr, neighbours, colors, seed)
     return colors
@@ -136,5 +136,5 @@ def by_color(space, colors):
     """
     xp = space.xp
     rows = xp.argsort(colors, kind="stable").astype(np.int32 if colors.size < 2**31 - 1 else np.int64)
-    counts = space.to_host(xp.bincount(colors)) if colors.size else np.empty(0, np.int64)  # sync
+    counts = space.to_host(space.count(colors, int(max(space.max_on_host(colors), -1)) + 1))  # sync
     return rows, [0, *np.cumsum(counts).tolist()]

@@ -39,16 +39,16 @@ def adjacency(A):
     indptr, neighbours : int arrays of A's space, shapes (n + 1,) and (edges, both ways,)
         The neighbours of vertex i, ascending, are ``neighbours[indptr[i]:indptr[i + 1]]``.
     """
-    xp, n = A.space.xp, A.shape[0]
+    space, xp, n = A.space, A.space.xp, A.shape[0]
     rows = A.rows()
     off = rows != A.indices
     rows, columns = rows[off], A.indices[off]
-    indptr = _pointers(rows, n, xp)
-    if not _symmetric(indptr, rows, columns, n, xp):
+    indptr = space.row_pointers(rows, n, index_type(n, n, rows.size))
+    if not _symmetric(indptr, rows, columns, n, space):
         rows, columns = rows.astype(np.int64), columns.astype(np.int64)
         both = xp.unique(xp.concatenate((rows * n + columns, columns * n + rows)))
         rows, columns = both // n, both % n
-        indptr = _pointers(rows, n, xp)
+        indptr = space.row_pointers(rows, n, index_type(n, n, rows.size))
     return indptr, columns.astype(indptr.dtype)
 
 
@@ -63,15 +63,9 @@ def by_rank(indptr, neighbours, ranked, rank, xp):
     return ranked[xp.sort(first + rank[neighbours]) - first]
 
 
-def _pointers(rows, n, xp):
-    indptr = xp.zeros(n + 1, index_type(n, n, rows.size))
-    xp.cumsum(xp.bincount(rows, minlength=n), out=indptr[1:])
-    return indptr
-
-
-def _symmetric(indptr, rows, columns, n, xp):
+def _symmetric(indptr, rows, columns, n, space):
     """The pattern is its own transpose."""
-    if xp is np:
+    if space.name == "cpu":
         from swell.orderings.kernels.graph import turned
         if not (np.bincount(columns, minlength=n) == np.diff(indptr)).all():
             return False
@@ -79,4 +73,4 @@ def _symmetric(indptr, rows, columns, n, xp):
         turned(indptr, columns, np.arange(n), indptr, transpose)
         return bool((transpose == columns).all())
     rows, columns = rows.astype(np.int64), columns.astype(np.int64)
-    return bool((xp.sort(columns * n + rows) == rows * n + columns).all())  # sync
+    return not space.find_true(space.xp.sort(columns * n + rows) != rows * n + columns)[1]  # sync

@@ -1,16 +1,6 @@
 """Front ends that turn a PDE on a mesh into systems for swell: `swell.pde.fvm`, finite volumes on polyhedra;
 `swell.pde.helmholtz`, acoustics in the frequency domain by finite elements; `swell.pde.poisson_cube`, finite elements
 in subdomains, for BDDC."""
-import importlib
+from swell.core.lazy import public
 
-__all__ = ["fvm", "helmholtz", "poisson_cube"]
-
-
-def __getattr__(name):
-    if name in __all__:
-        return importlib.import_module(f"swell.pde.{name}")
-    raise AttributeError(f"module 'swell.pde' has no attribute {name!r}")
-
-
-def __dir__():
-    return __all__
+__getattr__, __dir__, __all__ = public(__name__, {}, modules=("fvm", "helmholtz", "poisson_cube"))

@@ -21,7 +21,7 @@ import numpy as np
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.settings import positive, real
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Subdomains

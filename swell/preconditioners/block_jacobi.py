@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive
-from swell.preconditioners.preconditioner import Preconditioner
 
 LARGEST = 32            # rows of a block
 SINGULAR = 1e-14        # reciprocal condition of a block, by row norms, below which it counts as singular
@@ -82,9 +82,9 @@ class BlockJacobiOperator(LinearOperator):
 
     def _refuse_any(self, bad):
         """Raise FactorisationError for the first block that is marked."""
-        if not bool(bad.any()):  # sync
+        block, count = self.space.find_true(bad)  # sync
+        if not count:
             return
-        block = int(self.space.xp.argmax(bad))
         s = self.settings.block
         raise FactorisationError(f"BlockJacobi(block={s}): the diagonal block {block} (rows {block * s} to "
                                  f"{min((block + 1) * s, self.shape[0]) - 1}) is singular: choose another block size, "

@@ -28,8 +28,8 @@ from swell.core.errors import FactorisationError
 from swell.formats.bsr import UNROLLED, BSRMatrix
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type, rows_of
-from swell.preconditioners.guard import random_vector
-from swell.preconditioners.triangular import TriangularOperator
+from swell.preconditioners.level_schedule import FEW, Schedule
+from swell.preconditioners.triangular import Gathering, random_vector
 
 NARROW = 64             # block rows of a level up to which one block of threads, 32 warps, solves it
 
@@ -64,9 +64,9 @@ class BlockFactor(BSRMatrix):
             return T
         xp = T.space.xp
         diagonal = T.data[:0] if unit else T.data[T.indices == rows_of(T.indptr, T.indices.size, xp)]
-        singular = xp.linalg.slogdet(diagonal)[0] == 0
-        if bool(singular.any()):  # sync
-            raise FactorisationError(f"the diagonal block {int(xp.argmax(singular))} of the triangular factor is "
+        first, singular = T.space.find_true(xp.linalg.slogdet(diagonal)[0] == 0)  # sync
+        if singular:
+            raise FactorisationError(f"the diagonal block {first} of the triangular factor is "
                                      "singular: the factorisation broke down; choose another preconditioner")
         return cls(T.space, T.indptr, T.indices, T.data, xp.linalg.inv(diagonal), T.shape[0])
 
@@ -77,7 +77,7 @@ class BlockFactor(BSRMatrix):
         return BlockFactor(self.space, T.indptr, T.indices, T.data, self.inverse.transpose(0, 2, 1).conj(), self.n)
 
 
-class BlockTriangular(TriangularOperator):
+class BlockTriangular(Gathering):
     """x = T⁻¹ b for one triangle of a BSRMatrix.
 
     Parameters
@@ -96,7 +96,6 @@ class BlockTriangular(TriangularOperator):
         T = BlockFactor.of(T, unit)
         super().__init__(T, lower, unit, order, settings)
         self.shape, self.block = (T.n, T.n), T.block
-        self._source, self._adjoint = T, None
         xp, s, count = self.space.xp, T.block, T.indptr.size - 1
         self._kernels = T.space.kernels("swell.preconditioners", "block_triangular", T.dtype)
         self._size = (0,) * (s if s <= UNROLLED else 0) if T.space.name == "cpu" else s
@@ -110,8 +109,7 @@ class BlockTriangular(TriangularOperator):
         index = index_type(count * s, count * s, self._strict.size)
         places = xp.arange(count, dtype=index) if order is None else order.astype(index)
         self._places, self.rows = places, places[self._visited]
-        self.ptr = xp.zeros(count + 1, index)
-        xp.cumsum(xp.bincount(place[owner[self._strict]], minlength=count), out=self.ptr[1:])
+        self.ptr = self.space.row_pointers(place[owner[self._strict]], count, index)
         self.columns = places[T.indices[self._strict]]
         stored = self.stored(T.dtype)
         self.blocks = xp.empty((self._strict.size, s, s), stored)
@@ -130,27 +128,17 @@ class BlockTriangular(TriangularOperator):
         """How many vectors w there are."""
 
     def update(self, T):
-        """Take the values of another matrix of the same pattern; the analysis is kept."""
-        T = self._source = BlockFactor.of(T, self.unit)
+        super().update(BlockFactor.of(T, self.unit))
+
+    def turned(self, T):
+        return T.adjoint()
+
+    def load(self, T):
         strict = T.data[self._strict]
         if not self.unit:
             strict = self.space.xp.matmul(strict, T.inverse[T.indices[self._strict]])
             self.inverse[...] = T.inverse[self._visited].transpose(0, 2, 1)
         self.blocks[...] = strict.transpose(0, 2, 1)
-        if self._adjoint is not None:
-            self._adjoint.update(T.adjoint())
-
-    def adjoint(self):
-        """The operator of Tᴴ, for solves that gather by rows; made where it is first needed."""
-        if self._adjoint is None:
-            self._adjoint = type(self)(self._source.adjoint(), not self.lower, self.unit, self.order, self.settings)
-        return self._adjoint
-
-    def prepare_adjoint(self):
-        self.adjoint()
-
-    def solve_adjoint(self, x, out):
-        self.adjoint().solve(x, out)
 
     @property
     def arrays(self):
@@ -187,7 +175,6 @@ class BlockScheduled(BlockTriangular):
     scratch = ("_state",)
 
     def __init__(self, T, lower, unit, order, settings):
-        from swell.preconditioners.level_schedule import FEW
         super().__init__(T, lower, unit, order, settings)
         self.schedule.bounds = self.schedule.bounds.astype(self.ptr.dtype)
         deep = self.schedule.levels > FEW
@@ -197,7 +184,6 @@ class BlockScheduled(BlockTriangular):
         self._state = self.space.xp.zeros(3, np.int32)
 
     def _sequence(self, pattern):
-        from swell.preconditioners.level_schedule import Schedule
         self.schedule = Schedule(pattern, self.lower, NARROW)
         return self.schedule.sequence
 
@@ -248,7 +234,7 @@ class BlockSwept(BlockTriangular):
         xp, s = self.space.xp, self.block
         T, v = self._source, random_vector(self.shape[0], self.dtype, self.space)
         out, zero = xp.empty_like(v), xp.zeros_like(v)
-        norm, norms = float(xp.linalg.norm(v)), []
+        norm, norms = self.space.norms(v)[0], []  # sync
         old = xp.zeros(self.w.shape[1], self.dtype)
         old[:v.size] = v
         if not self.unit:                        # w = D v
@@ -258,7 +244,7 @@ class BlockSwept(BlockTriangular):
         fresh = xp.zeros_like(old)
         for _ in range(count):
             self._kernels.sweep(*self.arrays, zero, old, fresh, out, self._nothing, self._size, True)
-            norms.append(float(xp.linalg.norm(out)) / norm)  # sync
+            norms.append(self.space.norms(out)[0] / norm)  # sync
             old, fresh = fresh, old
         return norms
 

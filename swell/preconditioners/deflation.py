@@ -11,7 +11,7 @@ The first is the abstract balancing preconditioner (Mandel 1993; BNN in Tang, Na
 is symmetric as M is and needs no special start; the second is their A-DEF1 with the least residual over U.
 
 It pays where one set of vectors serves many solves: several right-hand sides, or a sweep over frequencies. There U is
-kept from matrix to matrix, and W and E follow each of them (``follow``); ``update`` finds all of it anew.
+kept from matrix to matrix, and W and E follow each of them (``keep_for``); ``update`` finds all of it anew.
 
 An application beside that of M: U and W are read twice each (the second form: U once, W twice), 32 (24) bytes a row and
 vector of a complex system, in four (three) launches and two (one) small ones, with 2 (1) all-reduces across ranks.
@@ -31,15 +31,16 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import OperatorAround
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import resolve
 from swell.core.settings import positive
 from swell.core.space import accumulator
 from swell.core.stopping import Stopping
 from swell.core.workspace import Workspace
 from swell.formats.symmetry import asymmetry, tolerance
 from swell.krylov.fgmres import FGMRES
-from swell.krylov.gmres import MOST
 from swell.krylov.method import System
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.krylov.restarted import MOST
 
 SEED = 2006
 
@@ -71,7 +72,6 @@ class Deflation(Preconditioner):
     across_ranks = True
 
     def __post_init__(self):
-        from swell.core.registry import resolve
         positive(self, "vectors", most=MOST // 2)
         positive(self, "steps", 0, MOST)
         if self.steps and self.steps < self.vectors:
@@ -83,7 +83,6 @@ class Deflation(Preconditioner):
     @property
     def as_given(self):
         """As its inner preconditioner."""
-        from swell.core.registry import resolve
         return resolve("precond", self.inner).as_given
 
     def build(self, A):
@@ -104,12 +103,11 @@ class DeflationOperator(OperatorAround):
     scratch = ("_t", "_z", "_sums", "_y")
 
     def __init__(self, A, settings):
-        from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)
         self.settings = settings
         self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
-        n = self.space.share(A.shape[0])
+        n = self.space.local_rows(A.shape[0])
         steps = settings.steps or min(4 * settings.vectors, MOST)
         self._steps = min(steps, max(1, A.shape[0] // 2))
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
@@ -125,17 +123,17 @@ class DeflationOperator(OperatorAround):
         self.space.reserve_sums(k)
         self._kernels = self.space.kernels("swell.preconditioners", "deflation", A.dtype)
         self._learn(A)
-        self.follow(A)
+        self.keep_for(A)
 
     def _seen(self, A):
         """What the inner preconditioner is built from."""
-        return A if self._whole else A.part_for(self._inner)
+        return A if self._whole else A.diagonal_block
 
     def update(self, A):
         """Take the values of a matrix of the same pattern, and find U anew."""
         self.inner.update(self._seen(A))
         self._learn(A)
-        self.follow(A)
+        self.keep_for(A)
 
     def _learn(self, A):
         """U: the harmonic Ritz vectors of A M, by one cycle of FGMRES; and what W is a combination of."""
@@ -149,10 +147,13 @@ class DeflationOperator(OperatorAround):
                                      "vector: choose another inner preconditioner")
         self.ritz, P = harmonic_ritz(H, min(len(self._U), len(Z)))
         U = xp.matmul(xp.asarray(P.T.astype(self._single)), Z)
-        lengths = (abs(U) ** 2).sum(axis=1, dtype=np.float64)
-        self.space.allreduce(lengths)
         self._U.fill(0)
-        self._U[:len(U), :n] = U / xp.sqrt(lengths).astype(np.float32)[:, None]
+        self._U[:len(U), :n] = U
+        lengths = self.space.empty(len(U), accumulator(self._single))
+        for k in range(len(U)):
+            self.space.dot(self._U[k], self._U[k], lengths[k:])
+        self.space.allreduce(lengths)
+        self._U[:len(U)] /= xp.sqrt(lengths.real).astype(np.float32)[:, None]
         self._symmetric, self._conjugate = symmetry(A)
         self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
         self._terms = self._learn_terms(A)
@@ -177,7 +178,7 @@ class DeflationOperator(OperatorAround):
             minus -= zero                                                      # (A(s) + A(−s))/2 − A(0)
         return found
 
-    def follow(self, A):
+    def keep_for(self, A):
         """W = A U and E⁻¹ for the values that A has now; U and the inner preconditioner stay."""
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms

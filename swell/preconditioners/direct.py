@@ -1,9 +1,9 @@
-"""Sparse direct solution: a complete factorisation by the best library there is for the device.
+"""Complete LU factors of a sparse matrix, by the best library for the device.
 
-SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU. As a method, the factors are
-applied in iterative refinement: x += M (b − A x) until the judge accepts the true residual, or it stops falling.
+SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU. For any nonsingular matrix
+of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
-A step: 1 product, 1 solve with the factors, 1 reduction. Reports the true residual ‖b − A x‖₂ in every step.
+An application: 1 solve with the factors. Storage: the factors.
 """
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, switch
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
-from swell.krylov.method import Counts, Iteration, Method
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.orderings.cuthill_mckee import bandwidth, reverse_order
 
 SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
 SMALL = 10_000          # unknowns up to which no estimate is needed: the factors always fit
 
 
 @dataclass(frozen=True)
-class Direct(Method, Preconditioner):
-    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement.
+class Direct(Preconditioner):
+    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
 
     Attributes
     ----------
@@ -47,10 +47,8 @@ class Direct(Method, Preconditioner):
     symmetric: bool = False
 
     problem = "any nonsingular matrix of moderate fill"
-    cost = "1 product, 1 solve with the factors, 1 reduction"
-    vectors = "2, and the factors"
-    preconditionable = False
-    regular = True
+    cost = "1 solve with the factors"
+    method = "direct"
     idle = (Idle("largest", ON_GPU, "cuDSS checks what fits in the GPU's memory"),
             Idle("symmetric", ON_GPU, "cuDSS orders symmetrically in any case"))
 
@@ -62,39 +60,6 @@ class Direct(Method, Preconditioner):
         M = SuperLUOperator(A, self.largest, self.symmetric) if A.space.name == "cpu" else CuDSSOperator(A)
         M.notes += idle_notes(self, circumstances(A))
         return M
-
-    def bind(self, system):
-        return Refinement(system)
-
-    def window(self, n):
-        return 2
-
-
-class Refinement(Iteration):
-    """x += M (b − A x)."""
-
-    def __init__(self, system):
-        super().__init__(system)
-        self.r, self.norm2 = self.vector("r"), self.scalars("norm2", 2)
-        self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
-
-    def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)
-        self.residual_norm2(self.r, self.norm2)
-        self.judge.start(self.norm2)
-
-    def improve(self):
-        """What makes x better."""
-        self.M.apply(self.r, self.x, 1, 1)                                     # x = x + M r
-
-    def body(self):
-        self.improve()
-        self.A.residual(self.x, self.b, self.r)                                # r = b − A x
-        self.residual_norm2(self.r, self.norm2)
-        self.judge.iteration(self.norm2)
-
-    def counts(self, iterations, zero_guess):
-        return Counts(iterations + (not zero_guess), iterations, iterations + 1)
 
 
 class SuperLUOperator(LinearOperator):
@@ -155,10 +120,10 @@ class SuperLUOperator(LinearOperator):
 
 
 def factor_entries(A) -> float:
-    """What the factors of a CSR matrix may hold: n times its bandwidth after Cuthill–McKee. With SuperLU's own ordering
-    they hold about as much on three-dimensional grids, and a third of it on two-dimensional ones.
+    """Estimated entries of the factors of a CSR matrix: n times its bandwidth after Cuthill–McKee.
+
+    With SuperLU's own ordering they hold about as many on three-dimensional grids, a third on two-dimensional ones.
     """
-    from swell.orderings.cuthill_mckee import bandwidth, reverse_order
     return float(A.shape[0]) * float(bandwidth(A, reverse_order(A)))
 
 
@@ -187,7 +152,7 @@ class CuDSSOperator(LinearOperator, Shareable):
         except ImportError as error:
             raise MissingDependency(f"the direct solver on a GPU needs nvmath-python and cuDSS ({error}): "
                                     "pip install 'swell[cuda13]'") from None
-        if bool((A.indptr[1:] == A.indptr[:-1]).any()):
+        if A.facts(search=False).empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
         self._rhs = A.space.empty(A.shape[0], A.dtype)

@@ -1,8 +1,8 @@
-"""The guard of triangular solves that are not exact: what they leave of an error is measured in setup.
+"""The guard of triangular solves that are not exact: their remaining error is measured in setup.
 
-A solve W ≈ T⁻¹ leaves (I − W T) v of an error v. Its norm, for a fixed random v, over that of v is the remainder: where
-it exceeds ``growth``, W may do more harm than none, and ``guard`` says what is done, and a note that it was. New values
-are measured again.
+A solve W ≈ T⁻¹ leaves (I − W T) v of an error v. The remainder is ‖(I − W T) v‖ / ‖v‖ for a fixed random v. Above
+``growth``, W may do more harm than good: ``guard`` says what is done instead, and a note tells it. New values are
+measured again.
 """
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import without_effect
-from swell.preconditioners.triangular import Exact, TriangularOperator, TriangularSolve
+from swell.preconditioners.exact import Exact
+from swell.preconditioners.triangular import TriangularOperator, TriangularSolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class GuardedSolve(TriangularSolve):
         Where the remainder is larger than ``growth``: "exact", an exact solve instead; "more", the least of the same
         kind that helps, else "exact"; "error"; "off", nothing is done.
     growth : float
-        What the remainder may be, of the vector's norm.
+        Largest remainder that is accepted.
     """
 
     guard: str = "exact"
@@ -68,15 +69,8 @@ class GuardedSolve(TriangularSolve):
         return Exact()
 
 
-def random_vector(n, dtype, space):
-    """The same random vector every time."""
-    v = space.empty(n, dtype)
-    space.random(1, v)
-    return v
-
-
 class Guarded(TriangularOperator):
-    """What was asked for where its remainder is small, and what ``guard`` says where it is not."""
+    """The solve that was asked for if its remainder is small, else the one that ``guard`` names."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)

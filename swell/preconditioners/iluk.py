@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.settings import positive
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.matrix import index_type
 from swell.preconditioners.incomplete_lu import PatternLU
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError, OutOfMemory
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, diagonal_places, largest_moduli, shifted
 from swell.preconditioners.lu_factorisation import TINY
+from swell.transforms.permutation import Permutation
 
 ENTRY_BYTES = 50            # of memory for each entry kept, while it grows and is copied
 
@@ -61,7 +62,7 @@ class ILUT(IncompleteLU):
 
 
 class ThresholdLUOperator(LUOperator):
-    """… on a pattern that follows from the values."""
+    """Incomplete LU on a pattern that follows from the values."""
 
     self_adjoint = False                         # what a row keeps is not what its column keeps
 
@@ -74,14 +75,15 @@ class ThresholdLUOperator(LUOperator):
         space = self.space
         ordered = A
         if self.order is not None:
-            from swell.transforms.permutation import Permutation
             ordered = Permutation(A, self.order).matrix(A)
         arrays = (space.to_host(a) for a in (ordered.indptr, ordered.indices, ordered.data))       # sync
         self._matrix = CSRMatrix(self._host, *arrays, A.shape)
-        order = None if self.order is None else space.to_host(self.order)
-        self._diagonal = diagonal_places(self._matrix, order, self._name)
+        self._diagonal = diagonal_places(self._matrix, self._name, self._named)
         ones = np.ones(self.shape[1], self._matrix.data.real.dtype)
-        self._scale = largest_moduli(self._matrix.row_maxima(ones), np)
+        self._scale = largest_moduli(self._matrix.row_maxima(ones))
+
+    def _largest_scale(self):
+        return self._host.max_on_host(self._scale)
 
     def _factorise(self, shift, replacement):
         A, s = self._matrix, self.settings
@@ -100,19 +102,17 @@ class ThresholdLUOperator(LUOperator):
         arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
         self.factor = CSRMatrix(self.space, *arrays, self.shape)
         first, count = (int(v) for v in bad)
-        if not count and not self._finite(self.factor.data):
-            first, count = int(self.factor.rows()[int(self.space.xp.isfinite(self.factor.data).argmin())]), 1
-        return (first, count) if count else (None, 0)
+        return self._checked(first if count else None, count)
 
     def _refactor(self, A):
         super()._refactor(A)
         if self.space.name != "cpu":
             self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
 
-    def _take_factor(self):
+    def _solve_with_factor(self):
         self.L = self.U = None                   # their pattern is another
         self._builds += 1
-        super()._take_factor()
+        super()._solve_with_factor()
 
     @property
     def revision(self):

@@ -1,11 +1,14 @@
-"""What the settings of all incomplete factorisations share: the shift, the ordering, and how they are checked."""
+"""Base of all incomplete factorisations: checks of their settings, and the operator that shifts until it can factor."""
 from __future__ import annotations
 
 import numbers
+from abc import abstractmethod
 
 from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.registry import resolve
 from swell.core.settings import ON_GPU, Idle, positive, without_effect
-from swell.preconditioners.triangular import resolve_solve
+from swell.preconditioners.triangular import combine, resolve_solve
 
 FIRST_SHIFT, LARGEST_SHIFT = 1e-3, 1e3
 LEVELS = Idle("factor", ON_GPU, "rows are factored by levels there in any case", "levels")
@@ -33,5 +36,49 @@ def check_factor(settings, ways):
 
 def resolve_ordering(choice):
     """The settings of an ordering, or None for the natural one."""
-    from swell.core.registry import resolve
     return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
+
+
+class IncompleteOperator(LinearOperator):
+    """z = M r by incomplete factors of one matrix.
+
+    Attributes
+    ----------
+    order : int array or None
+        Row i of the factors belongs to row ``order[i]`` of A; block rows where the factors have blocks.
+    shift : float
+        α of the matrix that was factored, A with α times a diagonal added.
+    """
+
+    scratch = ("_combined",)
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        self.settings, self._name = settings, type(settings).__name__
+        self._combined = None
+
+    def _find_order(self, A):
+        ordering = resolve_ordering(self.settings.ordering)
+        return None if ordering is None else ordering.order(A)
+
+    def _row(self, row):
+        """The row of A that a row of the factors belongs to."""
+        return row if self.order is None else int(self.order[row])
+
+    def _raise_shift(self, attempt, raising=True):
+        """Call ``attempt(shift)``, α doubling until it returns None (Manteuffel 1980). Returns its first and last
+        result.
+        """
+        self.shift = float(self.settings.shift)
+        first = wrong = attempt(self.shift)
+        while raising and wrong is not None and self.shift < LARGEST_SHIFT:
+            self.shift = max(2 * self.shift, FIRST_SHIFT)
+            wrong = attempt(self.shift)
+        return first, wrong
+
+    @abstractmethod
+    def _solve(self, x, out):
+        """``out = M x``."""
+
+    def apply(self, x, out, alpha=1, beta=0):
+        combine(self, self._solve, x, out, alpha, beta)

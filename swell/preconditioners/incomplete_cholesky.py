@@ -1,16 +1,16 @@
-"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern, what IC(0) and IC(k) share. Meijerink, van der Vorst 1977.
+"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern; base of IC(0) and IC(k). Meijerink, van der Vorst 1977.
 
 Setup: L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern, exactly (row by row on a CPU, by levels on a GPU), or by ``factor_sweeps``
-fixed-point sweeps over all entries at once (Chow and Patel 2015), here with two buffers, so that they give the same
-bits every time. Where a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until it can
-be (Manteuffel 1980); result and description say so.
+fixed-point sweeps over all entries at once (Chow and Patel 2015), with two buffers, so that they give the same bits
+every time. If a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until all are
+(Manteuffel 1980); result and description say so.
 
-An application: a solve with L and one with Lᴴ (triangular.py), their cost what ``solve`` costs. On a CPU one stored L
-serves both, and the inner products that CG needs are taken on the way back.
+An application: a solve with L and one with Lᴴ (triangular.py), at the cost of ``solve``. On a CPU one stored L serves
+both, and the inner products that CG needs are taken on the way back.
 
-Differs from the textbook: an ordering is applied inside, unseen: rows are visited in another order while all vectors
-stay as they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two
-threads of a CPU solve at once.
+Differs from the textbook: an ordering is applied inside. Rows are visited in another order, and all vectors stay as
+they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two threads of a
+CPU solve at once.
 """
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import describe
 from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import require_hermitian
-from swell.preconditioners.incomplete import FIRST_SHIFT, LARGEST_SHIFT, check, check_factor, resolve_ordering
-from swell.preconditioners.preconditioner import Preconditioner
-from swell.preconditioners.triangular import combine, resolve_solve
+from swell.preconditioners.factorisation import Factorisation
+from swell.preconditioners.incomplete import IncompleteOperator, check, check_factor
+from swell.preconditioners.level_schedule import Schedule
+from swell.preconditioners.triangular import resolve_solve
+from swell.transforms.permutation import Permutation
 
 
 @dataclass(frozen=True)
@@ -80,89 +82,69 @@ class IncompleteCholesky(Preconditioner):
         return IncompleteCholeskyOperator(A, self)
 
 
-class IncompleteCholeskyOperator(LinearOperator):
+class IncompleteCholeskyOperator(IncompleteOperator):
     """z = L⁻ᴴ L⁻¹ r for one matrix.
 
     Attributes
     ----------
     factor : CSRMatrix
         L, in the order of elimination, its diagonal last in each row.
-    order : int array or None
-        Row i of L belongs to row ``order[i]`` of A.
-    shift : float
-        α of A + α diag(A), which was factored.
     """
 
     hermitian = True
 
-    scratch = ("_combined",)
-
     def __init__(self, A, settings):
-        super().__init__(A.shape, A.dtype, A.space)
-        self.settings = settings
-        self._name = type(settings).__name__
-        require_hermitian(A, self._name)
-        self._check_diagonal(A)
-        ordering = resolve_ordering(settings.ordering)
-        self.order = None if ordering is None else ordering.order(A)
+        super().__init__(A, settings)
+        self._check(A)
+        self.order = self._find_order(A)
         ordered = self._ordered(A)
         indptr, indices = settings.pattern(ordered)
         xp = A.space.xp
         self._lower = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
         self.factor = CSRMatrix(A.space, indptr, indices, xp.empty_like(self._lower.data), A.shape)
         self._exact = settings.factor == "exact"
-        if A.space.name == "cpu":
-            self._factor = SequentialFactor(self._lower, self.factor)
-        elif self._exact:
-            from swell.preconditioners.level_schedule import Schedule
-            self._factor = LevelFactor(self._lower, self.factor, Schedule(self._lower, True))
         if not self._exact:
             self._factor = FixedPointFactor(self._lower, self.factor, settings.factor_sweeps)
+        elif A.space.name == "cpu":
+            self._factor = SequentialFactor(self._lower, self.factor)
+        else:
+            self._factor = LevelFactor(self._lower, self.factor, Schedule(self._lower, True))
         self._refactor(ordered)
         solve = resolve_solve(settings.solve)
         self.L = solve.build(self.factor, lower=True, order=self.order)
         self.L.prepare_adjoint()
         self.notes, self.variable = (*self.notes, *self.L.notes), self.L.variable
-        # The sweeps of Lᴴ are the adjoint of those of L only where they are as many.
+        # Sweeps with Lᴴ are the adjoint of sweeps with L only if both have the same count.
         self.spd = self.hermitian = self.self_adjoint = solve.symmetric
-        self._combined = None
 
-    def _check_diagonal(self, A):
+    def _check(self, A):
+        """Raise an error unless A is Hermitian with a positive diagonal."""
+        require_hermitian(A, self._name)
         d = A.diagonal().real
-        bad = ~(d > 0)
-        if bool(bad.any()):  # sync
-            first = int(A.space.xp.argmax(bad))
+        first, bad = A.space.find_true(~(d > 0))  # sync
+        if bad:
             raise FactorisationError(f"{self._name}: the diagonal entry of row {first} is {float(d[first]):.3g}; a "
                                      "positive definite matrix has a positive diagonal: use method='gmres' or 'direct'")
 
     def _ordered(self, A):
         if self.order is None:
             return A
-        from swell.transforms.permutation import Permutation
         return Permutation(A, self.order).matrix(A)
 
     def _refactor(self, ordered):
         """L for the values of a matrix in the order of elimination; shifted until there is one."""
         scatter(ordered, self._lower)
-        self.shift = asked = float(self.settings.shift)
-        first = bad = self._factor(self.shift)
-        while bad is not None:
-            self.shift = max(2 * self.shift, FIRST_SHIFT)
-            if self.shift > LARGEST_SHIFT:
-                raise FactorisationError(f"{self._name}: the pivot of row {bad} is not positive, even with "
-                                         f"{self.shift:.0e} of the diagonal added: use method='gmres' or 'direct'")
-            bad = self._factor(self.shift)
-        if self.shift != asked:
-            row = first if self.order is None else int(self.order[first])
-            self.notes = (f"{self._name}: the pivot of row {row} was not positive, so A + {self.shift:g} diag(A) was "
-                          "factored in place of A",)
-        else:
-            self.notes = ()
+        first, bad = self._raise_shift(lambda shift: self._factor(shift)[0])
+        if bad is not None:
+            raise FactorisationError(f"{self._name}: the pivot of row {self._row(bad)} is not positive, even with "
+                                     f"{self.shift:.0e} of the diagonal added: use method='gmres' or 'direct'")
+        self.notes = () if first is None else (
+            f"{self._name}: the pivot of row {self._row(first)} was not positive, so A + {self.shift:g} diag(A) was "
+            "factored in place of A",)
 
     def update(self, A):
         """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
-        require_hermitian(A, self._name)
-        self._check_diagonal(A)
+        self._check(A)
         self._refactor(self._ordered(A))
         self.L.update(self.factor)
         self.notes = (*self.notes, *self.L.notes)
@@ -170,9 +152,6 @@ class IncompleteCholeskyOperator(LinearOperator):
     @property
     def revision(self):
         return self.L.revision
-
-    def apply(self, x, out, alpha=1, beta=0):
-        combine(self, self._solve, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if not self.hermitian:
@@ -204,12 +183,9 @@ class IncompleteCholeskyOperator(LinearOperator):
 
 def lower_pattern(A):
     """(indptr, indices) of the lower triangle of a CSRMatrix with its diagonal."""
-    xp = A.space.xp
     rows = A.rows()
     keep = A.indices <= rows
-    indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
-    xp.cumsum(xp.bincount(rows[keep], minlength=A.shape[0]), out=indptr[1:])
-    return indptr, A.indices[keep]
+    return A.space.row_pointers(rows[keep], A.shape[0], A.indptr.dtype), A.indices[keep]
 
 
 def scatter(A, lower):
@@ -217,8 +193,9 @@ def scatter(A, lower):
     xp = A.space.xp
     rows = A.rows()
     keep = A.indices <= rows
-    if int(keep.sum()) == lower.nnz:             # the same pattern  # sync
-        lower.data[...] = A.data[keep]
+    data = A.data[keep]
+    if data.size == lower.nnz:                   # the same pattern
+        lower.data[...] = data
         return
     n = A.shape[1]
     here = lower.rows().astype(np.int64) * n + lower.indices
@@ -226,60 +203,45 @@ def scatter(A, lower):
     at = xp.searchsorted(here, there)
     stored = here[xp.minimum(at, here.size - 1)] == there                      # but for zeros that A stores one-sidedly
     lower.data.fill(0)
-    lower.data[at[stored]] = A.data[keep][stored]
+    lower.data[at[stored]] = data[stored]
 
 
-class Factor:
-    """What the three ways to factor share: called with a shift, each returns the first bad row, or None."""
-
-    nbytes = 0
+class CholeskyFactorisation(Factorisation):
+    """Called with a shift α: L of A + α diag(A), A's lower triangle given."""
 
     def __init__(self, lower, factor):
-        self.lower, self.factor = lower, factor
-        space = lower.space
-        self.kernels = space.kernels("swell.preconditioners", "ic", lower.dtype)
-        self.bad = space.xp.empty(1, np.int64)
-        self.tiny = float(np.finfo(lower.dtype).eps)
-        self.none = np.iinfo(np.int64).max       # no row
-
-    def _first_bad(self):
-        bad = int(self.bad[0])  # sync
-        return None if bad == self.none else bad
+        super().__init__(factor, "ic", 1)
+        self.lower = lower
 
 
-class SequentialFactor(Factor):
+class SequentialFactor(CholeskyFactorisation):
     """Row by row, on a CPU."""
 
-    def __call__(self, shift):
+    def factorise(self, shift):
         A, n = self.lower, self.lower.shape[0]
-        inverse = np.empty(n, A.data.real.dtype)
-        self.bad[0] = self.none
-        self.kernels.factor(A.indptr, A.indices, A.data, self.factor.data, inverse, np.zeros(n, A.dtype), shift,
-                            self.tiny, self.bad)
-        return self._first_bad()
+        self.kernels.factor(A.indptr, A.indices, A.data, self.factor.data, np.empty(n, A.data.real.dtype),
+                            np.zeros(n, A.dtype), shift, self.tiny, self.bad)
 
 
-class LevelFactor(Factor):
+class LevelFactor(CholeskyFactorisation):
     """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
 
     def __init__(self, lower, factor, schedule):
         super().__init__(lower, factor)
         self.schedule = schedule
 
-    def __call__(self, shift):
-        A, L, xp = self.lower, self.factor, self.lower.space.xp
+    def factorise(self, shift):
+        A, xp = self.lower, self.space.xp
         inverse, drawn = xp.zeros(A.shape[0], A.data.real.dtype), xp.zeros(1, np.int32)
-        self.bad.fill(self.none)
-        self.kernels.factor_rows(A.indptr, A.indices, A.data, L.data, inverse, self.schedule.sequence, drawn, shift,
-                                 self.tiny, self.bad)
-        return self._first_bad()
+        self.kernels.factor_rows(A.indptr, A.indices, A.data, self.factor.data, inverse, self.schedule.sequence, drawn,
+                                 shift, self.tiny, self.bad)
 
     @property
     def nbytes(self):
         return self.schedule.sequence.nbytes + self.schedule.bounds.nbytes
 
 
-class FixedPointFactor(Factor):
+class FixedPointFactor(CholeskyFactorisation):
     """Chow and Patel's sweeps, from the lower triangle scaled to a unit diagonal."""
 
     def __init__(self, lower, factor, sweeps):
@@ -287,18 +249,13 @@ class FixedPointFactor(Factor):
         self.sweeps = sweeps
         self.entry_rows = lower.rows().astype(lower.indices.dtype)
 
-    def __call__(self, shift):
-        A, L, xp = self.lower, self.factor, self.lower.space.xp
-        d = xp.sqrt(A.data[A.indptr[1:] - 1].real * (1 + shift))
-        old, fresh = A.data / d[A.indices], xp.empty_like(A.data)              # lᵢⱼ = aᵢⱼ / √aⱼⱼ
-        old[A.indptr[1:] - 1] = d
-        for _ in range(self.sweeps):
-            self.bad.fill(self.none)             # the last sweep's pivots count
-            self.kernels.fixed_point(A.indptr, A.indices, self.entry_rows, A.data, old, fresh, shift, self.tiny,
-                                     self.bad)
-            old, fresh = fresh, old
-        L.data[...] = old
-        return self._first_bad()
+    def factorise(self, shift):
+        A = self.lower
+        d = self.space.xp.sqrt(A.data[A.indptr[1:] - 1].real * (1 + shift))
+        start = A.data / d[A.indices]                                          # lᵢⱼ = aᵢⱼ / √aⱼⱼ
+        start[A.indptr[1:] - 1] = d
+        self.iterate(self.sweeps, start, lambda old, fresh: self.kernels.fixed_point(
+            A.indptr, A.indices, self.entry_rows, A.data, old, fresh, shift, self.tiny, self.bad))
 
     @property
     def nbytes(self):

@@ -1,23 +1,24 @@
-"""Incomplete LU: A ≈ L U with a unit lower L, what ILU(0), ILU(k) and ILUT share. Saad, Iterative Methods, 10.3.
+"""Incomplete LU: A ≈ L U with a unit lower L; base of ILU(0), ILU(k) and ILUT. Saad, Iterative Methods, 10.3.
 
-Setup on a given pattern: (L U)ᵢⱼ = aᵢⱼ on it, exactly (row by row on a CPU, or threaded by levels; in the order of
-levels on a GPU), or by ``factor_sweeps`` fixed-point sweeps over all entries at once (ParILU, Chow and Patel 2015),
-here with two buffers, so that they give the same bits every time; the description says by how much the last one
-changed L and U, and where that is more than all of them, it is a breakdown. L and U lie in one CSR matrix; the map from
-A's entries to its is made once, so that new values cost a gather and the factorisation.
+Setup on a given pattern: (L U)ᵢⱼ = aᵢⱼ on it. "exact" factors row by row on a CPU, or by levels on its threads, and in
+the order of levels on a GPU. "sweeps" does ``factor_sweeps`` fixed-point sweeps over all entries at once (ParILU, Chow
+and Patel 2015), with two buffers, so that they give the same bits every time. The description tells the relative change
+of L and U in the last sweep; above 1 it is a breakdown. L and U lie in one CSR matrix. The map from A's entries to its
+entries is made once, so that new values cost a gather and the factorisation.
 
-A pivot below 100 ε of the largest entry of its row is a breakdown, said in result and description. ``pivot="shift"``:
-A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until there is none (Manteuffel 1980, for
+A pivot below 100 ε of the largest entry of its row is a breakdown; result and description tell it. ``pivot="shift"``:
+A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until no pivot is tiny (Manteuffel 1980, for
 unsymmetric rows); "perturb": the pivot becomes √ε of the row's largest entry (static pivoting, Li and Demmel 1998).
 
-An application: a solve with L and one with U (triangular.py), their cost what ``solve`` costs. One is done in setup,
-since factors may be of no use though no pivot is tiny: where squares would overflow, that is a breakdown too.
+An application: a solve with L and one with U (triangular.py), at the cost of ``solve``. Setup does one, since factors
+without a tiny pivot may still be of no use: if their squares would overflow, that is a breakdown too.
 
-Differs from the textbook: an ordering is applied inside, unseen: rows are visited in another order while all vectors
-stay as they are.
+Differs from the textbook: an ordering is applied inside. Rows are visited in another order, and all vectors stay as
+they are.
 """
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import circumstances, describe, idle_notes
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.incomplete import (FIRST_SHIFT, LARGEST_SHIFT, LEVELS, check, check_factor,
-                                               resolve_ordering)
+from swell.formats.matrix import rows_of
+from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check, check_factor
 from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, soonest
-from swell.preconditioners.preconditioner import Preconditioner
 from swell.preconditioners.triangular import combine, resolve_solve
+from swell.transforms.permutation import Permutation
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class IncompleteLU(Preconditioner):
 
 @dataclass(frozen=True)
 class PatternLU(IncompleteLU):
-    """Settings of a factorisation on a pattern that is known before.
+    """Settings of a factorisation on a pattern that is fixed before the values.
 
     Attributes
     ----------
@@ -87,13 +88,9 @@ class PatternLU(IncompleteLU):
         super().__post_init__()
         check_factor(self, ("exact", "levels", "sweeps"))
 
-    def filled(self, A):
-        """A with what is to be stored of it before rows are put in order; A itself, or zeros beside its entries."""
-        return A
-
     @abstractmethod
     def pattern(self, A):
-        """(indptr, indices) of L and U together for a CSRMatrix A, in its space, that of A included."""
+        """(indptr, indices) of L and U together for a CSRMatrix A, in its space; it holds the pattern of A."""
 
     def build(self, A):
         """The operator (L U)⁻¹.
@@ -110,57 +107,47 @@ class PatternLU(IncompleteLU):
         return PatternLUOperator(A, self)
 
 
-class LUOperator(LinearOperator):
+class LUOperator(IncompleteOperator):
     """z = U⁻¹ L⁻¹ r for one matrix.
 
     Attributes
     ----------
     factor : CSRMatrix
         L strictly below the diagonal, its own diagonal one and not stored, and U, in the order of elimination.
-    order : int array or None
-        Row i of the factors belongs to row ``order[i]`` of A.
-    shift : float
-        α of A + α S, which was factored.
     replaced : int
         How many pivots were replaced.
     change : float
-        By how much the last fixed-point sweep changed L and U, of their norm; 0 where there were none.
+        Relative change of L and U in the last fixed-point sweep; 0 where there were none.
     growth : float
         ‖U⁻¹ L⁻¹ e‖∞ with e of ones: large where the factors are unstable (Chow and Saad 1997).
     """
 
     change = 0.0
-
-    scratch = ("_combined",)
+    lacking = "rows have no diagonal entry"
 
     def __init__(self, A, settings):
-        super().__init__(A.shape, A.dtype, A.space)
-        self.settings, self._name = settings, type(settings).__name__
+        super().__init__(A, settings)
         if not resolve_solve(settings.solve).alike:
             self.self_adjoint = False
         self.order = self._find_order(A)
-        self._combined = self.L = self.U = None
+        self.L = self.U = None
         self._analyse(A)
         self.update(A)
 
-    def _find_order(self, A):
-        ordering = resolve_ordering(self.settings.ordering)
-        return None if ordering is None else ordering.order(A)
-
     @abstractmethod
     def _analyse(self, A):
-        """What depends on the pattern alone."""
+        """Do what depends on the pattern alone."""
 
     @abstractmethod
     def _load(self, A):
-        """Take the values of A."""
+        """Hold the values of A for the factorisations that follow."""
 
     @abstractmethod
     def _factorise(self, shift, replacement):
         """Factor A + shift S. Returns the first row with a tiny pivot, or None, and how many there were."""
 
-    def _take_factor(self):
-        """Solve with ``factor`` from now on."""
+    def _solve_with_factor(self):
+        """Make L and U of ``factor``, or give them its values."""
         if self.L is not None:
             self.L.update(self.factor)
             self.U.update(self.factor)
@@ -170,39 +157,40 @@ class LUOperator(LinearOperator):
         self.U = solve.alone(False).build(self.factor, lower=False, order=self.order)
 
     def _attempt(self, shift, replacement):
-        """Factor A + shift S. Returns what is wrong with the factors, or None, and how many pivots were tiny."""
+        """Factor A + shift S. Returns what is wrong with the factors, or None."""
         bad, count = self._factorise(shift, replacement)
-        if bad is not None and not (count and self.settings.pivot == "perturb" and self._finite(self.factor.data)):
-            return f"{self._pivot(bad)} was tiny or not finite", count
+        if bad is not None and not (count and self.settings.pivot == "perturb" and self.space.finite(self.factor.data)):
+            return f"the pivot of {self._named(bad)} was tiny or not finite"
         if self.change > 1:
             return (f"the last of {self.settings.factor_sweeps} fixed-point sweeps changed L and U by "
-                    f"{self.change:.0e} of their norm (more of them, or factor='exact', would do better)"), count
-        self._take_factor()
+                    f"{self.change:.0e} of their norm (more of them, or factor='exact', would do better)")
+        self._solve_with_factor()
         xp = self.space.xp
         e, z = xp.ones(self.shape[0], self.dtype), xp.zeros(self.shape[0], self.dtype)
         self.apply(e, z, 1, 1)                   # adding, so that its buffer is there before a loop is captured
-        self.growth = float(abs(z).max()) if z.size else 0.0  # sync
-        largest = float(self._scale.max()) if z.size else 0.0  # sync
+        self.growth = self.space.norms(z)[1]  # sync
+        largest = max(self._largest_scale(), 0.0)
         if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number
-            return f"a solve with the factors reached {self.growth:.0e}", count
+            return f"a solve with the factors reached {self.growth:.0e}"
         if count:
             self.replaced = count
-            self.notes = (f"{self._name}: {self._pivot(bad)} was tiny; {count} of {self.shape[0]} pivots were "
-                          f"replaced by {replacement:.1e} of the largest entry of their rows",)
-        return None, count
+            self.notes = (f"{self._name}: the pivot of {self._named(bad)} was tiny; {count} of {self.shape[0]} pivots "
+                          f"were replaced by {replacement:.1e} of the largest entry of their rows",)
+        return None
+
+    def _largest_scale(self) -> float:
+        """The largest modulus of A's entries."""
+        return self.space.max_on_host(self._scale)  # sync
 
     def _refactor(self, A):
         """L and U for the values of A; shifted until there are some."""
         self._load(A)
         how = self.settings.pivot
-        self.shift, self.replaced, self.notes = float(self.settings.shift), 0, ()
-        found, _ = self._attempt(self.shift, float(np.sqrt(np.finfo(self.dtype).eps)))
+        self.replaced, self.notes = 0, ()
+        replacements = itertools.chain([float(np.sqrt(np.finfo(self.dtype).eps))], itertools.repeat(1.0))
+        found, wrong = self._raise_shift(lambda shift: self._attempt(shift, next(replacements)), how == "shift")
         if found is None:
             return
-        wrong = found
-        while wrong is not None and how == "shift" and self.shift < LARGEST_SHIFT:
-            self.shift = max(2 * self.shift, FIRST_SHIFT)
-            wrong, _ = self._attempt(self.shift, 1.0)
         if wrong is not None:
             remedy = {"shift": f", and even with {self.shift:.0e} of its largest entry added to each row {wrong}",
                       "perturb": ", and replacing tiny pivots did not help: use pivot='shift'",
@@ -211,8 +199,13 @@ class LUOperator(LinearOperator):
         self.notes = (f"{self._name}: {found}, so A + {self.shift:g} S was factored in place of A, S the largest "
                       "moduli of its rows with the signs of its diagonal",)
 
-    def _finite(self, values):
-        return bool(self.space.xp.isfinite(values).all())  # sync
+    def _checked(self, first, count):
+        """These, or the first row with an entry that is not finite though no pivot was bad, and 1."""
+        T, xp = self.factor, self.space.xp
+        place, bad = (0, 0) if count else self.space.find_true(~xp.isfinite(T.data).reshape(-1))  # sync
+        if not bad:
+            return first, count
+        return int(rows_of(T.indptr, T.indices.size, xp)[place * T.indices.size // T.data.size]), 1
 
     def update(self, A):
         """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
@@ -225,12 +218,9 @@ class LUOperator(LinearOperator):
     def revision(self):
         return self.L.revision + self.U.revision
 
-    def _pivot(self, bad):
-        """The pivot of a row of the factors, in words."""
-        return f"the pivot of row {bad if self.order is None else int(self.order[bad])}"
-
-    def apply(self, x, out, alpha=1, beta=0):
-        combine(self, self._solve, x, out, alpha, beta)
+    def _named(self, row):
+        """A row of the factors in words."""
+        return f"row {self._row(row)}"
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         combine(self, self._solve_adjoint, x, out, alpha, beta)
@@ -261,31 +251,39 @@ class LUOperator(LinearOperator):
 
 
 class PatternLUOperator(LUOperator):
-    """… on a pattern that is known before the values."""
+    """Incomplete LU on a pattern that is fixed before the values."""
+
+    def _unknowns(self, A):
+        """The CSRMatrix whose rows are eliminated one by one: A, or the matrix of its blocks."""
+        return A
 
     def _find_order(self, A):
-        return super()._find_order(self.settings.filled(A))
+        return super()._find_order(self._unknowns(A))
 
     def _analyse(self, A):
-        settings, xp = self.settings, self.space.xp
-        ordered, filled, entry = A, settings.filled(A), None
+        given, self._entry = self._unknowns(A), None
+        ordered = given
         if self.order is not None:
-            from swell.transforms.permutation import Permutation
-            permutation = Permutation(A, self.order)
-            indptr, indices, entry = permutation.pattern(A)
-            ordered = CSRMatrix(A.space, indptr, indices, A.data, A.shape)     # its pattern, whatever its values
-            filled = ordered if filled is A else permutation.matrix(filled)
-        indptr, indices = settings.pattern(filled)
-        self.factor = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
-        self.diagonal = diagonal_places(self.factor, self.order, self._name)
-        self._entry, self._place = entry, places(ordered, self.factor)
-        if settings.factor == "sweeps":
-            self._factor = FixedPoint(self.factor, self.diagonal, settings.factor_sweeps)
-        elif A.space.name != "cpu":
-            self._factor = Scheduled(self.factor, self.diagonal)
-        else:
-            by_levels = settings.factor == "levels"
-            self._factor = (Threaded if by_levels else soonest)(self.factor, self.diagonal)
+            indptr, indices, self._entry = Permutation(given, self.order).pattern(given)
+            ordered = CSRMatrix(A.space, indptr, indices, given.data, given.shape)       # the values mean nothing
+        pattern = self.settings.pattern(ordered)
+        filled = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, given.dtype), given.shape)
+        self.diagonal = diagonal_places(filled, self._name, self._named, self.lacking)
+        self._place = places(ordered, filled)
+        self._allocate(A, filled)
+        self._factor = self._way()
+
+    def _allocate(self, A, filled):
+        """Make room for the factor on the pattern of ``filled``; ``_entries`` are its diagonal's, read as one array."""
+        self.factor, self._entries = filled, self.diagonal
+
+    def _way(self):
+        """The factorisation that the settings name."""
+        if self.settings.factor == "sweeps":
+            return FixedPoint(self.factor, self.diagonal, self.settings.factor_sweeps)
+        if self.space.name != "cpu":
+            return Scheduled(self.factor, self.diagonal)
+        return (Threaded if self.settings.factor == "levels" else soonest)(self.factor, self.diagonal)
 
     def _load(self, A):
         xp = self.space.xp
@@ -293,17 +291,14 @@ class PatternLUOperator(LUOperator):
         if self._place is not None:
             given, self._values = self._values, xp.zeros(self.factor.nnz, A.dtype)
             self._values[self._place] = given
-        scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)), xp)
+        scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)))
         self._scale = scale if self.order is None else scale[self.order]
 
     def _factorise(self, shift, replacement):
-        data = shifted(self.space.xp, self._values, self.diagonal, self._scale, shift)
-        first, count = self._factor(data, self._scale, replacement)
+        data = shifted(self.space.xp, self._values.reshape(-1), self._entries, self._scale, shift)
+        found = self._factor(data.reshape(self._values.shape), self._scale, replacement)
         self.change = self._factor.change
-        if first is None and not self._finite(self.factor.data):             # an entry, though no pivot
-            finite = self.space.xp.isfinite(self.factor.data)
-            first, count = int(self.factor.rows()[int(finite.argmin())]), 1
-        return first, count
+        return self._checked(*found)
 
     def update(self, A):
         super().update(A)
@@ -315,8 +310,19 @@ class PatternLUOperator(LUOperator):
         return super().nbytes + self.diagonal.nbytes + maps + self._factor.nbytes
 
 
-def diagonal_places(A, order, name):
-    """Where the diagonal entry of each row is stored; an error that names the first row without one."""
+def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagonal entry"):
+    """Where the diagonal entry of each row is stored; an error that names the first row without one.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    name : str
+        The preconditioner, for the message.
+    named : callable
+        A row of A in words.
+    lacking : str
+        The words of the message for several rows.
+    """
     xp, n = A.space.xp, A.shape[0]
     if A.space.name == "cpu":                    # one pass, where whole arrays take three, into new memory
         found = np.empty(n, A.indptr.dtype)
@@ -328,15 +334,14 @@ def diagonal_places(A, order, name):
         there = xp.zeros(n, bool)
         there[A.indices[found]] = True
         first = int(there.argmin())  # sync
-        row = first if order is None else int(order[first])
-        raise InputError(f"{name}: {n - found.size} of {n} rows have no diagonal entry (the first is row {row}), and "
-                         "incomplete LU divides by them: with order = swell.transversal(A), a maximum matching, solve "
-                         "A[order] x = b[order], whose x is the same; or use method='direct'")
+        raise InputError(f"{name}: {n - found.size} of {n} {lacking} (the first is {named(first)}), and incomplete LU "
+                         "divides by them: with order = swell.transversal(A), a maximum matching, solve A[order] x = "
+                         "b[order], whose x is the same; or use method='direct'")
     return found.astype(A.indptr.dtype, copy=False)
 
 
 def places(A, wider):
-    """Where the entries of A are among those of a wider pattern, or None if it is the same."""
+    """The place of each entry of A in a wider pattern, or None if the patterns are the same."""
     xp, n = A.space.xp, A.shape[1]
     if A.nnz == wider.nnz:
         return None
@@ -344,7 +349,7 @@ def places(A, wider):
     return xp.searchsorted(here, there)
 
 
-def largest_moduli(scale, xp):
+def largest_moduli(scale):
     """The largest moduli of rows, 1 for a row of zeros, in place."""
     scale[scale == 0] = 1
     return scale

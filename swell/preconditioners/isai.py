@@ -28,8 +28,8 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type, rows_of
 from swell.formats.sell import SELL
 from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.guard import GuardedSolve, random_vector
-from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
+from swell.preconditioners.guard import GuardedSolve
+from swell.preconditioners.triangular import TriangularOperator, inverse_diagonal, random_vector
 from swell.transforms.permutation import Permutation
 
 MOST = 4                # power that a guard may ask for
@@ -47,10 +47,10 @@ class ISAI(GuardedSolve):
     longest : int
         Entries (blocks) of a row of the inverse at most: those nearest the diagonal are kept.
     guard : str
-        Where the remainder ‖(I − W T) v‖ is too large: "exact", an exact solve instead; "more", the least power that
+        If the remainder ‖(I − W T) v‖ is too large: "exact", an exact solve instead; "more", the least power that
         helps, up to 4, else "exact"; "error"; "off", nothing is done.
     growth : float
-        What the remainder may be, of the vector's norm.
+        Largest remainder that is accepted.
     """
 
     power: int = 1
@@ -121,17 +121,17 @@ class ApproximateInverse(TriangularOperator):
         keys = first = xp.sort(keys)
         for _ in range(self.settings.power - 1):
             keys = self._times(keys, first, count)
-        ptr = pointers(keys // max(count, 1), count, xp)
-        if count and int(xp.diff(ptr).max()) > self.settings.longest:  # sync
+        ptr = self.space.row_pointers(keys // max(count, 1), count)
+        if self.space.max_on_host(xp.diff(ptr)) > self.settings.longest:  # sync
             keys = self._cut(keys, ptr, count)
-            ptr = pointers(keys // count, count, xp)
+            ptr = self.space.row_pointers(keys // count, count)
         index = index_type(*T.shape, keys.size * self.block**2)
         return ptr.astype(index), (keys % max(count, 1)).astype(index)
 
     def _times(self, left, right, count):
         """The pattern of a product of two, as sorted keys: row times columns plus column."""
         xp = self.space.xp
-        ptr, columns = pointers(right // count, count, xp), right % count
+        ptr, columns = self.space.row_pointers(right // count, count), right % count
         through = left % count
         lengths = (ptr[1:] - ptr[:-1])[through]
         ends = xp.cumsum(lengths)
@@ -149,10 +149,9 @@ class ApproximateInverse(TriangularOperator):
     def _cut(self, keys, ptr, count):
         """Without what long rows have too much, far from the diagonal."""
         xp, longest = self.space.xp, self.settings.longest
-        long = xp.diff(ptr) > longest
         rows, at = keys // count, xp.arange(keys.size)
         beyond = ptr[rows + 1] - at > longest if self.lower else at - ptr[rows] >= longest
-        found, first = int(long.sum()), int(long.argmax())  # sync
+        first, found = self.space.find_true(xp.diff(ptr) > longest)  # sync
         self.notes = (f"ISAI: {found} of {count} rows of the approximate inverse (the first is {first}) have more than "
                       f"{longest} entries; those nearest the diagonal are kept",)
         return keys[~beyond]
@@ -173,11 +172,7 @@ class ApproximateInverse(TriangularOperator):
         if isinstance(T, BlockFactor):
             inverse = T.inverse[:0] if self.unit else T.inverse
         else:
-            d = T.diagonal()[:0 if self.unit else None]
-            zero = d == 0
-            if bool(zero.any()):  # sync
-                raise zero_diagonal(int(xp.argmax(zero)))
-            inverse = 1 / d
+            inverse = T.diagonal()[:0] if self.unit else inverse_diagonal(T)
         values = xp.empty(self.columns.size * s * s, T.dtype)
         self._kernels.approximate(
             T.indptr.astype(index, copy=False), T.indices.astype(index, copy=False), T.data.reshape(-1),
@@ -190,12 +185,14 @@ class ApproximateInverse(TriangularOperator):
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
         rows = rows_of(T.indptr, T.indices.size, xp)
         kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
-        triangle = self._natural(pointers(rows[kept], self.ptr.size - 1, xp), T.indices[kept], T.data[kept], size)
+        ptr = self.space.row_pointers(rows[kept], self.ptr.size - 1)
+        triangle = self._natural(ptr, T.indices[kept], T.data[kept], size)
         v = random_vector(size, T.dtype, self.space)
         product, left = (v.copy() if self.unit else xp.zeros_like(v)), v.copy()
         triangle.apply(v, product, 1, 1)
         self._natural(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
-        return float(xp.linalg.norm(left)) / max(float(xp.linalg.norm(v)), 1e-300)  # sync
+        remainder, _, norm, _ = self.space.norms(left, v)  # sync
+        return remainder / max(norm, 1e-300)
 
     def _natural(self, ptr, columns, values, size):
         """A matrix of points or blocks."""
@@ -205,9 +202,9 @@ class ApproximateInverse(TriangularOperator):
 
     def update(self, T):
         fresh = self._inverse(BlockFactor.of(T, self.unit) if isinstance(T, BSRMatrix) else T)
-        take(self.matrix, fresh)
+        copy_values(self.matrix, fresh)
         if self._adjoint is not None:
-            take(self._adjoint, fresh.adjoint())
+            copy_values(self._adjoint, fresh.adjoint())
 
     def prepare_adjoint(self):
         if self._adjoint is None:
@@ -245,15 +242,8 @@ class ApproximateInverse(TriangularOperator):
                 f"remainder {self.remainder:.1e}{'' if self.block == 1 else f', blocks of {self.block}'}")
 
 
-def pointers(rows, count, xp):
-    """Row pointers of sorted entries by their rows."""
-    ptr = xp.zeros(count + 1, np.int64)
-    xp.cumsum(xp.bincount(rows, minlength=count), out=ptr[1:])
-    return ptr
-
-
-def take(matrix, fresh):
-    """The values of another matrix of the same pattern, in place."""
+def copy_values(matrix, fresh):
+    """Write the values of another matrix of the same pattern, in place."""
     if isinstance(fresh, BSRMatrix):
         matrix.data[...] = fresh.data
     else:

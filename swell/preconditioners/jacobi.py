@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.core.preconditioner import Preconditioner
+from swell.formats.diagonal import nonzero_diagonal
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,3 @@ class JacobiOperator(LinearOperator):
 
     def describe(self):
         return "Jacobi()"
-
-
-def nonzero_diagonal(A, owner):
-    """The diagonal of A; an error that names ``owner`` and the first zero if there is one."""
-    d = A.diagonal()
-    xp = A.space.xp
-    zeros = int(xp.count_nonzero(d == 0))
-    if zeros:
-        first = int(xp.argmax(d == 0))
-        raise InputError(f"{owner} divides by the diagonal, and {zeros} of {d.size} diagonal entries are zero (the "
-                         f"first in row {first}): use method='direct', or bring large entries onto the diagonal, by "
-                         f"A[order] x = b[order] with order = swell.transversal(A)")
-    return d

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.formats.matrix import index_type
-from swell.preconditioners.triangular import TriangularOperator, zero_diagonal
+from swell.preconditioners.triangular import Gathering, inverse_diagonal
 
 NARROW = 2048           # rows of a level up to which one block solves it, in at most two rounds
 FEW = 32                # levels up to which "auto" launches one after the other
@@ -55,10 +55,11 @@ class Schedule:
         kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
         kernels.find_levels(T.indptr, T.indices, depth, ticket, lower)
         order = xp.argsort(depth, kind="stable")
-        counts = T.space.to_host(xp.bincount(depth))[1:] if n else np.empty(0, np.int64)  # sync
+        levels = int(max(T.space.max_on_host(depth), 0))  # sync
+        counts = T.space.to_host(T.space.count(depth, levels + 1))[1:]
         bounds = np.concatenate([[0], np.cumsum(counts)])
         first = T.space.from_host(bounds)[depth[order] - 1]
-        self.sequence = by_length(xp, order, xp.diff(T.indptr), first).astype(index)
+        self.sequence = by_length(T.space, order, xp.diff(T.indptr), first).astype(index)
         self.host_bounds = bounds
         self.bounds = T.space.from_host(bounds.astype(index))
         self.groups = grouped(counts, narrow)
@@ -77,7 +78,7 @@ class Schedule:
                 narrow(self.bounds[first:last + 1])
 
 
-def by_length(xp, order, lengths, first):
+def by_length(space, order, lengths, first):
     """Rows sorted by descending length inside windows, so that slices have little padding and neighbours stay near.
 
     Parameters
@@ -91,14 +92,14 @@ def by_length(xp, order, lengths, first):
     """
     if not order.size:
         return order
-    longest = int(lengths.max())  # sync
+    xp, longest = space.xp, int(space.max_on_host(lengths))  # sync
     place = xp.arange(order.size)
     window = first + (place - first) // WINDOW * WINDOW
     return order[xp.argsort(window * (longest + 1) + longest - lengths[order], kind="stable")]
 
 
 def advice(levels, rows) -> tuple:
-    """What to say of a solve with so many levels: nothing, or that it keeps a GPU waiting."""
+    """Notes for a solve with this number of levels: none, or that it keeps a GPU waiting."""
     if levels < DEEP:
         return ()
     return (f"Exact(): {levels} levels of {rows / levels:.0f} rows on average, one after the other, keep a GPU "
@@ -144,11 +145,8 @@ class Sliced:
         self.place = xp.empty(n, sequence.dtype)
         self.place[sequence] = xp.arange(n, dtype=sequence.dtype)
         strict, place, k = self._entries(T)
-        slices = -(-n // SLICE)
-        widths = xp.zeros(slices * SLICE, np.int64)
-        widths[:n] = xp.bincount(place, minlength=n)
-        ptr = xp.zeros(slices + 1, np.int64)
-        xp.cumsum(widths.reshape(slices, SLICE).max(axis=1) * SLICE if slices else widths, out=ptr[1:])
+        ptr = xp.empty(-(-n // SLICE) + 1, np.int64)
+        self.space.add_up(self.space.group_largest(self.space.count(place, n), SLICE) * SLICE, ptr)
         stored = int(ptr[-1])  # sync
         index = index_type(n, n, stored)
         self.ptr = ptr.astype(index)
@@ -166,23 +164,17 @@ class Sliced:
         rows = T.rows()
         strict = xp.flatnonzero(T.indices < rows if self.lower else T.indices > rows)
         rows = rows[strict]
-        counts = xp.bincount(rows, minlength=T.shape[0])
-        k = xp.arange(strict.size) - (xp.cumsum(counts) - counts)[rows]
+        k = xp.arange(strict.size) - self.space.row_pointers(rows, T.shape[0])[rows]
         return strict, self.place[rows], k
 
     def _at(self, place, k):
         return self.ptr[place // SLICE].astype(np.int64) + k * SLICE + place % SLICE
 
     def _fill(self, T, strict, at):
-        xp = self.space.xp
         if self.unit:
             self.values[at] = T.data[strict]
             return
-        d = T.diagonal()
-        zero = d == 0
-        if bool(zero.any()):  # sync
-            raise zero_diagonal(int(xp.argmax(zero)))
-        inverse = 1 / d
+        inverse = inverse_diagonal(T)
         self.inverse[...] = inverse[self.sequence]
         self.values[at] = T.data[strict] * inverse[T.indices[strict]]
 
@@ -201,39 +193,22 @@ class Sliced:
         return sum(a.nbytes for a in self.arrays)
 
 
-class Gathering(TriangularOperator):
-    """A solve that gathers by rows: Tᴴ needs a stored adjoint, built where it is first needed."""
+class SlicedTriangular(Gathering):
+    """A solve on the strict triangle in slices, ``sliced``."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
-        self._source, self._adjoint = T, None
         self._kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
 
-    def adjoint(self):
-        """The operator of Tᴴ."""
-        if self._adjoint is None:
-            T = self._source.transpose(conjugate=True)
-            self._adjoint = self.settings.unguarded(T, not self.lower, self.unit, self.order)
-        return self._adjoint
-
-    def prepare_adjoint(self):
-        self.adjoint()
-
-    def solve_adjoint(self, x, out):
-        self.adjoint().solve(x, out)
-
-    def update(self, T):
-        self._source = T
+    def load(self, T):
         self.sliced.update(T)
-        if self._adjoint is not None:
-            self._adjoint.update(T.transpose(conjugate=True))
 
     @property
     def nbytes(self):
         return self.sliced.nbytes + (0 if self._adjoint is None else self._adjoint.nbytes)
 
 
-class ScheduledTriangular(Gathering):
+class ScheduledTriangular(SlicedTriangular):
     """Substitution by levels, or without synchronisation, on a GPU."""
 
     scratch = ("_w", "_state")
@@ -267,4 +242,3 @@ class ScheduledTriangular(Gathering):
     def describe(self):
         name, launches = ("sync_free", 1) if self.sync_free else ("levels", len(self.schedule.groups))
         return f"Exact(schedule={name!r}), {self.schedule.levels} levels in {launches} launches"
-

@@ -1,4 +1,4 @@
-"""The numbers of an incomplete LU factorisation on a given pattern, computed in four ways; see incomplete_lu.py.
+"""Incomplete LU factorisation of points on a given pattern, in four ways; see incomplete_lu.py.
 
 One after the other (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications and no search; by
 levels on threads, and on a GPU, rows are merged instead, with no work vector for each. A fixed-point sweep reads, for
@@ -11,37 +11,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.space import SERIAL
+from swell.core.cpu import SERIAL
+from swell.core.space import accumulator
 from swell.formats.matrix import rows_of
-from swell.preconditioners.triangular import halves
+from swell.preconditioners.exact import halves
+from swell.preconditioners.factorisation import Factorisation
+from swell.preconditioners.level_schedule import Schedule
 
 TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
 
 
-class Factor:
-    """What the ways to factor share: called with the entries of A on the pattern, the largest modulus of each row and
-    what a tiny pivot is replaced by, each writes L and U and returns the first bad row, or None, and how many."""
-
-    nbytes = 0
-    change = 0.0            # by how much the last fixed-point sweep changed L and U, of their norm
+class LUFactorisation(Factorisation):
+    """Called with A's entries on the pattern, the largest modulus of each row, and the replacement of a tiny pivot."""
 
     def __init__(self, factor, diagonal):
-        self.factor, self.diagonal = factor, diagonal
-        self.space = factor.space
+        super().__init__(factor, "ilu", TINY)
+        self.diagonal = diagonal
         self.pattern = factor.indptr, factor.indices, diagonal
-        self.kernels = self.space.kernels("swell.preconditioners", "ilu", factor.dtype)
-        self.bad = self.space.xp.empty(2, np.int64)
-        self.tiny = TINY * float(np.finfo(factor.dtype).eps)
-
-    def _clear(self):
-        self.bad[0], self.bad[1] = np.iinfo(np.int64).max, 0
-
-    def _found(self):
-        first, count = (int(v) for v in self.space.to_host(self.bad))  # sync
-        return (first, count) if count else (None, 0)
 
 
-class Sequential(Factor):
+class Sequential(LUFactorisation):
     """Row by row, on a CPU; two halves that need nothing of one another but at their end, on two threads."""
 
     def __init__(self, factor, diagonal):
@@ -50,32 +39,28 @@ class Sequential(Factor):
         crossing = np.flatnonzero(factor.indices[factor.indptr[n // 2:-1]] < n // 2)
         self.cuts = halves(n // 2 + int(crossing[0]) if crossing.size else n, n, n // 2)
 
-    def __call__(self, data, scale, replacement):
+    def factorise(self, data, scale, replacement):
         n = self.diagonal.size
-        self._clear()
         arrays = *self.pattern, data, scale, self.factor.data, np.empty(n, data.dtype)
         if self.cuts is None:
             self.kernels.factor(*arrays, np.zeros(n, data.dtype), self.tiny, replacement, self.bad)
         else:
             self.kernels.factor_halves(*arrays, self.cuts, np.zeros((2, n), data.dtype), self.tiny, replacement,
                                        self.bad)
-        return self._found()
 
 
-class Threaded(Factor):
+class Threaded(LUFactorisation):
     """Level by level, the rows of one shared by a CPU's threads."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
         self.sequence, self.bounds = levels(*self.pattern)
 
-    def __call__(self, data, scale, replacement):
-        self._clear()
+    def factorise(self, data, scale, replacement):
         self.factor.data[...] = data
         inverse = np.empty(scale.size, data.dtype)
         self.kernels.factor_levels(*self.pattern, scale, self.factor.data, inverse, self.sequence, self.bounds,
                                    self.tiny, replacement, self.bad)
-        return self._found()
 
     @property
     def nbytes(self):
@@ -98,31 +83,28 @@ def soonest(factor, diagonal):
 
 
 def levels_pay(rows, size):
-    """Are there threads enough, on this CPU, for a factorisation of so many block rows of ``size`` by levels?
+    """True if this CPU has threads enough to factor ``rows`` block rows of ``size`` by levels.
 
-    What it costs more was measured in seconds of two cores' time: 4 times for points, 2.4 to 3 for blocks of 3, 2 for
-    4, 1.3 to 1.5 for 8. A quarter is added for the ends of levels.
+    By levels the work takes longer, as measured on two cores: 4 times for points, 2.4 to 3 for blocks of 3, 2 for 4,
+    1.3 to 1.5 for 8. A quarter is added for the ends of levels.
     """
     import numba
     return rows * size >= SERIAL and numba.get_num_threads() > 1.25 * (1 + 4 / size)
 
 
-class Scheduled(Factor):
+class Scheduled(LUFactorisation):
     """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
 
     def __init__(self, factor, diagonal):
-        from swell.preconditioners.level_schedule import Schedule
         super().__init__(factor, diagonal)
         self.sequence = Schedule(factor, True).sequence
 
-    def __call__(self, data, scale, replacement):
+    def factorise(self, data, scale, replacement):
         xp = self.space.xp
-        self._clear()
         self.factor.data[...] = data
         done, drawn = xp.zeros(self.diagonal.size, np.int32), xp.zeros(1, np.int32)
         self.kernels.factor_rows(*self.pattern, scale, self.factor.data, done, self.sequence, drawn, self.tiny,
                                  replacement, self.bad)
-        return self._found()
 
     @property
     def nbytes(self):
@@ -130,7 +112,7 @@ class Scheduled(Factor):
 
 
 class ByColumns:
-    """What a fixed-point sweep needs of a pattern beside its rows: its entries column by column.
+    """The entries of a pattern column by column, which fixed-point sweeps need beside its rows.
 
     Parameters
     ----------
@@ -138,51 +120,52 @@ class ByColumns:
         Of a square pattern, of entries or blocks.
     """
 
-    def __init__(self, indptr, indices, xp):
-        count, index = indptr.size - 1, indptr.dtype
+    def __init__(self, indptr, indices, space):
+        xp, index = space.xp, indptr.dtype
         self.entry_rows = rows_of(indptr, indices.size, xp).astype(index)
         self.places = xp.argsort(indices, kind="stable").astype(index)
         self.column_rows = self.entry_rows[self.places]
-        self.starts = xp.zeros(count + 1, index)
-        xp.cumsum(xp.bincount(indices, minlength=count), out=self.starts[1:])
+        self.starts = space.row_pointers(indices, indptr.size - 1, index)
 
     @property
     def arrays(self):
         """In the order in which the kernels take them."""
         return self.entry_rows, self.starts, self.column_rows, self.places
 
+    @property
+    def nbytes(self):
+        return sum(a.nbytes for a in self.arrays)
 
-def relative_change(xp, old, fresh):
+
+def relative_change(space, old, fresh):
     """‖fresh − old‖ / ‖old‖, of all numbers in two arrays; infinite where there is a NaN."""
     old, fresh = old.reshape(-1), fresh.reshape(-1)
-    size = float(xp.linalg.norm(old))  # sync
-    change = float(xp.linalg.norm(fresh - old)) / size if size else 0.0  # sync
+    norms = space.empty(2, accumulator(old.dtype))
+    space.norm(old, norms)
+    space.norm(fresh - old, norms[1:])
+    size, change = space.to_host(norms).real.tolist()  # sync
+    change = change / size if size else 0.0
     return change if change == change else float("inf")
 
 
-class FixedPoint(Factor):
+class FixedPoint(LUFactorisation):
     """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
 
     def __init__(self, factor, diagonal, sweeps):
         super().__init__(factor, diagonal)
-        self.sweeps, self.columns = sweeps, ByColumns(factor.indptr, factor.indices, self.space.xp)
+        self.sweeps, self.columns = sweeps, ByColumns(factor.indptr, factor.indices, self.space)
 
-    def __call__(self, data, scale, replacement):
+    def factorise(self, data, scale, replacement):
         xp = self.space.xp
         d = data[self.diagonal]
         d = xp.where(abs(d) > self.tiny * scale, d, scale.astype(d.dtype))
         indices = self.pattern[1]
-        old, fresh = xp.where(indices < self.columns.entry_rows, data / d[indices], data), xp.empty_like(data)
-        old[self.diagonal] = d
-        for _ in range(self.sweeps):
-            self._clear()                        # the last sweep's pivots count
-            self.kernels.fixed_point(*self.pattern, *self.columns.arrays, data, scale, old, fresh, self.tiny,
-                                     replacement, self.bad)
-            old, fresh = fresh, old
-        self.factor.data[...] = old
-        self.change = relative_change(xp, fresh, old)
-        return self._found()
+        start = xp.where(indices < self.columns.entry_rows, data / d[indices], data)
+        start[self.diagonal] = d
+        self.change = relative_change(self.space, *self.iterate(
+            self.sweeps, start, lambda old, fresh: self.kernels.fixed_point(
+                *self.pattern, *self.columns.arrays, data, scale, old, fresh, self.tiny, replacement, self.bad)))
 
     @property
     def nbytes(self):
-        return sum(a.nbytes for a in self.columns.arrays)
+        return self.columns.nbytes

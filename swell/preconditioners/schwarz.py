@@ -25,9 +25,12 @@ import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
 from swell.core.operator import OperatorAround
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import rank_operator, resolve
 from swell.core.settings import Idle, describe, idle_notes, positive, without_effect
+from swell.formats.blocks import BlockPattern
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.orderings.ordering import adjacency
 from swell.preconditioners.transmission import CONDITIONS, Interface, RowRobin
 
 ALONE = "with one subdomain"
@@ -73,7 +76,6 @@ class Schwarz(Preconditioner):
     cost = "the inner preconditioner on all copies, and two gathers"
 
     def __post_init__(self):
-        from swell.core.registry import resolve
         positive(self, "domains", 0)
         if self.overlap is not None:
             positive(self, "overlap", 0)
@@ -107,8 +109,8 @@ class Schwarz(Preconditioner):
         return self.transmission != "dirichlet"
 
     def build(self, A):
-        if A.diagonal_block is not A:
-            return A.schwarz(self)
+        if not A.space.single_rank:
+            return rank_operator("schwarz")(A, self)
         if self.transmission in CONDITIONS[2:] and self.interface is None:
             raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "
                              "matrix alone does not show: solve by swell.pde.helmholtz, or take transmission='robin'")
@@ -130,7 +132,6 @@ class SchwarzOperator(OperatorAround):
     scratch = ("_given", "_solved")
 
     def __init__(self, A, settings):
-        from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)
         self.settings, xp = settings, A.space.xp
         owner = subdomains(A, settings)
@@ -142,19 +143,20 @@ class SchwarzOperator(OperatorAround):
         indptr, columns, self._entries, lost = copied_pattern(A, self.copies, A.space.from_host(domain))
         size = self.copies.size
         self._terms = self._transmission(A, rows, domain, owner, indptr, columns, lost)
-        self._matrix = CSRMatrix(A.space, indptr, columns, A.space.empty(columns.size, A.dtype), (size, size))
-        self._take(A)
+        self._matrix = CSRMatrix(A.space, indptr, columns, A.space.empty(columns.size, A.dtype), (size, size),
+                                 block=A.block_size)
         self._given, self._solved = A.space.empty(size, A.dtype), A.space.empty(size, A.dtype)
         ones = xp.ones(size, A.dtype)
         if settings.kind == "weighted":
-            ones /= xp.bincount(self.copies, minlength=A.shape[0])[self.copies]
+            ones /= A.space.count(self.copies, A.shape[0])[self.copies]
         every = xp.arange(size + 1)
         # R and R̃ as matrices: their products run in the loops of methods, captured and without allocation.
         self._gather = CSRMatrix(A.space, every, self.copies, ones, (size, A.shape[0]))
         self._owned = CSRMatrix(A.space, xp.arange(A.shape[0] + 1), self.place, ones[:A.shape[0]], (A.shape[0], size))
         self._restricted = settings.kind == "restricted" and settings.layers > 0
         self._back = self._owned if self._restricted or not settings.layers else self._gather.transpose()
-        self.inner = resolve("precond", settings.inner).build(self._matrix)
+        self.inner = None
+        self.update(A)
         self.self_adjoint = False if self._restricted else self.inner.self_adjoint
         self.spd = self.inner.spd and not self._restricted
         self._idle = idle_notes(settings, (ALONE,)) if self.domains < 2 else ()
@@ -169,17 +171,16 @@ class SchwarzOperator(OperatorAround):
         host = A.space.to_host
         return settings.interface.terms(settings.transmission, rows, domain, owner, host(indptr), host(columns))
 
-    def _take(self, A):
-        """The copies' matrix takes the values of A, and the transmission condition."""
+    def update(self, A):
+        """Factor the copies anew for the values of A, of the same pattern; subdomains and analysis are kept."""
         self._matrix.data[...] = A.data[self._entries]
         if self._terms is not None:
             self._terms.add(A, self._matrix.data)
         self._matrix.discard_adjoint()
-
-    def update(self, A):
-        """Take the values of a matrix of the same pattern; subdomains and analysis are kept."""
-        self._take(A)
-        self.inner.update(self._matrix)
+        if self.inner is None:
+            self.inner = resolve("precond", self.settings.inner).build(self._matrix)
+        else:
+            self.inner.update(self._matrix)
 
     def apply(self, x, out, alpha=1, beta=0):
         self._gather.apply(x, self._given)                                     # R x
@@ -209,41 +210,51 @@ class SchwarzOperator(OperatorAround):
 
 
 def subdomains(A, settings) -> np.ndarray:
-    """The subdomain that owns each row, on the host."""
-    n = A.shape[0]
-    count = min(settings.domains or -(-n // ROWS), n)
+    """The subdomain that owns each row, on the host; the rows of a block have one owner."""
+    size = A.block_size
+    blocks = A.shape[0] // size
+    count = min(settings.domains or -(-A.shape[0] // ROWS), blocks)
     if settings.partition == "rows" or count < 2:
-        sizes = np.full(count, n // max(count, 1))
-        sizes[:n - sizes.sum()] += 1             # the first mod(n, count) get one row more
-        return np.repeat(np.arange(count), sizes)
+        sizes = np.full(count, blocks // max(count, 1))
+        sizes[:blocks - sizes.sum()] += 1        # the first mod(blocks, count) get one block more
+        return np.repeat(np.arange(count), size * sizes)
     try:
         import pymetis
     except ImportError as error:
         raise MissingDependency(f"Schwarz(partition='graph') needs pymetis ({error}): pip install "
                                 "'swell[partition]'") from None
-    from swell.orderings.ordering import adjacency
-    pointers, neighbours = (A.space.to_host(a) for a in adjacency(A))
-    _, part = pymetis.part_graph(count, pymetis.CSRAdjacency(pointers, neighbours))
+    _, part = pymetis.part_graph(count, pymetis.CSRAdjacency(*_block_graph(A)))
     used, owner = np.unique(np.asarray(part), return_inverse=True)             # a part may be empty
-    return owner
+    return np.repeat(owner, size)
+
+
+def _block_graph(A):
+    """(pointers, neighbours) of the graph of A's blocks of rows, on the host."""
+    if A.block_size > 1:
+        pattern = BlockPattern(A, A.block_size)
+        A = CSRMatrix(A.space, pattern.indptr, pattern.indices, A.space.empty(pattern.indices.size, np.float32),
+                      (pattern.rows, pattern.columns))
+    return [A.space.to_host(array) for array in adjacency(A)]
 
 
 def overlapping(A, owner, overlap):
-    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each with its layers of neighbours."""
+    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each with its layers of neighbours, in whole
+    blocks of rows."""
     import scipy.sparse as sp
 
-    from swell.orderings.ordering import adjacency
-    n = owner.size
-    members = sp.csr_array((np.ones(n, np.int32), (owner, np.arange(n))), shape=(int(owner.max(initial=-1)) + 1, n))
+    size = A.block_size
+    blocks = owner[::size]                       # the owner of each
+    n = blocks.size
+    members = sp.csr_array((np.ones(n, np.int32), (blocks, np.arange(n))), shape=(int(blocks.max(initial=-1)) + 1, n))
     if overlap:
-        pointers, neighbours = (A.space.to_host(a) for a in adjacency(A))
+        pointers, neighbours = _block_graph(A)
         graph = sp.csr_array((np.ones(neighbours.size, np.int32), neighbours, pointers), shape=(n, n))
         for _ in range(overlap):
             members = members + members @ graph
             members.data[:] = 1
     members.sort_indices()
-    rows = members.indices.astype(np.int64)
-    domain = np.repeat(np.arange(members.shape[0]), np.diff(members.indptr))
+    rows = (members.indices.astype(np.int64)[:, None] * size + np.arange(size)).reshape(-1)
+    domain = np.repeat(np.arange(members.shape[0]), size * np.diff(members.indptr))
     return rows, domain, owner[rows] == domain
 
 
@@ -254,17 +265,15 @@ def copied_pattern(A, copies, domain):
     that come in none.
     """
     xp, n = A.space.xp, A.shape[1]
-    lengths = xp.diff(A.indptr)[copies]
-    total = int(lengths.sum())  # sync
-    ends = xp.cumsum(lengths)
-    of = xp.searchsorted(ends, xp.arange(total), side="right")                 # the copy of each candidate
-    entries = A.indptr[copies[of]] + xp.arange(total) - (ends - lengths)[of]
+    starts = xp.empty(copies.size + 1, np.int64)
+    A.space.add_up(xp.diff(A.indptr)[copies], starts)
+    every = xp.arange(int(starts[-1]))  # sync
+    of = xp.searchsorted(starts[1:], every, side="right")                      # the copy of each candidate
+    entries = A.indptr[copies[of]] + every - starts[of]
     keys = domain * n + copies                                                 # ascending
     wanted = domain[of] * n + A.indices[entries]
     at = xp.minimum(xp.searchsorted(keys, wanted), keys.size - 1)
     there = keys[at] == wanted
     lost = of[~there], entries[~there]
     of, columns, entries = of[there], at[there], entries[there]
-    indptr = xp.zeros(copies.size + 1, np.int64)
-    xp.cumsum(xp.bincount(of, minlength=copies.size), out=indptr[1:])
-    return indptr, columns, entries, lost
+    return A.space.row_pointers(of, copies.size), columns, entries, lost

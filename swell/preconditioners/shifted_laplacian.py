@@ -25,11 +25,13 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import resolve
 from swell.core.settings import describe, real, without_effect
+from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.incomplete_lu import diagonal_places
-from swell.preconditioners.preconditioner import Preconditioner
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,6 @@ class ShiftedLaplacian(Preconditioner):
     as_given = True
 
     def __post_init__(self):
-        from swell.core.registry import resolve
         if not real(self.shift) or not 0 <= self.shift < np.inf:
             raise InputError(f"ShiftedLaplacian(shift={self.shift!r}): expected a number of at least 0, such as 0.5")
         if resolve("precond", self.inner) is None:
@@ -90,13 +91,12 @@ class ShiftedLaplacianOperator(OperatorAround):
     """
 
     def __init__(self, A, settings):
-        from swell.core.registry import resolve
         super().__init__(A.shape, A.dtype, A.space)
         if A.dtype.kind != "c":
             raise InputError(f"the shifted Laplacian is complex, and the system is {A.dtype.name}: give "
                              "dtype='complex128', or precondition with 'ilu0' or 'ilut'")
         self.settings, self._notes = settings, ()
-        self._diagonal = diagonal_places(A, None, "ShiftedLaplacian")
+        self._diagonal = diagonal_places(A, "ShiftedLaplacian")
         self._places = None if settings.mass is None else mass_places(A, settings.mass)
         self.shifted = CSRMatrix(A.space, A.indptr, A.indices, A.space.empty(A.nnz, A.dtype), A.shape)
         self._form(A)
@@ -107,8 +107,7 @@ class ShiftedLaplacianOperator(OperatorAround):
         """P = A + iβ ω²M."""
         xp, P = self.space.xp, self.shifted.data
         P[...] = A.data
-        sign = -1 if float(A.data[self._diagonal].imag.sum()) < 0 else 1  # sync
-        factor = self.dtype.type(1j * sign * self.settings.shift)
+        factor = self.dtype.type(1j * damping_sign(A, self._diagonal) * self.settings.shift)
         if self.settings.mass is not None:
             values = xp.asarray(self.settings.mass.data, dtype=self.dtype)
             if self._places is None:
@@ -117,7 +116,7 @@ class ShiftedLaplacianOperator(OperatorAround):
                 P[self._places] += factor * values
             return
         lumped = row_masses(A)
-        self._notes = () if bool((lumped > 0).any()) else (
+        self._notes = () if self.space.find_true(lumped > 0)[1] else (  # sync
             "ShiftedLaplacian: no row of A sums to a negative number, so no mass was found, and nothing was shifted: "
             "give mass=, ω² times the mass matrix",)
         P[self._diagonal] += factor * lumped
@@ -139,7 +138,7 @@ class ShiftedLaplacianOperator(OperatorAround):
 
     @property
     def notes(self):
-        """That nothing was shifted, and those of the inner preconditioner."""
+        """A note if nothing was shifted, and the inner preconditioner's notes."""
         return (*self._notes, *self.inner.notes)
 
     @property
@@ -154,6 +153,13 @@ class ShiftedLaplacianOperator(OperatorAround):
 def row_masses(A):
     """ω² M 1 of A = K − ω²M + iωB by its row sums, where K annihilates constants; 0 where they show none."""
     return A.space.xp.maximum(-A.row_sums().real, 0)
+
+
+def damping_sign(A, diagonal):
+    """−1 if the imaginary parts of A's diagonal, stored at these places, add up to a negative number; else 1."""
+    d, total = A.data[diagonal], A.space.empty(1, accumulator(A.dtype))
+    A.space.dot(A.space.xp.ones_like(d), d, total)
+    return -1 if float(A.space.to_host(total)[0].imag) < 0 else 1  # sync
 
 
 def mass_places(A, mass):
@@ -172,9 +178,8 @@ def mass_places(A, mass):
     rows = rows_of(indptr, indices.size, xp).astype(np.int64)
     wanted, there = rows * n + indices, A.rows().astype(np.int64) * n + A.indices
     at = xp.minimum(xp.searchsorted(there, wanted), there.size - 1)
-    missing = there[at] != wanted
-    if bool(missing.any()):
-        k = int(xp.argmax(missing))
+    k, missing = A.space.find_true(there[at] != wanted)  # sync
+    if missing:
         raise InputError(f"ShiftedLaplacian(mass=...) has the entry ({int(rows[k])}, {int(indices[k])}), where A "
                          "stores nothing: give both one pattern (zeros may be stored)")
     return at

@@ -3,8 +3,8 @@
 x = D⁻¹ w, w ← b − N w with T = (I + N) D, from w = b: a sweep is a product with the strict triangle. N is nilpotent, so
 that as many sweeps as there are levels give the exact solution; few give an approximation, which is what a
 preconditioner needs. From a zero start and with two buffers, a fixed count is a fixed linear operator: the same bits
-every time, no flexible method needed. Sweeps with Tᴴ are the adjoint of
-those with T, so L and Lᴴ with the same count make a Hermitian positive definite preconditioner.
+every time, no flexible method needed. Sweeps with Tᴴ are the adjoint of sweeps with T, so L and Lᴴ with the same count
+make a Hermitian positive definite preconditioner.
 
 A sweep but the first, which is free, reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
 Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing:
@@ -23,9 +23,11 @@ import numpy as np
 
 from swell.core.settings import Idle, idle_notes, positive, switch, without_effect
 from swell.formats.bsr import BSRMatrix
-from swell.preconditioners.guard import GuardedSolve, random_vector
-from swell.preconditioners.level_schedule import Gathering, Sliced, by_length
-from swell.preconditioners.triangular import SINGLE, Exact
+from swell.preconditioners.block_triangular import BlockSwept
+from swell.preconditioners.exact import Exact
+from swell.preconditioners.guard import GuardedSolve
+from swell.preconditioners.level_schedule import Sliced, SlicedTriangular, by_length
+from swell.preconditioners.triangular import SINGLE, random_vector
 
 MOST = 32               # sweeps that a guard may ask for
 FEW = "with so few sweeps"
@@ -49,7 +51,7 @@ class Sweeps(GuardedSolve):
         Where the remainder grows: "exact", an exact solve instead; "more", the fewest sweeps that help, up to 32, else
         "exact"; "error"; "off", nothing is measured.
     growth : float
-        What the remainder may be, of the vector's norm.
+        Largest remainder that is accepted.
     """
 
     count: int = 3
@@ -71,10 +73,7 @@ class Sweeps(GuardedSolve):
         super().__post_init__()
 
     def unguarded(self, T, lower, unit, order):
-        if isinstance(T, BSRMatrix):
-            from swell.preconditioners.block_triangular import BlockSwept
-            return BlockSwept(T, lower, unit, order, self)
-        return SweptTriangular(T, lower, unit, order, self)
+        return (BlockSwept if isinstance(T, BSRMatrix) else SweptTriangular)(T, lower, unit, order, self)
 
     def remainder(self, operator):
         return operator.remainders(operator.count)[-1]
@@ -109,7 +108,7 @@ class Sweeps(GuardedSolve):
     alike = symmetric
 
 
-class SweptTriangular(Gathering):
+class SweptTriangular(SlicedTriangular):
     """About T⁻¹, by sweeps, in natural order."""
 
     scratch = ("_w",)
@@ -118,7 +117,7 @@ class SweptTriangular(Gathering):
         super().__init__(T, lower, unit, order, settings)
         xp, n = self.space.xp, T.shape[0]
         natural = xp.arange(n, dtype=T.indptr.dtype)
-        sequence = by_length(xp, natural, xp.diff(T.indptr), xp.zeros(n, np.int64))
+        sequence = by_length(T.space, natural, xp.diff(T.indptr), xp.zeros(n, np.int64))
         place_of = natural if order is None else order
         self.sliced = Sliced(T, lower, unit, sequence, place_of[sequence], place_of, self.stored(T.dtype))
         self.count = settings.count if lower or not settings.upper else settings.upper
@@ -133,8 +132,8 @@ class SweptTriangular(Gathering):
         if self.count == 1:
             self._diagonal[self.sliced.rows] = self.sliced.inverse
 
-    def update(self, T):
-        super().update(T)
+    def load(self, T):
+        super().load(T)
         self._set_diagonal()
 
     def solve(self, x, out):
@@ -158,10 +157,10 @@ class SweptTriangular(Gathering):
         xp, v = self.space.xp, random_vector(self.shape[0], self.dtype, self.space)
         old, zero, out = xp.empty_like(v), xp.zeros_like(v), xp.empty_like(v)
         old[self.sliced.rows] = v[self.sliced.rows] / self.sliced.inverse
-        norm, norms = float(xp.linalg.norm(v)), []
+        norm, norms = self.space.norms(v)[0], []  # sync
         for _ in range(count):
             self._kernels.sweep(*self.sliced.arrays, zero, old, out, True)
-            norms.append(float(xp.linalg.norm(out)) / norm)  # sync
+            norms.append(self.space.norms(out)[0] / norm)  # sync
             fresh = xp.empty_like(v)
             self._kernels.sweep(*self.sliced.arrays, zero, old, fresh, False)
             old = fresh

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.shifted_laplacian import row_masses
+from swell.preconditioners.shifted_laplacian import damping_sign, row_masses
 
 CONDITIONS = ("dirichlet", "robin", "second_order", "two_sided")
 FARTHEST = 1.0          # kh beyond which the estimate from rows is not believed: six nodes a wavelength
@@ -110,5 +110,5 @@ class RowRobin(Terms):
         d, mass = self._lost.row_sums(), row_masses(A)[self._copies]
         stiff = xp.maximum(-d.real, 0)
         kh = xp.minimum(xp.sqrt(mass / xp.where(stiff > 0, stiff, 1)), FARTHEST)
-        sign = -1 if float(A.data[self._own].imag.sum()) < 0 else 1  # sync
+        sign = damping_sign(A, self._own)
         data[self._diagonal] += xp.where(stiff > 0, d * xp.exp(-1j * sign * kh), 0).astype(A.dtype)

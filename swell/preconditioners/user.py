@@ -6,7 +6,8 @@ from typing import Any
 
 from swell.core.errors import InputError
 from swell.core.operator import CallableOperator, LinearOperator
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import resolve
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class User(Preconditioner):
     problem = "what the user made it for"
     cost = "what it costs"
     as_given = True
+    from_entries = False
 
     def build(self, A):
         M = self.M
@@ -50,7 +52,6 @@ class User(Preconditioner):
 
 def resolve_preconditioner(choice):
     """A settings object from a name, a settings object, or whatever the user brings as M."""
-    from swell.core.registry import resolve
     if choice is None or isinstance(choice, (str, type, Preconditioner)):
         return choice if isinstance(choice, User) else resolve("precond", choice)
     return User(choice)

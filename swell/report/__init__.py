@@ -1,4 +1,4 @@
-"""Pictures and documents of what was solved: convergence plots, pattern pictures and self-contained HTML reports.
+"""Pictures and documents of what was solved: convergence plots, pictures of patterns and levels, HTML reports.
 
 Figures are made with matplotlib's ``Figure`` directly, so that no back end is chosen and no global state is touched.
 """

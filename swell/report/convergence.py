@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.result import Result
+from swell.solving.result import Result
 from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
 SHOWN = 4000                # points of a line, beyond which a picture shows nothing more

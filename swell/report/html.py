@@ -4,7 +4,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import swell
-from swell.core.result import Result
+from swell.solving.result import Result
 from swell.report import page
 from swell.report.convergence import figure as convergence_figure
 from swell.report.figure import png
@@ -16,7 +16,8 @@ _PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner
           "compile": "compiling kernels, where they are first used"}
 
 
-def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None):
+def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None,
+         levels=None):
     """Write the report of a solve as one HTML file that needs nothing else.
 
     Parameters
@@ -30,6 +31,8 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
         The matrix, for a picture of its pattern.
     equation : swell.pde.fvm.Solution, optional
         The equation of which ``result`` is one linear solve. The badge and the first table are then the equation's.
+    levels : AMGOperator, optional
+        The algebraic multigrid that the solve used, for a table and a picture of its levels.
 
     Raises
     ------
@@ -56,9 +59,22 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
         body.append(page.heading("Pattern of A"))
         body.append(page.image(png(pattern_figure(matrix)), f"{matrix.shape[0]} × {matrix.shape[1]}, "
                                f"{matrix.nnz} entries, darker where they lie densely"))
+    if levels is not None:
+        body += _levels(levels)
     for caption, picture in (pictures or {}).items():
         body.append(page.image(picture, caption))
     page.write(path, page.page(title, body))
+
+
+def _levels(M):
+    """The hierarchy of algebraic multigrid."""
+    from swell.preconditioners.amg.report import HEADER, facts, rows, sentences
+    from swell.report.levels import figure
+    found = facts(M)
+    yield page.heading("Levels of algebraic multigrid")
+    yield page.table(rows(found), HEADER)
+    yield page.paragraph("; ".join(sentences(found)) + ".", soft=True)
+    yield page.image(png(figure(found)), "rows and entries of each level, on a logarithmic scale")
 
 
 def _overview(results):

@@ -69,7 +69,7 @@ class BlockGaussSeidelOperator(SmootherOperator):
         self._kernels = A.space.kernels("swell.smoothers", "block_jacobi", A.dtype)
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         self.blocks.update(A)
 
     def _sweep(self, b, x):

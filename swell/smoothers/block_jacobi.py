@@ -32,8 +32,8 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import positive, real, switch, without_effect
+from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.modified_sell import ModifiedSELL
-from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 INNER = ("jacobi", "gauss_seidel", "cg", "exact")
@@ -191,7 +191,7 @@ class Blocks:
                 self.inverse[first:last] = xp.linalg.inv(blocks).transpose(0, 2, 1)
             except np.linalg.LinAlgError:
                 self.inverse[first:last] = np.inf
-        if not bool(xp.isfinite(self.inverse).all()):
+        if not self.space.finite(self.inverse):  # sync
             raise InputError(f"{self.owner}: a diagonal block of {H} rows is singular: choose another height, or "
                              "inner='jacobi'")
 
@@ -230,7 +230,7 @@ class BlockJacobiOperator(TwoBufferOperator):
                         "cg": kernels.conjugate_gradients}[settings.inner]
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         self.blocks.update(A)
 
     def _step(self, b, x, out, k, zero):
@@ -269,8 +269,6 @@ class BlockJacobiOperator(TwoBufferOperator):
 
 def local_width(A, height):
     """The most off-diagonals that a row has inside its own slice."""
-    xp = A.space.xp
     rows = A.rows()
     local = (rows // height == A.indices // height) & (rows != A.indices)
-    counts = xp.bincount(rows[local], minlength=1)
-    return int(counts.max())  # sync
+    return int(A.space.max_on_host(A.space.count(rows[local], max(A.shape[0], 1))))  # sync

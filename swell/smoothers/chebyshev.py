@@ -21,8 +21,8 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import positive, real
+from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.modified_sell import ModifiedSELL
-from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 HEIGHT = 32             # rows of a slice: a warp
@@ -92,7 +92,7 @@ class ChebyshevOperator(TwoBufferOperator):
         self._set(A, bounds)
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         self.matrix.update(A)
         self._set(A, None)
 
@@ -139,8 +139,7 @@ def spectrum(A, diagonal, fraction, steps):
         If it has an eigenvalue that is clearly negative.
     """
     values, whole = ritz_values(A, diagonal, min(steps, A.shape[0]))
-    absolute = A.absolute()
-    surely = float((absolute.row_sums() / abs(diagonal)).max()) if A.shape[0] else 1.0
+    surely = A.space.max_on_host(A.absolute().row_sums() / abs(diagonal))
     high = values[-1] if whole else min(SAFETY * values[-1], surely)
     if not (high > 0 and values[0] > -INDEFINITE * high):
         raise InputError(f"the Chebyshev smoother needs a positive definite matrix, and D⁻¹A has eigenvalues near "

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.matrix import index_type
-from swell.preconditioners.jacobi import nonzero_diagonal
+from swell.orderings.multicolor import by_color, greedy, jones_plassmann
 from swell.smoothers.smoother import Smoother, SmootherOperator
 
 DIRECTIONS = ("forward", "backward", "symmetric")
@@ -104,7 +105,7 @@ class NaturalGaussSeidel(GaussSeidelOperator):
         self.inverse = self._inverse(A)
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         self.inverse[...] = self._inverse(A)
 
     def _sweep(self, b, x):
@@ -133,7 +134,6 @@ class ColoredGaussSeidel(GaussSeidelOperator):
 
     def __init__(self, A, settings, coloring):
         super().__init__(A, settings)
-        from swell.orderings.multicolor import by_color, greedy, jones_plassmann
         xp, n = A.space.xp, A.shape[0]
         sorted_rows, begins = by_color(A.space, {"greedy": greedy, "jones_plassmann": jones_plassmann}[coloring](A))
         self.coloring, self.colors = coloring, len(begins) - 1
@@ -156,17 +156,14 @@ class ColoredGaussSeidel(GaussSeidelOperator):
 
     def _store(self, A, rows):
         """The off-diagonals in slices of the sorted rows."""
-        xp, slices = A.space.xp, rows.size // SLICE
+        space, xp = A.space, A.space.xp
         entry_rows = A.rows()
         self._off = xp.nonzero(entry_rows != A.indices)[0]
         off_rows = entry_rows[self._off]
-        lengths = xp.zeros(slices * SLICE, np.int64)
-        lengths[self._place] = xp.bincount(off_rows, minlength=A.shape[0])
-        ptr = xp.zeros(slices + 1, np.int64)
-        if slices:
-            xp.cumsum(lengths.reshape(slices, SLICE).max(axis=1) * SLICE, out=ptr[1:])
-        before = xp.zeros(A.shape[0] + 1, np.int64)      # off-diagonals before each row
-        xp.cumsum(xp.bincount(off_rows, minlength=A.shape[0]), out=before[1:])
+        before = space.row_pointers(off_rows, A.shape[0])        # off-diagonals before each row
+        lengths, ptr = xp.zeros(rows.size, np.int64), xp.empty(rows.size // SLICE + 1, np.int64)
+        lengths[self._place] = xp.diff(before)
+        space.add_up(space.group_largest(lengths, SLICE) * SLICE, ptr)
         k = xp.arange(self._off.size) - before[off_rows]
         place = self._place[off_rows]
         self._where = ptr[place // SLICE] + k * SLICE + place % SLICE
@@ -184,7 +181,7 @@ class ColoredGaussSeidel(GaussSeidelOperator):
         self.inverse[self._used] = self._inverse(A)[self.rows[self._used]]
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         self._values(A)
 
     def _sweep(self, b, x):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import real
+from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.modified_sell import ModifiedSELL
-from swell.preconditioners.jacobi import nonzero_diagonal
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 HEIGHT = 32             # rows of a slice: a warp
@@ -66,7 +66,7 @@ class JacobiSmootherOperator(TwoBufferOperator):
         self._kernels = A.space.kernels("swell.smoothers", "pointwise", A.dtype)
 
     def update(self, A):
-        self._take(A)
+        super().update(A)
         nonzero_diagonal(A, "the Jacobi smoother")
         self.matrix.update(A)
 

@@ -1,4 +1,4 @@
-"""What every smoother is: settings whose ``build(A)`` gives an operator that improves a guess, and preconditions.
+"""Base of all smoothers: settings whose ``build(A)`` gives an operator that improves a guess, and preconditions.
 
 A sweep is x ← x + B⁻¹ (b − A x) for a B ≈ A that is easy to invert. As a preconditioner, z = M r is a given number of
 sweeps on A z = r from z = 0: M = Σₖ (I − B⁻¹A)ᵏ B⁻¹, a fixed linear map wherever B is one. Its adjoint is the same with
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive
-from swell.preconditioners.preconditioner import Preconditioner
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SmootherOperator(LinearOperator):
     ----------
     settings : Smoother
     A : CSRMatrix
-        What it smooths.
+        The matrix of the system.
     self_adjoint : bool
         True if M = Mᴴ wherever A = Aᴴ, as CG needs it.
 
@@ -87,12 +87,8 @@ class SmootherOperator(LinearOperator):
         x.fill(0)
         self.smooth(b, x)
 
-    @abstractmethod
     def update(self, A):
-        """Take a matrix of the same pattern, in place; the result is that of a fresh build."""
-
-    def _take(self, A):
-        """What every update begins with."""
+        """Recompute for new values of A, of the same pattern, in place. A subclass extends this by what it stores."""
         if self._adjoint is not None:            # it will be built again when it is needed, and work that captured it
             self.revision += 1
         self.A, self._adjoint = A, None

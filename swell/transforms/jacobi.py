@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.preconditioners.jacobi import nonzero_diagonal
+from swell.formats.diagonal import nonzero_diagonal
 from swell.transforms.scaling import Scaling
 
 
@@ -44,8 +44,8 @@ class JacobiTransform(Scaling):
         """Take the diagonal of another matrix, in place."""
         with A.space.agreed():
             d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
-        largest = A.space.greatest(d)
-        self.uniform = largest <= -A.space.greatest(-d)
+        least, largest = A.diagonal_range()
+        self.uniform = largest <= least
         if d.size:
             d /= 4.0 ** (np.frexp(largest)[1] // 2)          # exact; the weights then fit in single precision
         self.left[...] = 1 / np.sqrt(d)
@@ -54,6 +54,5 @@ class JacobiTransform(Scaling):
     def facts(self, A):
         lines = super().facts(A)
         if lines and A.nnz:
-            longest = int(A.space.greatest(A.row_lengths()))
-            lines.append(f"within a factor {longest} of the best diagonal scaling (5.33)")
+            lines.append(f"within a factor {A.longest_row()} of the best diagonal scaling (5.33)")
         return lines

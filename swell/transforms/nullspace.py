@@ -66,15 +66,15 @@ class NullSpaceTransform(Transform):
     def _orthonormal(self, A, given, name):
         """An orthonormal basis in the space of A, shape (n, k); of a matrix in parts, this rank's rows of it."""
         n, host = A.shape[0], A.space.to_host
-        in_parts = A.diagonal_block is not A
+        in_parts = not A.space.single_rank
         if isinstance(given, str):
             if given != "constants":
                 raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), as "
                                  "swell.rigid_body_modes(points) gives for a free body, or NullSpace(...)")
-            given = np.ones((A.space.share(n), 1))
+            given = np.ones((A.space.local_rows(n), 1))
         vectors = host_array(host(given) if hasattr(given, "__cuda_array_interface__") else given, name)
         vectors = vectors[:, None] if vectors.ndim == 1 else vectors
-        if in_parts and vectors.shape[0] == A.space.share(n):
+        if in_parts and vectors.shape[0] == A.space.local_rows(n):
             vectors = A.gather(vectors)
         if vectors.ndim != 2 or vectors.shape[0] != n or not 0 < vectors.shape[1] <= n:
             raise InputError(f"{name} has shape {vectors.shape}: expected ({n},) or ({n}, k) for a matrix of {n} rows")
@@ -103,10 +103,10 @@ class NullSpaceTransform(Transform):
     def _check(self, A, basis, multiply, what, hint=""):
         space, size = self.space, A.norm_inf()
         allowed = np.sqrt(np.finfo(A.dtype).eps)
-        y = space.empty(space.share(A.shape[0]), A.dtype)
+        y = space.empty(space.local_rows(A.shape[0]), A.dtype)
         for k in range(basis.shape[1]):
             multiply(space.xp.ascontiguousarray(basis[:, k]), y)
-            relative = space.greatest(abs(y)) / (size * space.greatest(abs(basis[:, k])) or 1.0)
+            relative = space.max_on_host(abs(y)) / (size * space.max_on_host(abs(basis[:, k])) or 1.0)
             if relative > allowed:
                 raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
@@ -141,7 +141,7 @@ class NullSpaceTransform(Transform):
         for transform in transforms:
             getattr(transform, step)(given, out)
             given, out = out, given
-        return int(abs(given).argmax())
+        return self.space.find_true(given != 0)[0]  # sync
 
     def check(self, b, norm_b, threshold):
         """Refuse b, or project it in place, where its part in the left null space forbids a solution.
@@ -156,13 +156,12 @@ class NullSpaceTransform(Transform):
         InputError
             That says how large this part is.
         """
-        xp = self.space.xp
         part = self._parts(self.left, b)
-        size = float(xp.linalg.norm(part))
+        size = float(np.linalg.norm(self.space.to_host(part)))  # sync
         if size <= 0.5 * threshold:                              # the rest of the tolerance is for the iteration
             return 0.0
         if not self.settings.project:
-            total = xp.asarray([b.sum()])
+            total = self.space.xp.asarray([b.sum()])
             self.space.allreduce(total)
             raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ "
                              "in the null space of its adjoint, which no x can produce (with constants: the entries of "

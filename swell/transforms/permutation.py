@@ -35,8 +35,8 @@ class Permutation(Transform):
     def pattern(self, A):
         """(indptr, indices, entry) of A': its pattern, and which entry of A each of its entries is."""
         xp = self.space.xp
-        indptr = xp.zeros(A.shape[0] + 1, A.indptr.dtype)
         if self.space.name == "cpu":             # by rows, where whole arrays would be sorted
+            indptr = np.zeros(A.shape[0] + 1, A.indptr.dtype)
             indices, entry = np.empty_like(A.indices), np.empty(A.nnz, A.indptr.dtype)
             np.cumsum(np.diff(A.indptr)[self.order], out=indptr[1:])
             kernels = self.space.kernels("swell.formats", "csr", A.dtype)
@@ -44,8 +44,7 @@ class Permutation(Transform):
             return indptr, indices, entry
         rows, columns = self.inverse[A.rows()], self.inverse[A.indices]
         entry = xp.argsort(rows.astype("int64") * A.shape[1] + columns)
-        xp.cumsum(xp.bincount(rows, minlength=A.shape[0]), out=indptr[1:])
-        return indptr, columns[entry], entry
+        return self.space.row_pointers(rows, A.shape[0], A.indptr.dtype), columns[entry], entry
 
     def forward_b(self, b, out):
         self.space.xp.take(b, self.order, out=out)

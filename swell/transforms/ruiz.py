@@ -111,11 +111,10 @@ class RuizTransform(Scaling):
         xp = self.space.xp
         scales = []
         for what, side in zip(("row", "column"), sides):
-            largest = side.row_maxima(xp.ones(side.space.share(side.shape[1])))
+            largest = side.row_maxima(xp.ones(side.space.local_rows(side.shape[1])))
             with self.space.agreed():
-                empty = int(xp.count_nonzero(largest == 0))
+                first, empty = self.space.find_true(largest == 0)
                 if empty:
-                    first = int(xp.argmax(largest == 0))
                     raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros "
                                      f"(the first is {what} {first}): the matrix is singular; remove them")
             scales.append(1 / xp.sqrt(largest))
@@ -130,7 +129,7 @@ class RuizTransform(Scaling):
         if finite:
             powers = powers.power(p)
         sides = [powers] if self.symmetric else [powers, powers.transpose()]
-        rows, greatest = self.space.share(moduli.shape[0]), self.space.greatest
+        rows, greatest = self.space.local_rows(moduli.shape[0]), self.space.max_on_host
         factors = [xp.ones(rows) for _ in sides]                 # since the start; to the power p where p is finite
         for step in range(self.settings.maxiter + 1):
             norms = []
@@ -150,7 +149,7 @@ class RuizTransform(Scaling):
         """A power of 2 that keeps the weights in range; 1 but for extreme matrices."""
         if not left.size:
             return 1.0
-        largest = (-self.space.greatest(-left)) ** -2.0
+        largest = (-self.space.max_on_host(-left)) ** -2.0
         return 1.0 if 1 / RANGE < largest < RANGE else 2.0 ** (math.frexp(largest)[1] // 2)
 
     def facts(self, A):

@@ -22,7 +22,7 @@ class Scaling(Transform):
 
     def __init__(self, A, symmetric=True):
         self.space, self.dtype = A.space, A.dtype
-        real, rows = np.dtype(A.dtype.char.lower()), A.space.share(A.shape[0])
+        real, rows = np.dtype(A.dtype.char.lower()), A.space.local_rows(A.shape[0])
         self.left = A.space.empty(rows, real)
         self.right = self.left if symmetric else A.space.empty(rows, real)
         self._weights = A.space.empty(rows, np.float32)
@@ -59,9 +59,7 @@ def gershgorin(A) -> float:
     """
     if not A.shape[0]:
         return 1.0
-    d, greatest = A.diagonal().real, A.space.greatest
-    if not greatest(-d) < 0:
+    center, least, largest = A.gershgorin()
+    if not center > 0:
         return 0.0
-    sums = A.modulus_sums()                                      # aᵢᵢ + Rᵢ
-    largest, least = greatest(sums), -greatest(sums - 2 * d)
     return largest / least if least > np.finfo(A.dtype).eps * largest else float("inf")

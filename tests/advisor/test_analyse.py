@@ -8,12 +8,10 @@ from cases import REAL, empty_rows, hermitian, neumann, real_matrix, rng
 from conftest import space_or_skip
 
 from swell import gallery
-from swell.advisor.analyse import analyse
 from swell.advisor.choose import choose, default_format, setting
 from swell.core.configuration import Configuration
-from swell.core.space import CpuSpace
+from swell.core.cpu import CpuSpace
 from swell.formats.csr import CSRMatrix
-from swell.formats.symmetry import mirrored
 
 
 def facts(A, space=None):
@@ -21,7 +19,7 @@ def facts(A, space=None):
     A = sp.csr_array(A)
     A.sum_duplicates()
     with space.active():
-        return analyse(CSRMatrix.from_scipy(A, space))
+        return CSRMatrix.from_scipy(A, space).facts()
 
 
 def lopsided(missing):
@@ -43,11 +41,11 @@ def test_mirrored(make, space):
     A.sum_duplicates()
     A.eliminate_zeros()
     dense = A.toarray()
-    with space.active():
-        same, plain, conjugate = mirrored(CSRMatrix.from_scipy(A, space))
-    assert same == np.array_equal(dense != 0, dense.T != 0)
-    if same:
-        assert plain == abs(dense - dense.T).max() and conjugate == abs(dense - dense.T.conj()).max()
+    f = facts(A, space)
+    assert f.pattern_symmetric == np.array_equal(dense != 0, dense.T != 0)
+    for conjugate, other, largest in ((False, dense.T, f.difference), (True, dense.T.conj(), f.hermitian_difference)):
+        assert largest == abs(dense - other).max()
+        assert f.asymmetry(conjugate) == pytest.approx(np.linalg.norm(dense - other), rel=1e-12)
 
 
 def test_a_model_problem(space):

@@ -12,7 +12,7 @@ from solves import true_residual
 import swell
 from swell import gallery
 from swell.api import Solver
-from swell.core.prepared import Prepared
+from swell.solving.run import Prepared
 from swell.core.registry import name_of
 from swell.core.stopping import Reason
 

@@ -64,7 +64,7 @@ NOTED = [
     ("triangular", "sweeps(single=True)", "single", IN_SINGLE),
     ("triangular", "sweeps(count=2, in_place=True, guard=off)", "in_place", FEW),
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
-    ("method", "direct(largest=1000)", "largest", ON_GPU), ("method", "direct(symmetric=True)", "symmetric", ON_GPU),
+    ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(symmetric=True)", "symmetric", ON_GPU),
     ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "iluk(factor=levels)", "factor", ON_GPU),
     ("precond", "block_ilu0(factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
@@ -78,7 +78,7 @@ NOTED = [
 ACTS = {
     "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart", "FGMRES": "restart",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
-    "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
+    "Direct": "largest symmetric", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
     "BDDC": "levels constraints weights dense_lu interior subdomains domains adaptive",
     "IC0": "solve factor ordering shift", "ICK": "solve factor ordering shift level",
@@ -90,6 +90,7 @@ ACTS = {
     "Partition": "height separators", "Bisection": "parts", "Sweeps": "guard count upper",
     "ISAI": "guard power longest",
     "SELL": "height task", "ELL": "max_fill", "ModifiedSELL": "height", "BSR": "block", "BlockSELL": "block height",
+    "AMG": "strength max_row_sum interpolation pmax smoother degree positive coarsest levels dtype",
     "Tuned": "products seconds cache", "GEM": "pivoting", "CM": "pivoting", "PCM": "x pivoting form",
     "ICM": "x tolerance pivoting section form order", "Getrf": "pivoting", "IS": "x tolerance form",
     "Stopping": "rtol atol maxiter relative_to window growth", "NullSpace": "basis left project",

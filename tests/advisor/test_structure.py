@@ -4,7 +4,6 @@ import pytest
 import scipy.sparse as sp
 
 from swell import gallery
-from swell.advisor.analyse import analyse
 from swell.formats.blocks import block_size, fill_ratios
 from swell.advisor.definiteness import definiteness
 from swell.inputs import read_matrix
@@ -50,7 +49,7 @@ def test_fill_is_that_of_scipys_bsr():
 ])
 def test_definiteness(A, words):
     A = csr(A)
-    assert words in definiteness(A, analyse(A))
+    assert words in definiteness(A, A.facts())
 
 
 def test_the_hint_agrees_with_the_eigenvalues():
@@ -60,7 +59,7 @@ def test_the_hint_agrees_with_the_eigenvalues():
         dense = (dense + dense.T + np.diag(rng.integers(1, 9, 6))).astype(float)
         least = np.linalg.eigvalsh(dense)[0]
         A = csr(sp.csr_matrix(dense))
-        text = definiteness(A, analyse(A))
+        text = definiteness(A, A.facts())
         if text.startswith("positive definite"):
             assert least > 0
         if text.startswith(("indefinite:", "not positive")):

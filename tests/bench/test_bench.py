@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from swell import gallery
 from swell.bench import engine
 from swell.cli import main
-from swell.core.space import CpuSpace
+from swell.core.cpu import CpuSpace
 
 
 def records(path):
@@ -29,6 +29,25 @@ def test_spmv(tmp_path, capsys):
         assert r["bytes_per_second"] == pytest.approx(r["bytes"] / r["seconds"])
     assert "ecology2~" in capsys.readouterr().out
     assert "data:image/png" in report.read_text("utf-8")
+
+
+def test_spgemm(tmp_path, capsys):
+    out, report, file = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "own.npz"
+    sp.save_npz(file, sp.csr_matrix(gallery.helmholtz((20, 20), 0.3, 0.2)))
+    assert main(["bench", "spgemm", "--scale", "0.001", "--repeat", "2", "--out", str(out), "--report", str(report),
+                 "--matrices", "atmosmodd~", "--files", str(file)]) == 0
+    found = records(out)
+    assert [(r["matrix"], r["product"], r["dtype"]) for r in found] == [
+        (name, product, dtype) for name, dtype in (("atmosmodd~", "float64"), ("own", "complex128"))
+        for product in ("A A", "Pᵀ A P")]
+    for r in found:
+        assert r["relative_error"] < 1e-14 and r["seconds"] > 0 and r["numeric_seconds"] > 0 and r["peer"] == "SciPy"
+        assert r["products"] >= r["entries"] > 0 and r["ratio"] == pytest.approx(r["peer_seconds"] / r["seconds"])
+    A = gallery.helmholtz((20, 20), 0.3, 0.2)
+    ones = A.copy()
+    ones.data = np.ones(A.nnz)
+    assert found[2]["products"] == (ones @ ones).sum() and found[2]["entries"] == (ones @ ones).nnz
+    assert "products/s" in capsys.readouterr().out and "data:image/png" in report.read_text("utf-8")
 
 
 def test_krylov(tmp_path, capsys):

@@ -31,7 +31,7 @@ def test_smoothers(tmp_path, capsys):
 
 def test_residuals_are_those_of_the_iterations_they_are_named_by():
     """Those of Gauss–Seidel, by SciPy's triangular solve."""
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     A = smoothers.ordered(sp.csr_matrix(gallery.p1_laplacian(400)))
     _, norms2 = smoothers.smoothing(make_space("cpu"), A, smoothers.ALGORITHMS[smoothers.NATURAL], 20, 10)
     L, x, b = sp.tril(A).tocsr(), np.zeros(400), smoothers.right_hand_side(A)

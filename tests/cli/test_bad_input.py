@@ -141,7 +141,7 @@ def test_names_are_checked_before_the_matrix_is_read(cli, bad, monkeypatch):
 
 
 def test_memory_is_estimated_before_the_solve(cli, bad, monkeypatch):
-    monkeypatch.setattr("swell.core.space.CpuSpace.memory", lambda self: (1000, 2000))
+    monkeypatch.setattr("swell.core.cpu.CpuSpace.memory", lambda self: (1000, 2000))
     check(bad, cli("solve", "A.mtx", "--method", "gmres", "--out", "x.npy"), ["needs", "GiB", "free"])
     assert not (bad / "x.npy").exists()
 

@@ -29,6 +29,21 @@ def test_info_hints_at_a_null_space(cli):
     assert "every row sums to zero" in out and "singular" in out
 
 
+def test_info_shows_the_levels_of_algebraic_multigrid_where_asked(cli):
+    out = cli("info", "gallery:poisson2d:2500", "--amg")[1]
+    assert "share of rows above" in out and "operator complexity" in out and "dense inverse" in out
+    amg = json.loads(cli("info", "gallery:poisson2d:2500", "--amg", "--json")[1])["amg"]
+    assert amg["levels"][0]["rows"] == 2500 and 1 < amg["operator_complexity"] < 4 and amg["setup_seconds"] > 0
+    assert "amg" not in json.loads(cli("info", "gallery:poisson2d:2500", "--json")[1])
+
+
+@pytest.mark.parametrize("name, words", [("saddle_point:100", "zero"), ("upwind2d:100", "Hermitian"),
+                                         ("helmholtz2d:100", "complex128")])
+def test_info_says_why_there_are_no_levels(cli, name, words):
+    status, out, _ = cli("info", f"gallery:{name}", "--amg")
+    assert status == 0 and "algebraic multigrid: " in out and words in out.split("algebraic multigrid: ")[1]
+
+
 @pytest.mark.parametrize("name", ["saddle_point:100", "helmholtz2d:100", "upwind2d:100", "poisson1d:1"])
 def test_info_of_every_structure(cli, name):
     assert cli("info", f"gallery:{name}")[0] == 0

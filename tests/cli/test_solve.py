@@ -127,3 +127,10 @@ def test_a_name_that_is_no_utf8(cli, folder):
     assert status == 0 and not err and "A?.mtx" in (folder / "r.html").read_text("utf-8")
     assert cli("info", name, "--picture", folder / "p.png")[0] == 0
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_report_shows_the_levels_of_algebraic_multigrid(cli, folder):
+    for precond, shown in (("amg", True), ("ic0", False)):
+        assert cli("solve", "gallery:poisson2d:2500", "--method", "cg", "--precond", precond, "--report",
+                   folder / "r.html", "--quiet")[0] == 0
+        assert ("Levels of algebraic multigrid" in (folder / "r.html").read_text("utf-8")) == shown

@@ -12,7 +12,7 @@ from products import assert_product, build, product, random_matrix, vector
 import swell
 from swell import BSR, BlockSELL, BSRMatrix, gallery
 from swell.core.registry import resolve
-from swell.core.space import CpuSpace
+from swell.core.cpu import CpuSpace
 from swell.formats.blocks import BlockPattern, detect, divisors, fill_ratios
 from swell.formats.csr import CSRMatrix
 from swell.formats.ell import ELL
@@ -301,11 +301,16 @@ def test_a_fill_that_is_none(fill):
 
 @pytest.mark.parametrize("shape", [(0, 0), (1, 1), (60, 60), (61, 47)])
 @pytest.mark.parametrize("size", [1, 3, 7, 32])
-def test_rows_one_by_one_have_the_blocks_that_whole_arrays_have(shape, size):
+def test_blocks_are_found_where_entries_are(shape, size, space):
     A = sp.csr_array(sp.random_array(shape, density=0.1, rng=rng()))
     A.sort_indices()
-    csr = CSRMatrix.from_scipy(A, CpuSpace())
-    by_rows, by_arrays = BlockPattern(csr, size), BlockPattern(csr, size)
-    by_arrays._by_arrays(csr)
-    for name in ("indptr", "indices", "positions"):
-        assert np.array_equal(getattr(by_rows, name), getattr(by_arrays, name))
+    with space.active():
+        found = BlockPattern(CSRMatrix.from_scipy(A, space), size)
+        indptr, indices, positions = (space.to_host(a) for a in (found.indptr, found.indices, found.positions))
+    row, column = A.nonzero()
+    blocks = sorted({*zip((row // size).tolist(), (column // size).tolist())})
+    assert indices.tolist() == [j for _, j in blocks]
+    assert np.array_equal(np.diff(indptr), np.bincount([i for i, _ in blocks], minlength=-(-shape[0] // size)))
+    number = {block: k for k, block in enumerate(blocks)}
+    assert positions.tolist() == [(number[i // size, j // size] * size + i % size) * size + j % size
+                                  for i, j in zip(row.tolist(), column.tolist())]

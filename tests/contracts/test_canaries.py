@@ -137,6 +137,14 @@ def test_nor_of_bddc(named, device):
         assert r.converged
 
 
+def test_nor_of_products_of_matrices(device):
+    for n in SIZES:
+        A, P = system(n)[0], sp.csr_array(sp.eye_array(n, n // 3 + 1))
+        with canaries(device):
+            C = swell.multiply(P.T, A, P, device=device)
+        assert (abs(C - P.T @ A @ P) > 1e-12 * abs(C).max()).nnz == 0
+
+
 @pytest.mark.parametrize("named", [*names("decomposer"), "pcm(form=plain)", "icm(x=8, order=F)"])
 def test_nor_of_dense_matrices(named, space):
     decomposer = resolve("decomposer", named)

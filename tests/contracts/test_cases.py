@@ -51,7 +51,7 @@ def test_real(case, which, data):
     assert result.reason is case.ends[which], str(result)
     assert result.method in case.method.split(), str(result)
     assert result.iterations <= case.limit
-    assert not result.attempts or result.attempts[0].method == case.first
+    assert not result.attempts or case.first in {r.method for r in [result, *result.attempts]}
     check_truth(A, b, result)
 
 
@@ -65,10 +65,10 @@ def test_what_no_iteration_can_do_goes_to_the_direct_solver(name, data):
 
 
 @pytest.mark.data
-def test_the_result_tells_of_the_attempt_before(data):
+def test_the_result_tells_of_the_other_attempts(data):
     A = real_matrix(data, "dwg961b")
     result = swell.solve(A, np.ones(A.shape[0]))
     assert result.converged and result.method == "direct"
     assert [a.method for a in result.attempts] == ["cocg", "cocg"]            # with ILU(0), then the shifted Laplacian
     assert all(a.reason is not Reason.CONVERGED for a in result.attempts)
-    assert str(result).count("before it: cocg ended after") == 2
+    assert str(result).count("also tried: cocg ended after") == 2

@@ -102,7 +102,7 @@ def test_keeping_the_preconditioner_follows_the_values(space):
     with space.active():
         operator, other = (built(swell.Deflation("jacobi", vectors=5), A, space) for A in (first, second))
         U = space.to_host(operator._U)[:, :144].T.astype(float)
-        operator.follow(CSRMatrix.from_scipy(second, space))
+        operator.keep_for(CSRMatrix.from_scipy(second, space))
         found = applied(operator, x)
         operator.update(CSRMatrix.from_scipy(second, space))
         assert np.array_equal(applied(operator, x), applied(other, x))
@@ -149,7 +149,7 @@ def test_a_sweep_follows_without_a_product(room, space):
     sweep = helmholtz.Sweep(K, M, B, method="cocg", precond="deflation(inner=jacobi, vectors=6)", device=space.name)
     for omega in (0.5, 0.1, 1.7):
         sweep.solve(omega, b)
-        operator = sweep.solver._prepared[0].M
+        operator = sweep.solver._prepared[0].setup.M
         assert operator._terms
         n = K.shape[0]
         U, W, inverse = (space.to_host(array).astype(complex) for array in (operator._U, operator._W, operator._inverse))

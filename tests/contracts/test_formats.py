@@ -20,7 +20,8 @@ import swell.formats.sell
 import swell.formats.staircase_sell
 from swell import gallery
 from swell.core.registry import names
-from swell.core.space import CpuSpace, accumulator
+from swell.core.cpu import CpuSpace
+from swell.core.space import accumulator
 from swell.formats.csr import CSR, CSRMatrix
 from swell.formats.sell import PAD, SELL
 
@@ -258,29 +259,19 @@ def empty_rows_and_far_columns(wide):
     return sp.csr_array(A)
 
 
-@pytest.mark.parametrize("settings_", ["sell", "sell(window=1)", "sell(height=8, window=8)", "sell(window=65536)"])
+@pytest.mark.parametrize("settings_", ["sell(height=32)", "sell(height=32, window=1)", "sell(height=8, window=8)",
+                                       "sell(height=64, window=65536)", "staircase_sell", "staircase_sell(window=4096)"])
 @pytest.mark.parametrize("wide", [False, True])
-def test_rows_one_by_one_are_laid_out_as_whole_arrays_are(settings_, wide):
+def test_every_device_lays_out_the_same(settings_, wide, space):
     A = empty_rows_and_far_columns(wide)
-    by_rows, by_arrays = (build(A, settings_, CpuSpace()) for _ in range(2))
-    by_arrays._layout_by_arrays(by_arrays.to_csr())
-    assert by_rows.sorted == by_arrays.sorted and bool(by_rows.high.size) == wide
-    for found, expected in zip(by_rows._arrays(), by_arrays._arrays()):
-        if wide or found is not by_rows.high_ptr:
-            assert found.dtype == expected.dtype and np.array_equal(found, expected)
-    assert by_rows.place is None if by_arrays.place is None else np.array_equal(by_rows.place, by_arrays.place)
-
-
-@pytest.mark.parametrize("window", [32, 4096])
-@pytest.mark.parametrize("wide", [False, True])
-def test_staircases_too(window, wide):
-    A = empty_rows_and_far_columns(wide)
-    by_rows, by_arrays = (build(A, f"staircase_sell(window={window})", CpuSpace()) for _ in range(2))
-    by_arrays._place_by_arrays(by_arrays.to_csr())
-    assert bool(by_rows.high.size) == wide
-    for found, expected in zip(by_rows._arrays(), by_arrays._arrays()):
+    here, there = build(A, settings_, CpuSpace()), build(A, settings_, space)
+    assert bool(here.high.size) == wide and (here.to_csr().to_scipy() != A).nnz == 0
+    for expected, found in zip(here._arrays(), there._arrays(), strict=True):
+        found = space.to_host(found)
         assert found.dtype == expected.dtype and np.array_equal(found, expected)
-    assert (by_rows.to_csr().to_scipy() != A).nnz == 0
+    with space.active():
+        found = space.to_host(there.positions(CSRMatrix.from_scipy(A, space)))
+    assert np.array_equal(found, here.positions(CSRMatrix.from_scipy(A, CpuSpace())))
 
 
 @pytest.mark.parametrize("n", [2000, 20_000])

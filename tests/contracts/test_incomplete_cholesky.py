@@ -14,7 +14,7 @@ from cases import rng
 import swell
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.formats.csr import CSRMatrix
 

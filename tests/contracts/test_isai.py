@@ -13,10 +13,12 @@ import swell
 from swell import gallery
 from swell.core.errors import FactorisationError, OutOfMemory
 from swell.core.registry import resolve
-from swell.core.space import CpuSpace, accumulator, make_space
+from swell.core.cpu import CpuSpace
+from swell.core.devices import make_space
+from swell.core.space import accumulator
 from swell.core.stopping import Reason
 from swell.formats.bsr import BSR
-from swell.preconditioners.guard import random_vector
+from swell.preconditioners.triangular import random_vector
 
 SIZES = (1, 2, 3, 4, 5, 8, 11, 32)
 TYPES = ("float32", "float64", "complex64", "complex128")

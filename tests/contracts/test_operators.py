@@ -52,12 +52,19 @@ def fitting(kind, name, dtype, seed=0):
 
 
 def built(kind, name, A, space):
+    if name == "amg" and space.name == "cuda":
+        pytest.skip("AMG runs on a CPU so far")
     return resolve(kind, name).build(CSRMatrix.from_scipy(A, space))
 
 
 def vector(dtype, seed, space):
     values = np.random.default_rng(seed).standard_normal((N, 2)) @ [1, 1j]
     return space.from_host(values.astype(dtype) if np.dtype(dtype).kind == "c" else values.real.astype(dtype))
+
+
+def rounding(M):
+    """Machine epsilon of the operator's arithmetic over machine epsilon of its vectors: 1, but for lower precision."""
+    return np.finfo(M.arithmetic).eps / np.finfo(M.dtype).eps
 
 
 def applied(operator, x, adjoint=False, **more):
@@ -74,7 +81,7 @@ def test_adjoint(kind_and_name, dtype, space):
             pytest.skip("cuDSS solves with A alone")
         x, y, xp = vector(dtype, 1, space), vector(dtype, 2, space), space.xp
         left, right = xp.vdot(y, applied(M, x)), xp.vdot(applied(M, y, adjoint=True), x)
-        assert complex(left) == pytest.approx(complex(right), rel=1e-12)
+        assert complex(left) == pytest.approx(complex(right), rel=1e-12 * rounding(M))
 
 
 def test_linearity(kind_and_name, dtype, space):
@@ -84,7 +91,7 @@ def test_linearity(kind_and_name, dtype, space):
             pytest.skip("declared variable")
         x, y, xp = vector(dtype, 1, space), vector(dtype, 2, space), space.xp
         together, apart = applied(M, 2 * x - 3 * y), 2 * applied(M, x) - 3 * applied(M, y)
-        assert float(abs(together - apart).max()) <= 1e-12 * float(abs(apart).max())
+        assert float(abs(together - apart).max()) <= 1e-12 * rounding(M) * float(abs(apart).max())
         assert not bool(xp.isnan(together).any())
 
 
@@ -95,7 +102,7 @@ def test_alpha_beta(kind_and_name, alpha, beta, dtype, space):
         x, y = vector(dtype, 1, space), vector(dtype, 2, space)
         expected = alpha * applied(M, x) + beta * y
         M.apply(x, y, alpha, beta)
-        assert float(abs(y - expected).max()) <= 1e-13 * float(abs(expected).max())
+        assert float(abs(y - expected).max()) <= 1e-13 * rounding(M) * float(abs(expected).max())
 
 
 def test_fused_dots(kind_and_name, dtype, space):
@@ -140,9 +147,10 @@ def test_a_preconditioner_is_an_approximate_inverse(name, dtype, space):
     skip_other_kinds("precond", name, dtype)
     with space.active():
         x = vector(dtype, 1, space)
-        z = applied(built("precond", name, A, space), x)
-        rounding = np.finfo("f4" if name == "deflation" else "f8").eps         # in which its vectors are stored
-        assert np.allclose(space.to_host(z), space.to_host(x) / np.arange(1.0, N + 1), rtol=1e-11, atol=4 * rounding)
+        M = built("precond", name, A, space)
+        stored = np.finfo("f4" if name == "deflation" else "f8").eps           # in which its vectors are stored
+        assert np.allclose(space.to_host(applied(M, x)), space.to_host(x) / np.arange(1.0, N + 1),
+                           rtol=1e-11 * rounding(M), atol=4 * stored * rounding(M))
 
 
 def test_direct_is_the_inverse(dtype, space):

@@ -13,7 +13,7 @@ from cases import rng
 import swell
 from swell import gallery
 from swell.core.registry import names, resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.orderings.cuthill_mckee import bandwidth
 from swell.orderings.multicolor import by_color, greedy, jones_plassmann

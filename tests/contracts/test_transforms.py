@@ -9,7 +9,7 @@ from cases import badly_scaled, rng
 import swell
 from swell import gallery
 from swell.core.registry import names, resolve
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.transforms.scaling import gershgorin
 

@@ -11,10 +11,11 @@ from conftest import space_or_skip
 import swell
 from swell import gallery
 from swell.core.registry import resolve
-from swell.core.space import CpuSpace, accumulator
+from swell.core.cpu import CpuSpace
+from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.level_schedule import advice
-from swell.preconditioners.triangular import best_width
+from swell.preconditioners.exact import best_width
 
 SOLVES = ("exact(schedule='levels')", "exact(schedule='sync_free')", "sweeps(count=200)")
 
@@ -176,7 +177,7 @@ def test_single_storage_rounds_the_factor_alone(solve, dtype, space):
 @pytest.mark.parametrize("shape", [(160, 160), (151, 153)])                    # an odd number of rows, too
 def test_two_threads_give_the_same_bits(precond, shape, dtype, all_threads):
     """Halves that meet at the end, or at the beginning: as the sequential kernels would, sums of the parts aside."""
-    from swell.core.space import make_space
+    from swell.core.devices import make_space
     A = gallery.poisson(shape) if "ic0" in precond else gallery.convection_diffusion(shape, 5.0)
     A = sp.csr_array(A).astype(dtype)
     b = vector(A.shape[0], dtype)

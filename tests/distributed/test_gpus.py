@@ -1,6 +1,9 @@
 """Ranks with a GPU each: what test_solves.py shows on CPUs, here by threads of one process."""
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +13,8 @@ from solves import allocations_of_a_second_run
 import swell
 from swell import distributed, gallery
 from swell.core.registry import resolve
-from swell.core.space import accumulator, make_space
+from swell.core.devices import make_space
+from swell.core.space import accumulator
 from swell.core.stopping import Reason
 from swell.distributed.devices import on_device
 from swell.distributed.launcher import launched
@@ -37,8 +41,6 @@ def solved(communicator, A, b, partition, settings):
 def test_product(count, partition, format, dtype, overlap, messages):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
-        if "bsr" in format:
-            pytest.skip("parts of a graph keep no blocks together")
     A, x = system(dtype, symmetric=False)
     wide = np.result_type(dtype, np.float64)
 
@@ -304,7 +306,27 @@ def test_all_gpus_from_one_process(settings):
         r = swell.solve(A, right, device="cuda:all", **settings)
         assert r.converged and r.x.shape == right.shape
         assert np.linalg.norm(right - A @ r.x) <= 1e-8 * np.linalg.norm(right)
+    s = swell.prepare(A, device="cuda:all", **settings)
+    for k in (1, 2, 3):                          # what GPUs share lives between calls
+        r = s.update(k * A).solve(b)
+        assert r.converged and np.linalg.norm(b - k * (A @ r.x)) <= 1e-8 * np.linalg.norm(b)
     with pytest.raises(swell.InputError, match="takes no M"):
         swell.solve(A, b, device="cuda:all", M=lambda r: r)
     with pytest.raises(swell.InputError, match="direct does not run across ranks"):
         swell.solve(A, b, device="cuda:all", method="direct")
+
+
+@pytest.mark.skipif(launched() > 1, reason="of threads")
+@pytest.mark.parametrize("messages", ["peer", "nccl"])
+@pytest.mark.parametrize("end", ["del s", "pass"])
+def test_a_process_ends_with_a_solver_on_all_gpus(messages, end):
+    """Deleted before, or alive at the end."""
+    if not gpus():
+        pytest.skip("there is no GPU")
+    code = ("import numpy as np, swell\n"
+            "from swell.distributed.threads import ThreadCommunicator\n"
+            f"ThreadCommunicator.messages = {messages!r}\n"
+            "s = swell.prepare(swell.gallery.poisson2d(60), method='cg', device='cuda:all')\n"
+            f"print(s.solve(np.ones(3600)).converged, s.solve(np.ones(3600)).converged)\n{end}\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stdout + done.stderr

@@ -8,7 +8,7 @@ from across import HERMITIAN, METHODS, solved, system
 
 import swell
 from swell import distributed, gallery
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Reason
 
 
@@ -54,7 +54,7 @@ def test_products_are_counted(ranks, method, guess):
     def counted(communicator):
         M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
         solver = swell.prepare(M, method=method, precond="jacobi")
-        prepared, products, applied = solver._prepare(0), [0], [0]
+        prepared, products, applied = solver._prepare(0).setup, [0], [0]
 
         def counting(operator, count, fused):
             for name in ("apply", "apply_adjoint", fused):

@@ -76,7 +76,7 @@ def monitor(k, residual):
     if ranks.rank == 1 and {leaves}:
         sys.exit(0)
 try:
-    swell.solve({A}, np.ones(A.space.share(900)), method="cg", monitor=monitor)
+    swell.solve({A}, np.ones(A.space.local_rows(900)), method="cg", monitor=monitor)
 except Exception as error:
     print(f"caught: {{error}}", flush=True)
 """
@@ -216,7 +216,7 @@ A = swell.distributed.scatter(ranks, swell.gallery.poisson2d(60) if ranks.rank =
 def fate(k, residual):
     if k == 5 and ranks.rank == 1:
         {fate}
-swell.prepare(A, method="cg", rtol=1e-13).solve(np.ones(A.space.share(3600)), monitor=fate)
+swell.prepare(A, method="cg", rtol=1e-13).solve(np.ones(A.space.local_rows(3600)), monitor=fate)
 time.sleep(90)                    # a rank that nobody ends says so
 print("nobody ended me")
 """
@@ -238,7 +238,8 @@ def test_a_rank_that_leaves_alone_ends_all(rank, ranks):
                    f"if r.rank == {rank}:\n    sys.exit('the input is wrong')\n"
                    "swell.distributed.scatter(r, swell.gallery.poisson2d(20))\nprint('nobody ended me')", ranks=ranks,
                    timeout=120)
-    assert done.returncode != 0 and "the input is wrong" in done.stderr and not done.stdout
+    assert done.returncode != 0 and "the input is wrong" in done.stderr
+    assert "nobody ended me" not in done.stdout                  # the launcher may tell there of ranks that it ended
     assert f"Gone: rank {rank} has ended its program" in done.stderr
 
 
@@ -263,12 +264,12 @@ def test_a_command_of_which_a_rank_throws_ends_all(rank):
             "DistributedLoop.report = heard\n"
             "raise SystemExit(main(['solve', 'gallery:poisson2d:4000', '--method', 'cg', '--rtol', '1e-13']))")
     done = started("-c", code, timeout=240)
-    assert done.returncode != 0 and not done.stdout and "no room for the basis" in done.stderr
+    assert done.returncode != 0 and "iterations" not in done.stdout and "no room for the basis" in done.stderr
 
 
 def test_what_ranks_disagree_on_is_told_once():
     """All know it at once, so that rank 0 alone says it."""
-    done = started("-c", "import swell; r = swell.distributed.init(); r.same(r.rank, 'the colour')")
+    done = started("-c", "import swell; r = swell.distributed.init(); r.require_equal(r.rank, 'the colour')")
     assert done.returncode != 0
     assert done.stderr.count("InputError: the ranks disagree on the colour: 0 on rank 0, 1 on rank 1") == 1, done.stderr
 
@@ -316,7 +317,7 @@ def test_ranks_that_share_a_gpu():
     code = ("import numpy as np, swell; r = swell.distributed.init(share_gpus={share})\n"
             "A = swell.distributed.scatter(r, swell.gallery.poisson2d(30) if r.rank == 0 else None, device='cuda')\n"
             "for method in ('cg', 'gmres'):\n"
-            "    result = swell.solve(A, np.ones(A.space.share(900)), method=method)\n"
+            "    result = swell.solve(A, np.ones(A.space.local_rows(900)), method=method)\n"
             "    assert result.converged and r.size == 3")
     done = started("-c", code.format(share=True), ranks=3, CUDA_VISIBLE_DEVICES="0")
     assert done.returncode == 0, done.stderr

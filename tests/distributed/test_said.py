@@ -10,6 +10,7 @@ from cases import rng
 import swell
 from swell import distributed, gallery
 from swell.core.registry import names
+from swell.distributed.partition import consecutive
 from swell.distributed.words import merged, merged_notes
 
 
@@ -27,8 +28,13 @@ def uneven():
     return sp.csr_array(A)
 
 
-def said(communicator, A, settings, **parts):
-    M = distributed.scatter(communicator, A if communicator.rank == 0 else None, **parts)
+def said(communicator, A, settings, cut=False, **parts):
+    """``cut``: the ranks bring rows that begin anywhere."""
+    if cut:
+        first, stop = consecutive(A.shape[0], communicator.size)[communicator.rank:communicator.rank + 2]
+        M = distributed.from_rows(communicator, A[first:stop])
+    else:
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None, **parts)
     b = rng().standard_normal(A.shape[0])
     result = swell.solve(M, b[M.rows], **{"method": "gmres", "rtol": 1e-6, "maxiter": 5, **settings})
     return result.configuration, result.notes, result.format
@@ -38,15 +44,15 @@ def said(communicator, A, settings, **parts):
                                      "deflation(vectors=2, inner='block_ilu0')"])
 def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
     """Of five ranks the last three have 29 or 28 rows, which no block of 3 divides."""
-    found = distributed.run(5, said, blocks(7), {"precond": precond})
+    found = distributed.run(5, said, blocks(7), {"precond": precond}, True)
     assert all(one == found[0] for one in found)
-    if "schwarz" not in precond:                 # whose matrix has rows of other ranks too
-        assert not any("blocks of 3" in line for line in found[0][0])
-        assert any("blocks of 1 to 3, and all ranks take blocks of 1" in note and "block=3" in note for note in found[0][1])
+    assert not any("blocks of 3" in line for line in found[0][0])
+    assert any("inside blocks of 3, so that all ranks take blocks of 1" in note and "block=3" in note for note in found[0][1])
 
 
-def test_blocks_that_the_partition_keeps_together():
-    for configuration, notes, _ in distributed.run(5, lambda c: said(c, blocks(7), {"precond": "block_ilu0"}, block=3)):
+@pytest.mark.parametrize("given", [{}, {"block": 3}])
+def test_blocks_that_the_partition_keeps_together(given):
+    for configuration, notes, _ in distributed.run(5, lambda c: said(c, blocks(7), {"precond": "block_ilu0"}, **given)):
         assert any("blocks of 3" in line for line in configuration) and not any("all ranks take" in note for note in notes)
 
 

@@ -8,7 +8,7 @@ from fields import everywhere, metrics_of
 
 import swell
 from swell.core.errors import InputError
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde import fvm
 
 
@@ -125,13 +125,13 @@ def test_a_solver_takes_new_coefficients(device, format, in_place):
         A = metrics.pattern.matrix(laplacian.flux())
         b = metrics.volumes.copy()
         solver = swell.prepare(A, method="cg", scaling="jacobi", format=format, rtol=1e-10)
-        matrix = solver._prepare(0).matrix
+        matrix = solver._prepare(0).setup.matrix
         assert solver.solve(b).converged
         for k in (2.0, 5.0):
             laplacian.diffuse(lambda x, k=k: k + x[:, 0])
             A2 = metrics.pattern.matrix(laplacian.flux(), out=A if in_place else None)
             result = solver.update(A2).solve(b)
-            assert result.converged and solver._prepare(0).matrix is matrix
+            assert result.converged and solver._prepare(0).setup.matrix is matrix
             x = np.asarray(space.to_host(result.x))
             assert np.linalg.norm(space.to_host(b) - A2.to_scipy() @ x) <= 1.01e-10 * np.linalg.norm(space.to_host(b))
 

@@ -39,7 +39,7 @@ def respond(**changes):
     ({"boundary": {"xmin": h.Absorbing()}}, "'xmin' is the source and has the condition Absorbing"),
     ({"boundary": {"xmax": h.Velocity(lambda x: [1, 2])}}, "returned shape|its function returned"),
     ({"boundary": {"xmax": h.Velocity("fast")}}, "boundary 'xmax': its value is 'fast'"),
-    ({"boundary": {"xmax": h.Pressure(np.nan)}}, "boundary 'xmax': its values are not finite"),
+    ({"boundary": {"xmax": h.Pressure(np.nan)}}, "boundary 'xmax': its value contains NaN or Inf"),
     ({"source": "roof"}, "no boundary 'roof'"),
     ({"source": None}, "nothing makes sound: name a source"),
     ({"source": {"xmin": h.Velocity(0)}}, "nothing makes sound: name a source"),

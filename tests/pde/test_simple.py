@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
+import swell
 from swell.core import loop
 from swell.core.errors import InputError
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.pde import fvm
 
 Y = np.array([1, .9766, .9688, .9609, .9531, .8516, .7344, .6172, .5, .4531, .2813, .1719, .1016, .0703, .0625, .0547,
@@ -88,6 +89,22 @@ def test_the_solution_does_not_depend_on_relaxation():
             for settings in (dict(velocity=0.9), dict(velocity=0.6),
                              dict(velocity=0.7, pressure=0.3, consistent=False))]
     assert abs(runs[0] - runs[1]).max() < 1e-5 and abs(runs[0] - runs[2]).max() < 1e-5
+
+
+def test_multigrid_for_the_pressure(monkeypatch):
+    """The same flow in a fraction of the pressure iterations, from few setups; renewed in every iteration if asked."""
+    from swell.preconditioners.amg.settings import AMGOperator
+    updates, update = [], AMGOperator.update
+    monkeypatch.setattr(AMGOperator, "update", lambda self, A: (updates.append(1), update(self, A))[1])
+    plain = cavity(24, 100, rtol=1e-8)
+    kept = cavity(24, 100, rtol=1e-8, pressure_precond="amg")
+    few = len(updates)
+    renewed = cavity(24, 100, rtol=1e-8, pressure_precond=swell.AMG(coarsest=50), pressure_renewal=0)
+    for flow in (kept, renewed):
+        assert flow.converged and abs(flow.velocity - plain.velocity).max() < 1e-6
+        assert flow.linear_iterations[1] < plain.linear_iterations[1] / 4
+    assert few < kept.iterations / 4 and len(updates) - few == renewed.iterations - 1
+    assert renewed.linear_iterations[1] <= kept.linear_iterations[1]
 
 
 def test_fluxes_conserve_and_pressure_is_smooth():

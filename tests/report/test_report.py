@@ -103,3 +103,36 @@ def test_an_empty_matrix(tmp_path):
     assert pattern.text(A, 4) == ["⠀⠀"]
     picture(A, tmp_path / "p.png")
     assert pattern.text(sp.csr_matrix((0, 0))) == []
+
+
+def test_the_levels_of_algebraic_multigrid(tmp_path):
+    """A table and a picture in the report; the picture has two bars a level, and the rows of one more table."""
+    from swell.preconditioners.amg.report import facts
+    from swell.report import levels
+    A = swell.gallery.poisson2d(40)
+    solver = swell.prepare(A, method="cg", precond="amg")
+    count = len(facts(solver.M)["levels"])
+    sizes, lengths = levels.figure(facts(solver.M)).axes
+    assert len(sizes.patches) == 2 * count and len(lengths.patches) == count > 1
+    levels.plot(solver.M, tmp_path / "levels.png")
+    assert (tmp_path / "levels.png").read_bytes().startswith(PNG)
+    html(solver.solve(np.ones(1600)), tmp_path / "r.html", levels=solver.M)
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "Levels of algebraic multigrid" in text and text.count("data:image/png;base64,") == 2
+    assert [levels.short(k) for k in (0, 999, 1000, 45_678, 1_234_567, 2e9)] == ["0", "999", "1k", "45.7k", "1.23M", "2G"]
+
+
+def test_the_table_of_levels_adds_up():
+    """Complexities and shares follow from the rows and entries that are shown."""
+    from swell.preconditioners.amg.report import facts, rows, sentences, text
+    M = swell.prepare(swell.gallery.poisson3d(14), method="cg", precond="amg").M
+    found = facts(M)
+    cells, shown = rows(found), text(M)
+    assert [row[1] for row in cells] == [A.shape[0] for A in M.hierarchy.matrices] and cells[0][4] == ""
+    assert float(cells[1][4]) == pytest.approx(cells[1][1] / cells[0][1], abs=5e-4)
+    assert found["operator_complexity"] == pytest.approx(sum(row[2] for row in cells) / cells[0][2])
+    assert found["grid_complexity"] == pytest.approx(sum(row[1] for row in cells) / cells[0][1])
+    assert 0 < found["setup_bytes"] < found["bytes"]
+    assert all(line in shown for line in sentences(found)) and str(cells[-1][2]) in shown
+    alone = swell.prepare(sp.identity(5000, format="csr"), method="cg", precond="amg").M
+    assert "smoothed alone, since" in text(alone) and "1 level;" in text(alone)

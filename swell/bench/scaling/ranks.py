@@ -198,7 +198,7 @@ class System:
         self.name, self.scaling, self.settings = name, scaling, settings
         self.given, self.space, self.ranks = A, A.space, A.space.communicator
         self.A = A.stored_as(default_format(A.own))
-        rows = self.space.share(A.shape[0])
+        rows = self.space.local_rows(A.shape[0])
         self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)
         self.space.random(SEED, self.b)
 
@@ -226,7 +226,7 @@ class System:
     def share(self) -> Share:
         """What the rank with most has."""
         halo = self.A.halo
-        mine = (self.space.share(self.A.shape[0]), int(self.given.row_lengths().sum()),
+        mine = (self.space.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
         return Share(*(int(most) for most in np.max(self.ranks.allgather(mine), axis=0)))
 

@@ -1,17 +1,14 @@
 // What all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic reductions.
 //
-// The record is that of core/kernels/judge.py, place for place. After the judge has spoken every kernel returns at once,
-// so that a captured graph may run past the end of a solve.
+// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The record is laid
+// out as [place][column], the history as [iteration][column]. After the judge has spoken every kernel returns at once, so
+// that a captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"
 
-enum Flag { STOP, VERDICT, ITERATION, MAXITER, BEST_ITERATION, WINDOW, FINAL, EVERY, FLAGS = 8 };
-enum Limit { THRESHOLD2, GROWTH2, BEST2, CYCLE2, RATIO2, LIMITS = 8 };
-enum Code { RUNNING, CONVERGED, MAXITER_REACHED, STAGNATED, DIVERGED, NONFINITE, BREAKDOWN, INDEFINITE };
-
 struct Context {
-  long long flags[FLAGS];
-  double limits[LIMITS];
+  long long flags[FLAGS][COLUMNS];
+  double limits[LIMITS][COLUMNS];
   long long* mirror;     // iteration, verdict and stop in one word of mapped host memory
   double* history;       // residual norms, in mapped host memory
   double* partials;      // sums of every block inside a grid_sum
@@ -20,11 +17,20 @@ struct Context {
   unsigned arrived;      // blocks at the end of a kernel; back at 0 afterwards
 };
 
+DEVICE long long& flag(Context* ctx, Flag place, int column = 0) { return ctx->flags[place][column]; }
+DEVICE long long flag(const Context* ctx, Flag place, int column = 0) { return ctx->flags[place][column]; }
+DEVICE double& limit(Context* ctx, Limit place, int column = 0) { return ctx->limits[place][column]; }
+DEVICE double& norm_after(const Context* ctx, long long iteration, int column = 0) { return ctx->history[iteration * COLUMNS + column]; }
+// A method's scalar, by the name that the method's package declares in its slots.py.
+template <class A> DEVICE A& slot(A* s, int place, int column = 0) { return s[place * COLUMNS + column]; }
+DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // has the judge spoken?
+
 DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
 
 // Programmatic dependent launch (core/launch.py): a kernel may start while the one before it drains. Nothing that a kernel
-// before it writes may be touched until wait_for_previous, which every kernel calls, in `stopped`. No-ops otherwise.
+// before it writes may be touched until wait_for_previous, which every kernel calls, in `stopped`. No-ops otherwise. Products
+// read their matrix before that: so a setup whose last kernel writes a matrix ends with a synchronisation.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -40,7 +46,7 @@ DEVICE void wait_for_previous() {
 DEVICE bool stopped(const Context* ctx) {
   let_next_start();
   wait_for_previous();
-  return ctx->flags[STOP] != 0;
+  return over(ctx);
 }
 
 template <int K> DEVICE void warp_sum(double (&v)[K]) {
@@ -93,6 +99,19 @@ DEVICE bool last_block(Context* ctx) {
   return last;
 }
 
+// All blocks of a cooperative launch wait for one another. `arrived` is 0 before the first launch, and a multiple of the
+// grid's blocks after each. What others wrote before is read past the cache of the multiprocessor (__ldcg) afterwards.
+DEVICE void grid_wait(unsigned long long* arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    const unsigned long long ticket = atomicAdd(arrived, 1ull), all = (ticket / gridDim.x + 1) * gridDim.x;
+    while (*(volatile unsigned long long*)arrived < all) {}
+    __threadfence();
+  }
+  __syncthreads();
+}
+
 // True in one thread of the last block: all others have read what this one may now change. No fence, since nothing that
 // they wrote is looked at.
 DEVICE bool last_to_read(Context* ctx) {
@@ -125,7 +144,7 @@ template <class T> struct Two {
     return value;
   }
   DEVICE double yy() const { return v[count - 1]; }
-  DEVICE void write(acc_t<T>* out) const { out[0] = wy(), out[1] = acc_t<T>(yy()); }
+  DEVICE void write(acc_t<T>* out) const { slot(out, 0) = wy(), slot(out, 1) = acc_t<T>(yy()); }
 };
 
 // A product runs on thousands of short blocks, and one that waits for an atomic holds its place on the multiprocessor: so

@@ -3,61 +3,60 @@
 #include "context.cuh"
 
 constexpr double PROGRESS2 = 0.98;
-constexpr int JUDGED = -1;                             // in place of a code: nothing is left to be judged
 
 DEVICE void show(Context* ctx) {                       // one word for the host, which looks there between two graphs
-  *(volatile long long*)ctx->mirror = ctx->flags[ITERATION] << 16 | ctx->flags[VERDICT] << 8 | ctx->flags[STOP];
+  *(volatile long long*)ctx->mirror = flag(ctx, ITERATION) << 16 | flag(ctx, VERDICT) << 8 | flag(ctx, STOP);
 }
 
 DEVICE int verdict(Context* ctx, double norm2) {
-  long long* flags = ctx->flags;
-  double* limits = ctx->limits;
   if (!isfinite(norm2)) return NONFINITE;
-  if (norm2 <= limits[THRESHOLD2]) return CONVERGED;
-  if (flags[ITERATION] >= flags[MAXITER]) return MAXITER_REACHED;
-  if (norm2 > limits[GROWTH2]) return DIVERGED;
-  if (norm2 < PROGRESS2 * limits[BEST2]) {
-    limits[BEST2] = norm2;
-    flags[BEST_ITERATION] = flags[ITERATION];
-  } else if (flags[WINDOW] > 0 && flags[ITERATION] - flags[BEST_ITERATION] >= flags[WINDOW]) {
+  if (norm2 <= limit(ctx, THRESHOLD2)) return CONVERGED;
+  if (flag(ctx, ITERATION) >= flag(ctx, MAXITER)) return MAXITER_REACHED;
+  if (norm2 > limit(ctx, GROWTH2)) return DIVERGED;
+  if (norm2 < PROGRESS2 * limit(ctx, BEST2)) {
+    limit(ctx, BEST2) = norm2;
+    flag(ctx, BEST_ITERATION) = flag(ctx, ITERATION);
+  } else if (flag(ctx, WINDOW) > 0 && flag(ctx, ITERATION) - flag(ctx, BEST_ITERATION) >= flag(ctx, WINDOW)) {
     return STAGNATED;
   }
   return RUNNING;
 }
 
+DEVICE void pause(Context* ctx, int code) {
+  flag(ctx, VERDICT) = code;
+  flag(ctx, STOP) = 1;
+}
+
 DEVICE void halt(Context* ctx, int code) {
-  ctx->flags[VERDICT] = code;
-  ctx->flags[STOP] = 1;
-  ctx->flags[FINAL] = 1;
+  pause(ctx, code);
+  flag(ctx, FINAL) = 1;
   show(ctx);
 }
 
 DEVICE void judge_start(Context* ctx, double norm2) {
-  ctx->limits[CYCLE2] = norm2;
-  ctx->history[0] = sqrt(norm2);
+  limit(ctx, CYCLE2) = norm2;
+  norm_after(ctx, 0) = sqrt(norm2);
   int code = verdict(ctx, norm2);
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }
 
 DEVICE bool due(const Context* ctx) {
-  const long long* flags = ctx->flags;
-  long long following = flags[ITERATION] + 1;
-  return flags[EVERY] <= 1 || following % flags[EVERY] == 0 || following >= flags[MAXITER];
+  const long long following = flag(ctx, ITERATION) + 1, every = flag(ctx, EVERY);
+  return every <= 1 || following % every == 0 || following >= flag(ctx, MAXITER);
 }
 
 // Count one more iteration; returns its place in the history. The history has room for MAXITER iterations, and the count
 // never exceeds that: every method counts here, so no method can write past the end.
 DEVICE long long advance(Context* ctx) {
-  long long* flags = ctx->flags;
-  flags[ITERATION] = min(flags[ITERATION] + 1, flags[MAXITER]);
-  return flags[ITERATION];
+  flag(ctx, ITERATION) = min(flag(ctx, ITERATION) + 1, flag(ctx, MAXITER));
+  return flag(ctx, ITERATION);
 }
 
 DEVICE void judge(Context* ctx, double norm2) {
   const bool now = due(ctx);
-  const double last = now ? 0 : ctx->history[ctx->flags[ITERATION]];
+  const double last = now ? 0 : norm_after(ctx, flag(ctx, ITERATION));
   const long long k = advance(ctx);
-  ctx->history[k] = now ? sqrt(norm2) : last;
+  norm_after(ctx, k) = now ? sqrt(norm2) : last;
   if (!now) {
     show(ctx);
     return;
@@ -66,40 +65,41 @@ DEVICE void judge(Context* ctx, double norm2) {
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }
 
+DEVICE int ended_as(bool finite, bool lost) { return !finite ? NONFINITE : lost ? BREAKDOWN : RUNNING; }
+
 // Of an iteration of norm² s[norm2] that ended with the code s[ended]. Where ranks have parts of the norm, they are added
 // up with the first sums of the next iteration, in which the judge then speaks.
 template <class A> DEVICE void judge_ended(Context* ctx, A* s, int norm2, int ended) {
-  const int code = (int)real(s[ended]);
-  s[ended] = A(JUDGED);
+  const int code = (int)real(slot(s, ended));
+  slot(s, ended) = A(JUDGED);
   if (code == JUDGED) return;
-  judge(ctx, real(s[norm2]));
-  if (!ctx->flags[STOP] && code != RUNNING) halt(ctx, code);
+  judge(ctx, real(slot(s, norm2)));
+  if (!over(ctx) && code != RUNNING) halt(ctx, code);
 }
 
+DEVICE void set_ratio(Context* ctx, double judged2, double own2) { limit(ctx, RATIO2) = own2 > 0 ? judged2 / own2 : 1.0; }
+
 DEVICE void judge_inner(Context* ctx, double norm2) {
-  norm2 *= ctx->limits[RATIO2];
-  ctx->history[advance(ctx)] = sqrt(norm2);
+  norm2 *= limit(ctx, RATIO2);
+  norm_after(ctx, advance(ctx)) = sqrt(norm2);
   int code = verdict(ctx, norm2);
-  if (code != RUNNING) {
-    ctx->flags[VERDICT] = code;
-    ctx->flags[STOP] = 1;
-  }
+  if (code != RUNNING) pause(ctx, code);
   show(ctx);
 }
 
 DEVICE void resume(Context* ctx) {
-  if (!ctx->flags[FINAL]) ctx->flags[STOP] = 0;
+  if (!flag(ctx, FINAL)) flag(ctx, STOP) = 0;
 }
 
 DEVICE void judge_cycle(Context* ctx, double norm2) {
-  ctx->history[ctx->flags[ITERATION]] = sqrt(norm2);
-  int code = (int)ctx->flags[VERDICT];
+  norm_after(ctx, flag(ctx, ITERATION)) = sqrt(norm2);
+  int code = (int)flag(ctx, VERDICT);
   if (!isfinite(norm2)) code = NONFINITE;
-  else if (norm2 <= ctx->limits[THRESHOLD2]) code = CONVERGED;
-  else if (code == CONVERGED) code = norm2 < 0.81 * ctx->limits[CYCLE2] ? RUNNING : STAGNATED;
-  if (code == RUNNING && ctx->flags[ITERATION] >= ctx->flags[MAXITER]) code = MAXITER_REACHED;
+  else if (norm2 <= limit(ctx, THRESHOLD2)) code = CONVERGED;
+  else if (code == CONVERGED) code = norm2 < 0.81 * limit(ctx, CYCLE2) ? RUNNING : STAGNATED;
+  if (code == RUNNING && flag(ctx, ITERATION) >= flag(ctx, MAXITER)) code = MAXITER_REACHED;
   if (code != RUNNING) { halt(ctx, code); return; }
-  ctx->flags[VERDICT] = RUNNING;
-  ctx->limits[CYCLE2] = norm2;
+  flag(ctx, VERDICT) = RUNNING;
+  limit(ctx, CYCLE2) = norm2;
   show(ctx);
 }

@@ -1,20 +1,20 @@
-// The judge as kernels of their own, for methods that have no kernel to end with it. norm2[0] is the squared norm.
+// The judge as kernels of their own, for methods that have no kernel to end with it. norm2 has Norms' places.
 #include "judge.cuh"
 
 // launch: one block of 32 threads
 template <typename T> __global__ void start(Context* ctx, const acc_t<T>* norm2) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_start(ctx, real(norm2[0]));
+  judge_start(ctx, real(slot(norm2, JUDGED2)));
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void iteration(Context* ctx, const acc_t<T>* norm2) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge(ctx, real(norm2[0]));
+  judge(ctx, real(slot(norm2, JUDGED2)));
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void cycle(Context* ctx, const acc_t<T>* norm2) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_cycle(ctx, real(norm2[0]));
+  judge_cycle(ctx, real(slot(norm2, JUDGED2)));
 }

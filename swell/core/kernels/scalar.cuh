@@ -35,6 +35,14 @@ DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
 template <class R> DEVICE complex<R> fused(complex<R> a, complex<R> b, complex<R> c) {
   return {fused(-a.im, b.im, fused(a.re, b.re, c.re)), fused(a.im, b.re, fused(a.re, b.im, c.im))};
 }
+// a b + c with a rounding after each operation: the bits of a CPU that fuses nothing.
+DEVICE float unfused(float a, float b, float c) { return __fadd_rn(__fmul_rn(a, b), c); }
+DEVICE double unfused(double a, double b, double c) { return __dadd_rn(__dmul_rn(a, b), c); }
+template <class R> DEVICE complex<R> unfused(complex<R> a, complex<R> b, complex<R> c) {
+  const R zero(0);
+  return {unfused(R(1), unfused(-a.im, b.im, unfused(a.re, b.re, zero)), c.re),
+          unfused(R(1), unfused(a.im, b.re, unfused(a.re, b.im, zero)), c.im)};
+}
 DEVICE float conj(float a) { return a; }
 DEVICE double conj(double a) { return a; }
 template <class R> DEVICE complex<R> conj(complex<R> a) { return {a.re, -a.im}; }

@@ -135,25 +135,46 @@ template <typename T> __global__ void weighted_norm2(Context* ctx, const T* r, c
   if (grid_sum(ctx, v)) out[0] = acc_t<T>(v[0]);
 }
 
-// out[0] = the largest modulus; NaN if there is one.
-// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void largest(Context* ctx, const T* x, acc_t<T>* out, long long n) {
-  if (stopped(ctx)) return;
+DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
+
+// The largest number of a block's threads, complete in warp 0.
+DEVICE double block_max(double most) {
   __shared__ double of_warp[32];
-  double most = 0;
-  auto larger = [](double a, double b) { return a > b || isnan(a) ? a : b; };
-  for (long long i = thread_id(); i < n; i += threads()) most = larger(sqrt(abs2(acc_t<T>(x[i]))), most);
   for (int o = 16; o; o >>= 1) most = larger(__shfl_xor_sync(~0u, most, o), most);
+  __syncthreads();
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = most;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int k = 1; k < blockDim.x / 32; ++k) most = larger(of_warp[k], most);
-    ctx->partials[blockIdx.x] = most;
-  }
-  if (last_block(ctx) && threadIdx.x == 0) {
-    for (int k = 0; k < gridDim.x; ++k) most = larger(__ldcg(ctx->partials + k), most);
-    out[0] = acc_t<T>(most);
-  }
+  most = of_warp[threadIdx.x % (blockDim.x / 32)];
+  for (int o = 16; o; o >>= 1) most = larger(__shfl_xor_sync(~0u, most, o), most);
+  return most;
+}
+
+// The largest number of all threads of the grid, NaN if there is one. True in the one thread that holds it.
+DEVICE bool grid_max(Context* ctx, double& most) {
+  most = block_max(most);
+  if (threadIdx.x == 0) ctx->partials[blockIdx.x] = most;
+  if (!last_block(ctx)) return false;
+  for (int k = threadIdx.x; k < gridDim.x; k += blockDim.x) most = larger(__ldcg(ctx->partials + k), most);
+  most = block_max(most);
+  return threadIdx.x == 0;
+}
+
+// out[0] = the largest modulus; NaN if there is one.
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void norm_inf(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  double most = 0;
+  for (long long i = thread_id(); i < n; i += threads()) most = larger(sqrt(abs2(acc_t<T>(x[i]))), most);
+  if (grid_max(ctx, most)) out[0] = acc_t<T>(most);
+}
+
+// out[0] = the largest entry of real numbers; NaN if there is one.
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void maximum(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  double most = real(acc_t<T>(x[0]));
+  for (long long i = thread_id(); i < n; i += threads()) most = larger(real(acc_t<T>(x[i])), most);
+  if (grid_max(ctx, most)) out[0] = acc_t<T>(most);
 }
 
 // Add up what the blocks of a product left.

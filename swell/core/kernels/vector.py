@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, prange
 
 CHUNKS = 64             # parts of a sum
-GPU_ONLY = ("collect_dots",)                # completes what a product on a GPU leaves in parts
+GPU_ONLY = ("collect_dots", "maximum")      # the first completes what a product on a GPU leaves in parts
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
 
@@ -139,7 +139,7 @@ def weighted_norm2(r, w, out):
 
 
 @njit(cache=True)
-def largest(x, out):
+def norm_inf(x, out):
     """out[0] = the largest modulus; NaN if there is one."""
     most = 0.0
     for i in range(x.size):

@@ -89,7 +89,7 @@ template <typename T> __global__ void add_received(Context* ctx, const int* rows
   const long long k = thread_id();
   if (k >= n) return;
   const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
-  if (!ctx->flags[STOP]) out[rows[k]] = fused(alpha, total, out[rows[k]]);
+  if (!over(ctx)) out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
 // The same for alpha = 1, with what it changes in dots[0] = (w, out).
@@ -98,19 +98,19 @@ template <typename T> __global__ void add_received_dot(Context* ctx, const int* 
                                                         long long inbox, const T* received, const int* sent, long long failed, T* out,
                                                         const T* w, acc_t<T>* dots, long long n, long long received_size) {
   begin();
-  const bool over = ctx->flags[STOP];
+  const bool ended = over(ctx);
   acc_t<T> wy(0);
   for (long long k = thread_id(); k < n; k += threads()) {
     const int row = rows[k];
     const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
-    if (over) continue;
+    if (ended) continue;
     const T before = out[row], after = before + total;
     out[row] = after;
     wy = conj_fused(w[row], after, conj_fused(w[row], -before, wy));
   }
   double change[scalar<T>::parts];
   split(change, wy);
-  if (!grid_sum(ctx, change) || over) return;
+  if (!grid_sum(ctx, change) || ended) return;
   join(wy, change);
   dots[0] += wy;
 }
@@ -133,5 +133,5 @@ template <typename T> __global__ void add_up(Context* ctx, T* numbers, const lon
   T total(0);
   for (int other = 0; other < ranks; ++other)
     total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + k, failed);
-  if (!ctx->flags[STOP]) numbers[k] = total;
+  if (!over(ctx)) numbers[k] = total;
 }

@@ -33,6 +33,17 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
   if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
+// y = z + A x.
+// launch: elements of y, 256 threads
+template <typename T, typename I>
+__global__ void product_plus(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, const T* z, T* y, int lanes,
+                             long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
+  long long row = thread_id();
+  if (row < n) y[row] = z[row] + sum;
+}
+
 // y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
 // launch: elements of y, 128 threads
 template <typename T, typename I>

@@ -41,6 +41,13 @@ def product(indptr, indices, data, x, y, lanes, alpha, beta):
 
 
 @njit(parallel=True, cache=True)
+def product_plus(indptr, indices, data, x, z, y, lanes):
+    """y = z + A x."""
+    for i in prange(y.size):
+        y[i] = z[i] + row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
+
+
+@njit(parallel=True, cache=True)
 def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     parts = np.empty((2, CHUNKS), dots.dtype)
@@ -138,29 +145,3 @@ def transpose(indptr, indices, data, new_indptr, new_indices, new_data):
             new_indices[np.uint64(at[column])] = i
             new_data[np.uint64(at[column])] = data[np.uint64(k)]
             at[column] += 1
-
-
-@njit(parallel=True, cache=True)
-def mirror(indptr, indices, data, unmatched, plain, conjugate):
-    """Has each aᵢⱼ an aⱼᵢ? Of each of CHUNKS chunks: unmatched = entries above the diagonal less those below, or more
-    than there are at all where one below has none above; plain, conjugate = the largest |aᵢⱼ − aⱼᵢ| and
-    |aᵢⱼ − conj(aⱼᵢ)|."""
-    n = indptr.size - 1
-    for chunk in prange(CHUNKS):
-        above, own, other = np.int64(0), 0.0, 0.0
-        for i in range(chunk * n // CHUNKS, (chunk + 1) * n // CHUNKS):
-            for k in range(indptr[i], indptr[i + 1]):
-                j = np.int64(indices[np.uint64(k)])
-                if j > i:
-                    above += 1
-                    continue
-                place = place_of(indices, indptr[j], indptr[j + 1], i)
-                if place == indptr[j + 1]:
-                    above = np.int64(indices.size) + 1
-                    break
-                above -= j < i
-                here, there = data[np.uint64(k)], data[np.uint64(place)]
-                own, other = max(own, abs(here - there)), max(other, abs(here - np.conj(there)))
-            if above > indices.size:
-                break
-        unmatched[chunk], plain[chunk], conjugate[chunk] = above, own, other

@@ -83,6 +83,23 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product(Co
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
+// y = z + A x.
+// launch: elements of y, task threads
+template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_plus(Context* ctx, const I* ptr, const I* base,
+    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
+    const T* z, T* y, int height, int window, int task, long long n, long long ptr_size) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
+  if (stopped(ctx)) return;
+  const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
+  if (row < I(n)) y[row] = z[row] + sum;
+}
+
 // y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>

@@ -16,128 +16,6 @@ ROWS = 8                # rows side by side, as in ``eight_rows``; every slice h
 PAD = 0xFFFF
 
 
-@njit(parallel=True, cache=True)
-def find_where(indptr, place, ptr, height, where):
-    """Where each entry of a CSR matrix lies in the slices; an empty ``place`` is the identity."""
-    for row in prange(indptr.size - 1):
-        i = np.int64(row)                        # Numba counts without sign, and would mix the two to a double
-        p = place[i] if place.size else i
-        first = ptr[p // height] + p % height
-        for k in range(indptr[i], indptr[i + 1]):
-            where[k] = first + (k - indptr[i]) * height
-
-
-@njit(cache=True)
-def histogram(indptr, first, last):
-    """How many of the rows first to last have each length; rows past the last one are empty."""
-    n = indptr.size - 1
-    longest = 0
-    for i in range(first, min(last, n)):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    counts = np.zeros(longest + 1, np.int64)
-    for i in range(first, min(last, n)):
-        counts[indptr[i + 1] - indptr[i]] += 1
-    counts[0] += last - max(first, min(last, n))
-    return counts
-
-
-@njit(parallel=True, cache=True)
-def measure_windows(indptr, height, window, plain, ordered):
-    """The longest row of each slice: as the rows come, and sorted by length inside windows."""
-    n, places = indptr.size - 1, plain.size * height
-    for w in prange(-(-places // window)):
-        first = np.int64(w) * window
-        last = min(first + window, places)
-        counts = histogram(indptr, first, last)
-        length, before = counts.size - 1, np.int64(0)
-        for s in range(first // height, last // height):
-            longest = 0
-            for i in range(s * height, min((s + 1) * height, n)):
-                longest = max(longest, indptr[i + 1] - indptr[i])
-            plain[s] = longest
-            while before + counts[length] <= s * height - first:
-                before += counts[length]
-                length -= 1
-            ordered[s] = length
-
-
-@njit(parallel=True, cache=True)
-def sort_windows(indptr, window, order):
-    """order = the rows of each window by descending length, equal ones as they come."""
-    n = indptr.size - 1
-    for w in prange(-(-order.size // window)):
-        first = np.int64(w) * window
-        last = min(first + window, order.size)
-        at = histogram(indptr, first, last)
-        before = first                           # where the rows of each length begin
-        for back in range(at.size):
-            length = at.size - 1 - back
-            before, at[length] = before + at[length], before
-        for i in range(first, last):
-            length = indptr[i + 1] - indptr[i] if i < n else 0
-            order[at[length]] = i
-            at[length] += 1
-
-
-@njit(cache=True)
-def entries_at(indptr, order, place):
-    """(first entry, entries, row) of the row at a place of the slices; an empty order is the identity."""
-    i = np.uint64(order[place]) if order.size else np.uint64(place)
-    if i + np.uint64(1) >= np.uint64(indptr.size):
-        return np.uint64(0), np.uint64(0), i
-    begin = np.uint64(indptr[i])
-    return begin, np.uint64(indptr[i + np.uint64(1)]) - begin, i
-
-
-@njit(parallel=True, cache=True)
-def find_bases(indptr, indices, order, starts, height, largest, base, wide):
-    """The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an
-    offset from it beyond the largest, whose bases are 0.
-    """
-    most = np.iinfo(base.dtype).max
-    for s in prange(wide.size):
-        first, last = np.uint64(starts[s]), np.uint64(starts[s + 1])
-        base[first:last] = most
-        for lane in range(height):
-            begin, length, _ = entries_at(indptr, order, s * height + lane)
-            for k in range(length):
-                base[first + k] = min(base[first + k], indices[begin + k])
-        reach = 0
-        for lane in range(height):
-            begin, length, _ = entries_at(indptr, order, s * height + lane)
-            for k in range(length):
-                reach = max(reach, indices[begin + k] - base[first + k])
-        wide[s] = reach > largest
-        if wide[s]:
-            base[first:last] = 0
-
-
-@njit(parallel=True, cache=True)
-def place_entries(indptr, indices, data, order, ptr, base, height, window, high_ptr, values, offsets, high, rows):
-    """Every entry to its place, padding too."""
-    for s in prange(ptr.size - 1):
-        first, width, upper = np.uint64(ptr[s]), np.uint64((ptr[s + 1] - ptr[s]) // height), high_ptr[s]
-        columns, step = np.uint64(ptr[s] // height), np.uint64(height)
-        for lane in range(np.uint64(height)):
-            begin, length, i = entries_at(indptr, order, np.uint64(s) * step + lane)
-            if rows.size:
-                rows[np.uint64(s) * step + lane] = i % np.uint64(window)
-            at = first + lane
-            for k in range(length):
-                values[at] = data[begin + k]
-                offsets[at] = (indices[begin + k] - base[columns + k]) & PAD
-                at += step
-            for k in range(length, width):
-                values[at] = 0
-                offsets[at] = PAD
-                at += step
-            if upper >= 0:
-                at = np.uint64(upper) + lane
-                for k in range(width):
-                    high[at] = indices[begin + k] >> 16 if k < length else PAD
-                    at += step
-
-
 @njit(cache=True)
 def add(total, offset, value, x, column, padded):
     """total + a x of one entry; padding, if there may be any, adds nothing, whatever its value."""
@@ -269,6 +147,14 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
                 put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
                 put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
                 put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+
+
+@njit(cache=True)
+def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, height, window, task):
+    """y = z + A x."""
+    y[:] = z
+    one = y.dtype.type(1)
+    product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, one, one)
 
 
 @njit(cache=True)

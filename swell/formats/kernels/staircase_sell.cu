@@ -76,6 +76,33 @@ DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T,
   }
 }
 
+// Every entry to its place, of the rows in `order`; a warp has a slice, whose longest rows come first.
+// launch: elements of ptr, 32 threads, a warp each
+template <typename T, typename I, typename P>
+__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
+                              const P* base_ptr, const P* base, const P* high_ptr, T* values, unsigned short* offsets,
+                              unsigned short* high, long long n, long long indptr_size, long long high_ptr_size) {
+  if (stopped(ctx)) return;
+  const long long s = blockIdx.x;
+  if (s >= n - 1) return;
+  const int lane = threadIdx.x, width = int(base_ptr[s + 1] - base_ptr[s]);
+  const long long row = order[s * 32 + lane];
+  const bool there = row < indptr_size - 1;
+  const I begin = there ? indptr[row] : I(0), length = there ? indptr[row + 1] - begin : I(0);
+  const long long upper = high_ptr_size ? (long long)high_ptr[s] : -1;
+  long long column = 0;                                // entries of the columns before
+  for (int k = 0; k < width; ++k) {
+    const unsigned longer = __ballot_sync(~0u, k < length);
+    if (k < length) {
+      const long long at = ptr[s] + column + lane, offset = indices[begin + k] - (long long)base[base_ptr[s] + k];
+      values[at] = data[begin + k];
+      offsets[at] = (unsigned short)(offset & 0xFFFF);
+      if (upper >= 0) high[upper + column + lane] = (unsigned short)(offset >> 16);
+    }
+    column += __popc(longer);
+  }
+}
+
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I, typename W, bool HIGH>

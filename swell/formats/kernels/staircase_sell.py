@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.vector import total
-from swell.formats.kernels.sell import entries_at
+from swell.formats.kernels.sell_layout import entries_at
 
 CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
 HEIGHT = 32
@@ -18,7 +18,8 @@ HEIGHT = 32
 def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, values, offsets, high):
     """Every entry to its place, of the rows in ``order``."""
     for s in prange(ptr.size - 1):
-        at, up = np.uint64(ptr[s]), np.uint64(high_ptr[s])
+        wide = high_ptr.size > 0 and high_ptr[s] >= 0
+        at, up = np.uint64(ptr[s]), np.uint64(high_ptr[s] if wide else 0)
         count, first = HEIGHT, np.int64(s) * HEIGHT
         for k in range(np.uint64(base_ptr[s + 1] - base_ptr[s])):
             least = base[np.uint64(base_ptr[s]) + k]
@@ -28,7 +29,7 @@ def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, v
                 entry = entries_at(indptr, order, first + lane)[0] + k
                 offset = indices[entry] - least
                 values[at], offsets[at] = data[entry], offset & 0xFFFF
-                if high_ptr[s] >= 0:
+                if wide:
                     high[up] = offset >> 16
                     up += np.uint64(1)
                 at += np.uint64(1)

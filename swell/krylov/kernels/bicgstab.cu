@@ -1,9 +1,9 @@
-// The fused steps of BiCGSTAB on a GPU; bicgstab.py is the same on a CPU, with the same scalars s.
+// The fused steps of BiCGSTAB on a GPU; bicgstab.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
-template <class A> DEVICE A step_alpha(const A* s) { return quotient(s[0], s[1]); }
-template <class A> DEVICE A step_omega(const A* s) { return quotient(conj(s[3]), A(real(s[4]))); }
+template <class A> DEVICE A step_alpha(const A* s) { return quotient(slot(s, RHO), slot(s, GAMMA)); }
+template <class A> DEVICE A step_omega(const A* s) { return quotient(conj(slot(s, ST)), A(real(slot(s, TT)))); }
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const acc_t<T>* s, long long n) {
@@ -42,17 +42,17 @@ template <typename T> __global__ void update(Context* ctx, const T* ph, const T*
   }
   split(v, rho);
   if (grid_sum(ctx, v)) {
-    join(s[5], v);
-    s[6] = acc_t<T>(w ? v[P + 1] : v[P]);
-    s[7] = acc_t<T>(v[P]);
+    join(slot(s, NEXT_RHO), v);
+    slot(s, NORM2) = acc_t<T>(w ? v[P + 1] : v[P]);
+    slot(s, RR) = acc_t<T>(v[P]);
   }
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void direction(Context* ctx, const T* r, const T* v, T* p, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  acc_t<T> omega_ = step_omega(s), rho = s[5];
-  acc_t<T> beta_ = quotient(rho, s[0]) * quotient(step_alpha(s), omega_);
+  acc_t<T> omega_ = step_omega(s), rho = slot(s, NEXT_RHO);
+  acc_t<T> beta_ = quotient(rho, slot(s, RHO)) * quotient(step_alpha(s), omega_);
   T beta(beta_), omega(omega_);
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> rs = load(r, i, n), vs = load(v, i, n), ps = load(p, i, n);
@@ -61,10 +61,10 @@ template <typename T> __global__ void direction(Context* ctx, const T* r, const 
     store(p, i, n, ps);
   }
   if (last_to_read(ctx)) {
-    bool lost = vanishes(s[1], real(s[9]), real(s[2])) || omega_ == acc_t<T>(0) || vanishes(rho, real(s[9]), real(s[7]));
-    bool finite = isfinite(real(s[1])) && isfinite(real(s[4]));
-    s[0] = rho;
-    judge(ctx, real(s[6]));
-    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    bool lost = vanishes(slot(s, GAMMA), real(slot(s, SHADOW2)), real(slot(s, VV))) || omega_ == acc_t<T>(0) || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, RR)));
+    bool finite = isfinite(real(slot(s, GAMMA))) && isfinite(real(slot(s, TT)));
+    slot(s, RHO) = rho;
+    judge(ctx, real(slot(s, NORM2)));
+    if (!over(ctx) && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
   }
 }

@@ -1,4 +1,4 @@
-// The fused steps of BiCGSTAB(l) on a GPU; bicgstabl.py is the same on a CPU, with the same scalars s and the same θ.
+// The fused steps of BiCGSTAB(l) on a GPU; bicgstabl.py is the same on a CPU, with the same θ. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -10,10 +10,10 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using A = acc_t<T>;
-  const double theta = j > 0 ? real(s[10]) : 1.0;
-  const A rho = j > 0 ? theta * s[3] : s[0], before = j > 0 ? s[5] : -(s[9] * s[5]);
-  const bool lost = j > 0 ? vanishes(s[3], real(s[7]), real(s[4])) : vanishes(s[0], real(s[7]), real(s[8]));
-  const A b = lost ? A(0) : s[6] * quotient(rho, before);
+  const double theta = j > 0 ? real(slot(s, THETA)) : 1.0;
+  const A rho = j > 0 ? theta * slot(s, PROJECTED) : slot(s, SIGMA), before = j > 0 ? slot(s, RHO) : -(slot(s, OMEGA) * slot(s, RHO));
+  const bool lost = j > 0 ? vanishes(slot(s, PROJECTED), real(slot(s, SHADOW2)), real(slot(s, PRODUCT2))) : vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, RR)));
+  const A b = lost ? A(0) : slot(s, ALPHA) * quotient(rho, before);
   const T beta(b), fresh_beta(theta * b);
   const real_t<T> fresh(theta);
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -32,8 +32,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
     store(U + j * U_stride, i, n, us);
   }
   if (last_to_read(ctx)) {
-    s[5] = rho;
-    if (lost) s[11] = A(1);
+    slot(s, RHO) = rho;
+    if (lost) slot(s, LOST) = A(1);
   }
 }
 
@@ -43,9 +43,9 @@ template <typename T> __global__ void __launch_bounds__(512) half(Context* ctx, 
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using A = acc_t<T>;
-  const double known = real(s[10]), theta = known == 0 ? 1 / magnitude(real(s[2]) / real(s[8])) : known;
-  const bool lost = vanishes(s[1], real(s[7]), real(s[2]));
-  const A a = lost ? A(0) : s[5] / (theta * s[1]);
+  const double known = real(slot(s, THETA)), theta = known == 0 ? 1 / magnitude(real(slot(s, UU)) / real(slot(s, RR))) : known;
+  const bool lost = vanishes(slot(s, GAMMA), real(slot(s, SHADOW2)), real(slot(s, UU)));
+  const A a = lost ? A(0) : slot(s, RHO) / (theta * slot(s, GAMMA));
   const T alpha(a), fresh_alpha(theta * a);
   const real_t<T> fresh(j > 0 ? theta : 1.0);
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -69,9 +69,9 @@ template <typename T> __global__ void __launch_bounds__(512) half(Context* ctx, 
     store(R + j * R_stride, i, n, rs);
   }
   if (last_to_read(ctx)) {
-    s[6] = a;
-    s[10] = A(theta);
-    if (lost) s[11] = A(1);
+    slot(s, ALPHA) = a;
+    slot(s, THETA) = A(theta);
+    if (lost) slot(s, LOST) = A(1);
   }
 }
 
@@ -81,7 +81,7 @@ constexpr int MOST = 9;                // l + 1, at most
 // loops stay loops: unrolled they take minutes to compile.
 template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, double* inverse, A* c, A* s, int l, double convex) {
   for (int i = 0; i <= l; ++i) a[i] = A(i == 0), b[i] = A(i == l);
-  const double last = real(G[l][l]), theta = real(s[10]);
+  const double last = real(G[l][l]), theta = real(slot(s, THETA));
   for (int i = 1; i < l; ++i) {
     double left = real(G[i][i]);
     a[i] = -conj(G[0][i]);
@@ -120,20 +120,20 @@ template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, 
     if (i > 0) c[l + i] = -(theta * value);
     c[i] = i < l ? value : theta * value;
   }
-  s[9] = omega;
-  if (omega == A(0)) s[11] = A(1);
+  slot(s, OMEGA) = omega;
+  if (omega == A(0)) slot(s, LOST) = A(1);
   for (int i = 1; i <= l; ++i) {
     const double before = real(G[i - 1][i - 1]), after = real(G[i][i]);
     if (before > 0 && after / before > grown) grown = after / before;
   }
-  if (grown > 1) s[10] = A(theta / magnitude(grown));
+  if (grown > 1) slot(s, THETA) = A(theta / magnitude(grown));
 }
 
 // By one thread: the coefficients from the inner products of all ranks.
 template <class A> __device__ __noinline__ void find(const A* sums, A* c, A* s, int l, double convex) {
   __shared__ A G[MOST][MOST], a[MOST], b[MOST];
   __shared__ double inverse[MOST];
-  const double theta = real(s[10]);
+  const double theta = real(slot(s, THETA));
   for (int y = 0, at = 0; y <= l; ++y)
     for (int x = 0; x <= y; ++x, ++at) G[x][y] = (y < l ? 1.0 : x < l ? theta : theta * theta) * sums[at];
   solve(G, a, b, inverse, c, s, l, convex);
@@ -219,19 +219,17 @@ template <typename T> __global__ void __launch_bounds__(512) combine(Context* ct
   }
   split(v, rho);
   if (grid_sum(ctx, v)) {
-    join(s[12], v);
-    s[13] = acc_t<T>(v[P]);
-    s[14] = acc_t<T>(w ? v[P + 1] : v[P]);
+    join(slot(s, SIGMA), v);
+    slot(s, RR) = acc_t<T>(v[P]);
+    slot(s, NORM2) = acc_t<T>(w ? v[P + 1] : v[P]);
   }
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void settle(Context* ctx, acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  const bool lost = s[11] != acc_t<T>(0);
-  s[0] = s[12];
-  s[8] = s[13];
-  s[11] = acc_t<T>(0);
-  judge(ctx, real(s[14]));
-  if (!ctx->flags[STOP] && lost) halt(ctx, isfinite(real(s[2])) ? BREAKDOWN : NONFINITE);
+  const bool lost = slot(s, LOST) != acc_t<T>(0);
+  slot(s, LOST) = acc_t<T>(0);
+  judge(ctx, real(slot(s, NORM2)));
+  if (!over(ctx) && lost) halt(ctx, isfinite(real(slot(s, UU))) ? BREAKDOWN : NONFINITE);
 }

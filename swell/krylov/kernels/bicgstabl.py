@@ -1,12 +1,9 @@
 """The fused steps of BiCGSTAB(l) on the CPU; ``bicgstabl.cu`` is the same on a GPU. Notation of ``bicgstabl.py``.
 
-What a product has just written is A times a vector, not θ A times it: it is multiplied by θ by whoever reads it, and
-stored so by the first who writes it. x is corrected by θ times what the recurrences of θ A say.
+A product has just written A times a vector, not θ A times it: every reader multiplies by θ, and the first writer stores
+the result. x is corrected by θ times what the recurrences of θ A say.
 
-Scalars: s[0] (r̃, r̂_0), s[1:3] (r̃, û) and (û, û) of the last û = A û_j, s[3:5] the same of r̂ = A r̂_j, s[5] ρ,
-s[6] α, s[7] (r̃, r̃), s[8] (r̂_0, r̂_0), s[9] ω, s[10] θ (0: not yet known), s[11] not 0 once an inner product was
-rounding, s[12:15] next (r̃, r̂_0) and (r̂_0, r̂_0), norm² of the judged residual. ``sums``: (r̂_i, r̂_j), i ≤ j, by j.
-``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
+``sums``: (r̂_i, r̂_j), i ≤ j, by j. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
 """
 from __future__ import annotations
 
@@ -16,8 +13,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import FAST, total
+from swell.core.slots import Code
+from swell.krylov.slots import BiCGSTABL as S
 
 KERNELS = ("direction", "half", "polynomial", "coefficients", "combine", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
@@ -27,13 +26,15 @@ DEPENDENT = 64 * EPS    # part of r̂_i left by those before it, squared, up to 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def direction(state, R, U, s, j):
     """β = α ρ'/ρ; û_i = r̂_i − β û_i for i ≤ j."""
-    rho, theta = s[0], 1.0
-    if j > 0:
-        theta = s[10].real
-        rho = theta * s[3]
-    lost = vanishes(s[0], s[7].real, s[8].real) if j == 0 else vanishes(s[3], s[7].real, s[4].real)
-    before = s[5] if j > 0 else -s[9] * s[5]
-    b = s[6] * quotient(rho, before)
+    shadow2 = s[S.SHADOW2].real
+    if j == 0:
+        rho, theta, before = s[S.SIGMA], 1.0, -s[S.OMEGA] * s[S.RHO]
+        lost = vanishes(rho, shadow2, s[S.RR].real)
+    else:
+        theta = s[S.THETA].real
+        rho, before = theta * s[S.PROJECTED], s[S.RHO]
+        lost = vanishes(s[S.PROJECTED], shadow2, s[S.PRODUCT2].real)
+    b = s[S.ALPHA] * quotient(rho, before)
     if lost:
         b *= 0
     n = U.shape[1]
@@ -47,19 +48,19 @@ def direction(state, R, U, s, j):
         r, u = R[j, lo:hi], U[j, lo:hi]
         for k in range(u.size):
             u[k] = fresh * r[k] - fresh_beta * u[k]
-    s[5] = rho
+    s[S.RHO] = rho
     if lost:
-        s[11] = 1
+        s[S.LOST] = 1
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def half(state, R, U, x, s, j, add):
     """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0, or x = α θ û_0."""
-    theta = s[10].real
+    theta = s[S.THETA].real
     if theta == 0:
-        theta = 1 / magnitude(s[2].real / s[8].real)
-    lost = vanishes(s[1], s[7].real, s[2].real)
-    a = s[0] * 0 if lost else s[5] / (theta * s[1])
+        theta = 1 / magnitude(s[S.UU].real / s[S.RR].real)
+    lost = vanishes(s[S.GAMMA], s[S.SHADOW2].real, s[S.UU].real)
+    a = s[S.SIGMA] * 0 if lost else s[S.RHO] / (theta * s[S.GAMMA])
     n = U.shape[1]
     kind = U.dtype.type
     alpha, fresh_alpha, fresh = kind(a), kind(theta * a), kind(theta if j > 0 else 1.0)
@@ -79,10 +80,10 @@ def half(state, R, U, x, s, j, add):
         r, u = R[j, lo:hi], U[j + 1, lo:hi]
         for k in range(u.size):
             r[k] = fresh * r[k] - fresh_alpha * u[k]
-    s[6] = a
-    s[10] = theta
+    s[S.ALPHA] = a
+    s[S.THETA] = theta
     if lost:
-        s[11] = 1
+        s[S.LOST] = 1
 
 
 @njit(cache=True)
@@ -127,29 +128,29 @@ def solve(G, c, s, l, convex):
         cosine = abs(product) / (math.sqrt(max(of_a, 0.0)) * math.sqrt(of_b)) if of_a > 0 else 1.0
         if 0 < cosine < convex:
             omega *= convex / cosine
-    theta = s[10].real
+    theta = s[S.THETA].real
     for i in range(l + 1):
         c[i] = a[i] - omega * b[i]
         if i > 0:
             c[l + i] = -theta * c[i]
     c[l] *= theta
-    s[9] = omega
+    s[S.OMEGA] = omega
     if omega == 0:
-        s[11] = 1
+        s[S.LOST] = 1
     grown = 0.0
     for i in range(1, l + 1):
         before, after = G[i - 1, i - 1].real, G[i, i].real
         if before > 0:
             grown = max(grown, after / before)
     if grown > 1:
-        s[10] = theta / magnitude(grown)
+        s[S.THETA] = theta / magnitude(grown)
 
 
 @njit(cache=True)
 def coefficients(state, sums, c, s, l, convex):
     """The coefficients of the residual polynomial, from the inner products of all ranks."""
     G = np.zeros((l + 1, l + 1), s.dtype)
-    theta = s[10].real
+    theta = s[S.THETA].real
     for j in range(l + 1):
         for i in range(j + 1):
             G[i, j] = sums[j * (j + 1) // 2 + i]
@@ -218,16 +219,14 @@ def combine(state, R, U, c, shadow, w, x, s, l):
             of_rr += d2
             judged += w[lo + k] * d2 if w.size else d2
         parts[0, tile], parts[1, tile], parts[2, tile] = of_rho, of_rr, judged
-    s[12], s[13], s[14] = total(parts[0]), total(parts[1]), total(parts[2])
+    s[S.SIGMA], s[S.RR], s[S.NORM2] = total(parts[0]), total(parts[1]), total(parts[2])
 
 
 @njit(cache=True)
 def settle(state, s):
     """The judgement of this iteration."""
-    lost = s[11] != 0
-    s[0] = s[12]
-    s[8] = s[13]
-    s[11] = 0
-    judge(state, s[14].real)
-    if state[0][0] == 0 and lost:
-        halt(state, BREAKDOWN if math.isfinite(s[2].real) else NONFINITE)
+    lost = s[S.LOST] != 0
+    s[S.LOST] = 0
+    judge(state, s[S.NORM2].real)
+    if not stopped(state) and lost:
+        halt(state, Code.BREAKDOWN if math.isfinite(s[S.UU].real) else Code.NONFINITE)

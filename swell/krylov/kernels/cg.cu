@@ -1,4 +1,4 @@
-// The fused steps of conjugate gradients on a GPU; cg.py is the same on a CPU, with the same scalars s.
+// The fused steps of conjugate gradients on a GPU; cg.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "judge.cuh"
 
 DEVICE double step_length(double rho, double sigma) { return sigma > 0 ? rho / sigma : 0.0; }
@@ -14,17 +14,17 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
     v[1] += (w ? w[i] : 1.0) * abs2(ri);
   }
   if (grid_sum(ctx, v)) {
-    s[0] = acc_t<T>(v[0]);
-    s[5] = acc_t<T>(v[1]);
+    slot(s, RHO) = acc_t<T>(v[0]);
+    slot(s, NORM2) = acc_t<T>(v[1]);
   }
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  const double rho = real(s[0]);
-  judge_start(ctx, real(s[5]));
-  if (!ctx->flags[STOP] && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
+  const double rho = real(slot(s, RHO));
+  judge_start(ctx, real(slot(s, NORM2)));
+  if (!over(ctx) && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -36,7 +36,7 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   const long long packs = packs_of<T>(n);
   Pack<T> rs, qs;
   if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the scalars are fetched
-  const real_t<T> alpha(step_length(real(s[0]), real(s[1])));
+  const real_t<T> alpha(step_length(real(slot(s, RHO)), real(slot(s, SIGMA))));
   const bool weighted = w && due(ctx);
   double v[2] = {0, 0};
   while (i < packs) {
@@ -52,8 +52,8 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
     if (i < packs) rs = load(r, i, n), qs = load(q, i, n);
   }
   if (grid_sum(ctx, v)) {
-    s[3] = acc_t<T>(v[0]);
-    s[5] = acc_t<T>(weighted ? v[1] : v[0]);
+    slot(s, NEXT_RHO) = acc_t<T>(v[0]);
+    slot(s, NORM2) = acc_t<T>(weighted ? v[1] : v[0]);
   }
 }
 
@@ -65,8 +65,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   const long long packs = packs_of<T>(n);
   Pack<T> xs, ps, zs;
   if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
-  const double rho = real(s[3]), sigma = real(s[1]);
-  const real_t<T> alpha(step_length(real(s[0]), sigma)), beta(rho / real(s[0]));
+  const double rho = real(slot(s, NEXT_RHO)), sigma = real(slot(s, SIGMA));
+  const real_t<T> alpha(step_length(real(slot(s, RHO)), sigma)), beta(rho / real(slot(s, RHO)));
   while (i < packs) {
 #pragma unroll
     for (int e = 0; e < Pack<T>::size; ++e) {
@@ -79,14 +79,14 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
     if (i < packs) xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
   }
   if (last_to_read(ctx)) {
-    const long long k = 2 * ctx->flags[ITERATION];
-    if (k + 1 < coefficients_size) coefficients[k] = step_length(real(s[0]), sigma), coefficients[k + 1] = rho / real(s[0]);
-    s[0] = acc_t<T>(rho);
+    const long long k = 2 * flag(ctx, ITERATION);
+    if (k + 1 < coefficients_size) coefficients[k] = step_length(real(slot(s, RHO)), sigma), coefficients[k + 1] = rho / real(slot(s, RHO));
+    slot(s, RHO) = acc_t<T>(rho);
     if (!(sigma > 0)) {
       halt(ctx, isfinite(sigma) ? INDEFINITE : NONFINITE);
       return;
     }
-    judge(ctx, real(s[5]));
-    if (!ctx->flags[STOP] && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
+    judge(ctx, real(slot(s, NORM2)));
+    if (!over(ctx) && !(rho > 0)) halt(ctx, isfinite(rho) ? INDEFINITE : NONFINITE);
   }
 }

@@ -1,7 +1,4 @@
-"""The fused steps of conjugate gradients on the CPU; ``cg.cu`` is the same on a GPU.
-
-Scalars: s[0] ρ = (r, z), s[1:3] σ = (p, q) and (q, q), s[3:5] next ρ and (z, z), s[5] norm² of the judged residual.
-"""
+"""The fused steps of conjugate gradients on the CPU; ``cg.cu`` is the same on a GPU."""
 from __future__ import annotations
 
 import math
@@ -9,8 +6,10 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
+from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import CG as S
 
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
@@ -18,8 +17,8 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 @njit(cache=True)
 def step_length(s):
     """α = ρ/σ, or 0 where the curvature σ is not positive; ``direction`` then ends the iteration."""
-    sigma = s[1].real
-    return s[0].real / sigma if sigma > 0 else 0.0
+    sigma = s[S.SIGMA].real
+    return s[S.RHO].real / sigma if sigma > 0 else 0.0
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -34,16 +33,16 @@ def begin(state, r, z, w, p, s):
             rr = (np.conj(r[i]) * r[i]).real
             norm2 += rr * w[i] if w.size else rr
         parts[0, c], parts[1, c] = rho, norm2
-    s[0], s[5] = total(parts[0]), total(parts[1])
+    s[S.RHO], s[S.NORM2] = total(parts[0]), total(parts[1])
 
 
 @njit(cache=True)
 def judge_first(state, s):
     """The first judgement."""
-    rho = s[0].real
-    judge_start(state, s[5].real)
-    if state[0][0] == 0 and not rho > 0:
-        halt(state, INDEFINITE if math.isfinite(rho) else NONFINITE)
+    rho = s[S.RHO].real
+    judge_start(state, s[S.NORM2].real)
+    if not stopped(state) and not rho > 0:
+        halt(state, Code.INDEFINITE if math.isfinite(rho) else Code.NONFINITE)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -62,17 +61,17 @@ def residual(state, q, r, w, s):
             if weigh:
                 weighted += w[i] * t2
         parts[0, c], parts[1, c] = rr, weighted
-    s[3] = total(parts[0])
-    s[5] = total(parts[1]) if weigh else s[3]
+    s[S.NEXT_RHO] = total(parts[0])
+    s[S.NORM2] = total(parts[1]) if weigh else s[S.NEXT_RHO]
 
 
 @njit(parallel=True, cache=True)
 def direction(state, z, p, x, s, coefficients):
     """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration. Keeps α and β."""
     alpha = step_length(s)
-    rho = s[3].real
-    beta = rho / s[0].real
-    k = 2 * state[0][ITERATION]
+    rho = s[S.NEXT_RHO].real
+    beta = rho / s[S.RHO].real
+    k = 2 * iterations(state)
     if k + 1 < coefficients.size:
         coefficients[k] = alpha
         coefficients[k + 1] = beta
@@ -80,11 +79,11 @@ def direction(state, z, p, x, s, coefficients):
         d = p[i]
         x[i] += alpha * d
         p[i] = z[i] + beta * d
-    s[0] = rho
-    sigma = s[1].real
+    s[S.RHO] = rho
+    sigma = s[S.SIGMA].real
     if not sigma > 0:
-        halt(state, INDEFINITE if math.isfinite(sigma) else NONFINITE)
+        halt(state, Code.INDEFINITE if math.isfinite(sigma) else Code.NONFINITE)
         return
-    judge(state, s[5].real)
-    if state[0][0] == 0 and not rho > 0:
-        halt(state, INDEFINITE if math.isfinite(rho) else NONFINITE)
+    judge(state, s[S.NORM2].real)
+    if not stopped(state) and not rho > 0:
+        halt(state, Code.INDEFINITE if math.isfinite(rho) else Code.NONFINITE)

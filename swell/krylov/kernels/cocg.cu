@@ -1,11 +1,11 @@
-// The fused steps of COCG on a GPU; cocg.py is the same on a CPU, with the same scalars s.
+// The fused steps of COCG on a GPU; cocg.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
 template <class A> DEVICE bool drowns(const A* s) {
-  return modulus(s[1]) * sqrt(real(s[7])) <= EPS * modulus(s[0]) * sqrt(real(s[2]));
+  return modulus(slot(s, MU)) * sqrt(real(slot(s, LAST_RR))) <= EPS * modulus(slot(s, RHO)) * sqrt(real(slot(s, QQ)));
 }
-template <class A> DEVICE A step_length(const A* s) { return drowns(s) ? A(0) : s[0] / s[1]; }
+template <class A> DEVICE A step_length(const A* s) { return drowns(s) ? A(0) : slot(s, RHO) / slot(s, MU); }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* pc, acc_t<T>* s, long long n) {
@@ -26,18 +26,18 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
   split(v, rho);
   if (grid_sum(ctx, v)) {
     join(rho, v);
-    s[0] = rho;
-    s[4] = acc_t<T>(v[P]);
-    s[5] = acc_t<T>(v[P + 2]);
-    s[7] = acc_t<T>(v[P + 1]);
+    slot(s, RHO) = rho;
+    slot(s, ZZ) = acc_t<T>(v[P]);
+    slot(s, NORM2) = acc_t<T>(v[P + 2]);
+    slot(s, LAST_RR) = acc_t<T>(v[P + 1]);
   }
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_start(ctx, real(s[5]));
-  if (!ctx->flags[STOP] && vanishes(s[0], real(s[7]), real(s[4]))) halt(ctx, BREAKDOWN);
+  judge_start(ctx, real(slot(s, NORM2)));
+  if (!over(ctx) && vanishes(slot(s, RHO), real(slot(s, LAST_RR)), real(slot(s, ZZ)))) halt(ctx, BREAKDOWN);
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -64,9 +64,9 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   }
   split(v, rho);
   if (grid_sum(ctx, v)) {
-    join(s[3], v);
-    s[4] = s[6] = acc_t<T>(v[P]);
-    s[5] = acc_t<T>(w ? v[P + 1] : v[P]);
+    join(slot(s, NEXT_RHO), v);
+    slot(s, ZZ) = slot(s, RR) = acc_t<T>(v[P]);
+    slot(s, NORM2) = acc_t<T>(w ? v[P + 1] : v[P]);
   }
 }
 
@@ -75,8 +75,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
                                                                        long long n) {
   if (stopped(ctx)) return;
   bool lost = drowns(s);
-  const acc_t<T> rho = s[3];
-  const T alpha(step_length(s)), beta(rho / s[0]);
+  const acc_t<T> rho = slot(s, NEXT_RHO);
+  const T alpha(step_length(s)), beta(rho / slot(s, RHO));
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> xs = load(x, i, n), ps = load(p, i, n), zs = load(z, i, n);
 #pragma unroll
@@ -90,11 +90,11 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
     if (pc) store(pc, i, n, zs);
   }
   if (last_to_read(ctx)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[4]));
-    lost = lost || vanishes(rho, real(s[6]), real(s[4])) || !finite;
-    s[0] = rho;
-    s[7] = s[6];
-    judge(ctx, real(s[5]));
-    if (!ctx->flags[STOP] && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
+    const bool finite = isfinite(real(slot(s, QQ))) && isfinite(real(slot(s, ZZ)));
+    lost = lost || vanishes(rho, real(slot(s, RR)), real(slot(s, ZZ))) || !finite;
+    slot(s, RHO) = rho;
+    slot(s, LAST_RR) = slot(s, RR);
+    judge(ctx, real(slot(s, NORM2)));
+    if (!over(ctx) && lost) halt(ctx, finite ? BREAKDOWN : NONFINITE);
   }
 }

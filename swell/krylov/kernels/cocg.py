@@ -1,8 +1,4 @@
-"""The fused steps of COCG on the CPU; ``cocg.cu`` is the same on a GPU. Conjugates are empty where nobody needs them.
-
-Scalars: s[0] ρ = rᵀ z, s[1:3] μ = pᵀ q and (q, q), s[3:5] next ρ and (z, z), s[5] norm² of the judged residual,
-s[6] (r, r), s[7] (r, r) before this iteration.
-"""
+"""The fused steps of COCG on the CPU; ``cocg.cu`` is the same on a GPU. Conjugates that nobody needs are empty."""
 from __future__ import annotations
 
 import math
@@ -11,8 +7,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import EPS, vanishes
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge, judge_start
+from swell.core.kernels.judge import halt, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import COCG as S
 
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
@@ -20,13 +18,13 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 @njit(cache=True)
 def drowns(s):
     """True where α q = (ρ/μ) q would leave no digit of r."""
-    return abs(s[1]) * math.sqrt(s[7].real) <= EPS * abs(s[0]) * math.sqrt(s[2].real)
+    return abs(s[S.MU]) * math.sqrt(s[S.LAST_RR].real) <= EPS * abs(s[S.RHO]) * math.sqrt(s[S.QQ].real)
 
 
 @njit(cache=True)
 def step_length(s):
     """α = ρ/μ, or 0 where the step would drown r; ``direction`` then ends the iteration."""
-    return s[0] * 0 if drowns(s) else s[0] / s[1]
+    return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -45,15 +43,15 @@ def begin(state, r, z, w, p, pc, s):
             rr += t
             norm2 += t * w[i] if w.size else t
         parts[0, c], parts[1, c], parts[2, c], parts[3, c] = rho, zz, norm2, rr
-    s[0], s[4], s[5], s[7] = total(parts[0]), total(parts[1]), total(parts[2]), total(parts[3])
+    s[S.RHO], s[S.ZZ], s[S.NORM2], s[S.LAST_RR] = total(parts[0]), total(parts[1]), total(parts[2]), total(parts[3])
 
 
 @njit(cache=True)
 def judge_first(state, s):
     """The first judgement."""
-    judge_start(state, s[5].real)
-    if state[0][0] == 0 and vanishes(s[0], s[7].real, s[4].real):
-        halt(state, BREAKDOWN)
+    judge_start(state, s[S.NORM2].real)
+    if not stopped(state) and vanishes(s[S.RHO], s[S.LAST_RR].real, s[S.ZZ].real):
+        halt(state, Code.BREAKDOWN)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -73,16 +71,16 @@ def residual(state, q, r, rc, w, s):
             rr += t2
             weighted += w[i] * t2 if w.size else t2
         parts[0, c], parts[1, c], parts[2, c] = rho, rr, weighted
-    s[3], s[4], s[5] = total(parts[0]), total(parts[1]), total(parts[2])
-    s[6] = s[4]
+    s[S.NEXT_RHO], s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1]), total(parts[2])
+    s[S.RR] = s[S.ZZ]
 
 
 @njit(parallel=True, cache=True)
 def direction(state, z, p, pc, x, s):
     """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration."""
     lost = drowns(s)
-    rho = s[3]
-    alpha, beta = x.dtype.type(step_length(s)), x.dtype.type(rho / s[0])
+    rho = s[S.NEXT_RHO]
+    alpha, beta = x.dtype.type(step_length(s)), x.dtype.type(rho / s[S.RHO])
     for i in prange(p.size):
         d = p[i]
         x[i] += alpha * d
@@ -90,10 +88,10 @@ def direction(state, z, p, pc, x, s):
         p[i] = d
         if pc.size:
             pc[i] = np.conj(d)
-    finite = math.isfinite(s[2].real) and math.isfinite(s[4].real)
-    lost = lost or vanishes(rho, s[6].real, s[4].real) or not finite
-    s[0] = rho
-    s[7] = s[6]
-    judge(state, s[5].real)
-    if state[0][0] == 0 and lost:
-        halt(state, BREAKDOWN if finite else NONFINITE)
+    finite = math.isfinite(s[S.QQ].real) and math.isfinite(s[S.ZZ].real)
+    lost = lost or vanishes(rho, s[S.RR].real, s[S.ZZ].real) or not finite
+    s[S.RHO] = rho
+    s[S.LAST_RR] = s[S.RR]
+    judge(state, s[S.NORM2].real)
+    if not stopped(state) and lost:
+        halt(state, Code.BREAKDOWN if finite else Code.NONFINITE)

@@ -1,8 +1,8 @@
-// The fused steps of COCR on a GPU; cocr.py is the same on a CPU, with the same scalars s.
+// The fused steps of COCR on a GPU; cocr.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
-template <class A> DEVICE A step_length(const A* s) { return vanishes(s[5], real(s[7]), real(s[6])) ? A(0) : s[1] / s[5]; }
+template <class A> DEVICE A step_length(const A* s) { return vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT))) ? A(0) : slot(s, NEXT_RHO) / slot(s, MU); }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* q, T* zc, acc_t<T>* s,
@@ -16,17 +16,17 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
     v[1] += (w ? w[i] : 1.0) * abs2(acc_t<T>(r[i]));
   }
   if (grid_sum(ctx, v)) {
-    s[0] = acc_t<T>(0);
-    s[3] = acc_t<T>(v[0]);
-    s[4] = acc_t<T>(v[1]);
-    s[8] = acc_t<T>(JUDGED);
+    slot(s, RHO) = acc_t<T>(0);
+    slot(s, ZZ) = acc_t<T>(v[0]);
+    slot(s, NORM2) = acc_t<T>(v[1]);
+    slot(s, ENDED) = acc_t<T>(JUDGED);
   }
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_start(ctx, real(s[4]));
+  judge_start(ctx, real(slot(s, NORM2)));
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
@@ -34,7 +34,7 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
                                                                        acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
-  const T beta(quotient(s[1], s[0]));
+  const T beta(quotient(slot(s, NEXT_RHO), slot(s, RHO)));
   acc_t<T> mu(0);
   double v[P + 1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -54,9 +54,9 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   }
   split(v, mu);
   if (grid_sum(ctx, v)) {
-    join(s[5], v);
-    s[6] = s[7] = acc_t<T>(v[P]);
-    judge_ended(ctx, s, 4, 8);
+    join(slot(s, MU), v);
+    slot(s, TT) = slot(s, QQ) = acc_t<T>(v[P]);
+    judge_ended(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -87,12 +87,12 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
     if (zc) store(zc, i, n, zs);
   }
   if (grid_sum(ctx, v)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[6]));
-    const bool lost = vanishes(s[1], real(s[3]), real(s[2])) || vanishes(s[5], real(s[7]), real(s[6]));
-    s[0] = s[1];
-    s[3] = acc_t<T>(v[1]);
-    s[4] = acc_t<T>(v[0]);
-    s[8] = acc_t<T>(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
-    if (alone) judge_ended(ctx, s, 4, 8);
+    const bool finite = isfinite(real(slot(s, AZ2))) && isfinite(real(slot(s, TT)));
+    const bool lost = vanishes(slot(s, NEXT_RHO), real(slot(s, ZZ)), real(slot(s, AZ2))) || vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT)));
+    slot(s, RHO) = slot(s, NEXT_RHO);
+    slot(s, ZZ) = acc_t<T>(v[1]);
+    slot(s, NORM2) = acc_t<T>(v[0]);
+    slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
+    if (alone) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -1,8 +1,4 @@
-"""The fused steps of COCR on the CPU; ``cocr.cu`` is the same on a GPU. Conjugates are empty where nobody needs them.
-
-Scalars: s[0] ρ of the iteration before, 0 in the first; s[1:3] ρ' = zᵀ A z and (A z, A z), s[3] (z, z), s[4] norm² of
-the judged residual; s[5:7] μ = qᵀ t and (t, t), s[7] (q, q); s[8] what the iteration ended with.
-"""
+"""The fused steps of COCR on the CPU; ``cocr.cu`` is the same on a GPU. Conjugates that nobody needs are empty."""
 from __future__ import annotations
 
 import math
@@ -11,8 +7,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended, judge_start
+from swell.core.kernels.judge import ended_as, judge_ended, judge_start
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import COCR as S
 
 KERNELS = ("begin", "judge_first", "direction", "residual")
 
@@ -20,7 +18,7 @@ KERNELS = ("begin", "judge_first", "direction", "residual")
 @njit(cache=True)
 def step_length(s):
     """α = ρ'/μ, or 0 where μ is rounding; ``residual`` then ends the iteration."""
-    return s[1] * 0 if vanishes(s[5], s[7].real, s[6].real) else s[1] / s[5]
+    return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -38,22 +36,22 @@ def begin(state, r, z, w, p, q, zc, s):
             t = (np.conj(r[i]) * r[i]).real
             norm2 += t * w[i] if w.size else t
         parts[0, c], parts[1, c] = zz, norm2
-    s[0] = 0
-    s[3], s[4] = total(parts[0]), total(parts[1])
-    s[8] = JUDGED
+    s[S.RHO] = 0
+    s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1])
+    s[S.ENDED] = Code.JUDGED.value
 
 
 @njit(cache=True)
 def judge_first(state, s):
     """The first judgement."""
-    judge_start(state, s[4].real)
+    judge_start(state, s[S.NORM2].real)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def direction(state, z, az, p, q, qc, s):
     """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q). Across
     ranks, judges the iteration before."""
-    beta = p.dtype.type(quotient(s[1], s[0]))
+    beta = p.dtype.type(quotient(s[S.NEXT_RHO], s[S.RHO]))
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
         mu, qq = s.dtype.type(0), 0.0
@@ -66,9 +64,9 @@ def direction(state, z, az, p, q, qc, s):
             mu += t * t
             qq += (np.conj(t) * t).real
         parts[0, c], parts[1, c] = mu, qq
-    s[5], s[6] = total(parts[0]), total(parts[1])
-    s[7] = s[6]
-    judge_ended(state, s, 4, 8)
+    s[S.MU], s[S.TT] = total(parts[0]), total(parts[1])
+    s[S.QQ] = s[S.TT]
+    judge_ended(state, s, S.NORM2, S.ENDED)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -92,10 +90,10 @@ def residual(state, p, q, t, w, x, r, z, zc, s, alone):
                 zc[i] = np.conj(d)
             zz += (np.conj(d) * d).real
         parts[0, c], parts[1, c] = zz, weighted
-    finite = math.isfinite(s[2].real) and math.isfinite(s[6].real)
-    lost = vanishes(s[1], s[3].real, s[2].real) or vanishes(s[5], s[7].real, s[6].real)
-    s[0] = s[1]
-    s[3], s[4] = total(parts[0]), total(parts[1])
-    s[8] = NONFINITE if not finite else BREAKDOWN if lost else RUNNING
+    finite = math.isfinite(s[S.AZ2].real) and math.isfinite(s[S.TT].real)
+    lost = vanishes(s[S.NEXT_RHO], s[S.ZZ].real, s[S.AZ2].real) or vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real)
+    s[S.RHO] = s[S.NEXT_RHO]
+    s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1])
+    s[S.ENDED] = ended_as(finite, lost)
     if alone:
-        judge_ended(state, s, 4, 8)
+        judge_ended(state, s, S.NORM2, S.ENDED)

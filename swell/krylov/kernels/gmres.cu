@@ -13,13 +13,13 @@ constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) 
 template <typename T> __global__ void first(Context* ctx, T* u, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
                                             long long g_size) {
   if (stopped(ctx)) return;
-  double beta = sqrt(real(norm2[1]));
+  double beta = sqrt(real(slot(norm2, OWN2)));
   long long i = thread_id();
   if (i < n) u[i] = real_t<T>(beta > 0 ? 1 / beta : 0.0) * u[i];
   if (i < g_size) g[i] = acc_t<T>(i == 0 ? beta : 0.0);
   if (i == 0) {
     columns[0] = 0;
-    ctx->limits[RATIO2] = beta > 0 ? real(norm2[0]) / real(norm2[1]) : 1.0;
+    set_ratio(ctx, real(slot(norm2, JUDGED2)), real(slot(norm2, OWN2)));
   }
 }
 
@@ -176,15 +176,14 @@ template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, 
                                              int m, int j, double alpha) {
   __shared__ A column[MOST + 2], turns[2 * MOST];
   const int k = j - 1;
-  const double gamma = real(small[0]);
+  const double gamma = real(slot(small, GAMMA));
   for (int i = threadIdx.x; i < 2 * k; i += blockDim.x) turns[i] = rotations[i];
   for (int i = threadIdx.x; i <= j; i += blockDim.x) H[i * m + k] = column[i] = i < j ? H[i * m + k] + gamma * sums[i] : A(gamma * alpha);
   __syncthreads();
   if (threadIdx.x == 0) {
     const double estimate = rotate(column, turns, rotations, g, k);
     if (estimate < 0) {
-      ctx->flags[VERDICT] = BREAKDOWN;
-      ctx->flags[STOP] = 1;
+      pause(ctx, BREAKDOWN);
     } else {
       columns[0] = j;
       judge_inner(ctx, estimate * estimate);
@@ -215,9 +214,9 @@ template <class A> DEVICE Step<A> step_of(const A* sums, int m, int j) {
   warp_sum(v);
   join(st, v);
   Step<A> step;
-  const double alpha2 = real(sums[2 * m]) - v[P], ww = real(sums[2 * m + 2]);
+  const double alpha2 = real(sums[2 * m + UU]) - v[P], ww = real(sums[2 * m + WW]);
   step.alpha = sqrt(alpha2 > 0 ? alpha2 : 0.0);
-  step.beta = (1 / step.alpha) * (sums[2 * m + 1] - st);
+  step.beta = (1 / step.alpha) * (sums[2 * m + UW] - st);
   const double left = ww - v[P + 1] - abs2(step.beta), least = 0x1p-104 * ww;
   step.left = sqrt(left > least ? left : least);
   return step;
@@ -289,7 +288,7 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const
         for (int k = max(0, i - 1); k < j; ++k) correction += H[i * m + k] * sums[k];
       H[i * m + j] = (1 / divisor) * ((i < j ? sums[m + i] : step.beta) - correction);
     }
-    if (threadIdx.x == 0) small[0] = A(gamma);
+    if (threadIdx.x == 0) slot(small, GAMMA) = A(gamma);
     return;
   }
   const real_t<T> inverse(1 / step.alpha), scale(gamma > 0 ? 1 / (gamma * divisor) : 0.0);
@@ -317,7 +316,7 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
   using A = acc_t<T>;
   const int m = (sums_size - 3) / 2;
   const bool ended = stopped(ctx);
-  if (ctx->flags[FINAL]) return;                       // the stop inside a cycle does not stop this kernel
+  if (flag(ctx, FINAL)) return;                       // the stop inside a cycle does not stop this kernel
   __shared__ double alpha;
   const double of_warp = step_of(sums, m, j).alpha;
   if (threadIdx.x == 0) alpha = of_warp;

@@ -1,8 +1,8 @@
 """The fused steps of GMRES(m) on the CPU; ``gmres.cu`` is the same on a GPU. Notation of ``krylov/gmres.py``.
 
 ``V`` holds the finished vectors, perhaps in single precision where u and w are double; ``u`` is the candidate.
-``sums``: s in [0, j), t in [m, m + j), then at 2 m: (u, u), (u, w), (w, w). ``small``: the scale γ of the candidate.
-``columns[0]``: finished columns of this cycle.
+``sums``: s from 0 on, t from m on, ``Sums`` from 2 m on. ``small``: the method's slots. ``columns[0]``: finished
+columns of this cycle. ``norm2``: ``Norms`` of the residual.
 """
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.judge import BREAKDOWN, RATIO2, judge_inner, resume
+from swell.core.kernels.judge import judge_inner, pause, resume, set_ratio, stopped
 from swell.core.kernels.vector import FAST
+from swell.core.slots import Code, Norms
+from swell.krylov.slots import GMRES as S
+from swell.krylov.slots import GMRESSums as Sums
 
 KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
 TILE = 2048             # rows worked on at a time: tiles of u and w, and of four basis vectors, stay in a core's cache
 # A tile is a view that is indexed from 0: an index that Numba must test for its sign keeps loops from being vectorised.
-# Four basis vectors are worked on at once: what is loaded of u and w, or stored, serves them all.
+# Four basis vectors are worked on at once: each load and store of u and w serves them all.
 
 
 @njit(cache=True, inline="always")
@@ -50,9 +53,9 @@ def subtract_tile(V, sums, begin, end, lo, hi, x, y):
 
 @njit(parallel=True, cache=True)
 def first(state, u, norm2, g, columns):
-    """u = r / ‖r‖ in place; g = ‖r‖ e₀. norm2[0] is the judged norm², norm2[1] = (r, r) of the iterated system."""
-    beta = math.sqrt(norm2[1].real)
-    state[1][RATIO2] = norm2[0].real / norm2[1].real if beta > 0 else 1.0
+    """u = r / ‖r‖ in place; g = ‖r‖ e₀."""
+    beta = math.sqrt(norm2[Norms.OWN2].real)
+    set_ratio(state, norm2[Norms.JUDGED2].real, norm2[Norms.OWN2].real)
     scale = 1.0 / beta if beta > 0 else 0.0
     for i in prange(u.size):
         u[i] *= scale
@@ -101,9 +104,9 @@ def dots(state, V, u, w, sums, begin, end):
                     uu += (np.conj(x[k]) * x[k]).real
                     uw += np.conj(x[k]) * y[k]
                     ww += (np.conj(y[k]) * y[k]).real
-                mine[2 * many] += uu
-                mine[2 * many + 1] += uw
-                mine[2 * many + 2] += ww
+                mine[2 * many + Sums.UU] += uu
+                mine[2 * many + Sums.UW] += uw
+                mine[2 * many + Sums.WW] += ww
     for i in range(many):
         sums[begin + i] = 0
         sums[m + begin + i] = 0
@@ -159,7 +162,7 @@ def rotate(R, rotations, g, k):
 def norm_after_pass(sums, j):
     """α = ‖u − V s‖ by Pythagoras: u was orthogonalised once, so s is small and nothing cancels."""
     m = (sums.size - 3) // 2
-    left = sums[2 * m].real
+    left = sums[2 * m + Sums.UU].real
     for i in range(j):
         left -= (np.conj(sums[i]) * sums[i]).real
     return math.sqrt(max(left, 0.0))
@@ -169,7 +172,7 @@ def norm_after_pass(sums, j):
 def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
     """Correct column j − 1 of H by the second pass, rotate it, and judge the residual after j steps."""
     k = j - 1
-    gamma = small[0].real
+    gamma = small[S.GAMMA].real
     for i in range(j):
         H[i, k] += gamma * sums[i]
     H[j, k] = gamma * alpha
@@ -177,8 +180,7 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
         R[i, k] = H[i, k]
     estimate = rotate(R, rotations, g, k)
     if estimate < 0:                             # A is singular on this space: the column brings nothing
-        state[0][1] = BREAKDOWN
-        state[0][0] = 1
+        pause(state, Code.BREAKDOWN)
         return
     columns[0] = j
     judge_inner(state, estimate * estimate)
@@ -193,10 +195,10 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
     alpha = norm_after_pass(sums, j)
     if j > 0:
         finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha)
-        if state[0][0] != 0:
+        if stopped(state):
             return
-    beta = sums[2 * m + 1]                       # v_jᴴ w = ((u, w) − sᴴ t) / α
-    left = sums[2 * m + 2].real
+    beta = sums[2 * m + Sums.UW]                       # v_jᴴ w = ((u, w) − sᴴ t) / α
+    left = sums[2 * m + Sums.WW].real
     for i in range(j):
         beta -= np.conj(sums[i]) * sums[m + i]
         left -= (np.conj(sums[m + i]) * sums[m + i]).real
@@ -209,8 +211,8 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
             for k in range(max(0, i - 1), j):
                 correction += H[i, k] * sums[k]
         H[i, j] = ((sums[m + i] if i < j else beta) - correction) / divisor
-    gamma = math.sqrt(max(left, 2.0**-104 * sums[2 * m + 2].real)) / divisor
-    small[0] = gamma
+    gamma = math.sqrt(max(left, 2.0**-104 * sums[2 * m + Sums.WW].real)) / divisor
+    small[S.GAMMA] = gamma
     scale = 1.0 / (gamma * divisor) if gamma > 0 else 0.0
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
@@ -231,7 +233,7 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
 @njit(cache=True)
 def close(state, sums, H, R, rotations, g, small, columns, y, j):
     """End of a cycle: finish the last column if the cycle is full, then solve R y = g by back substitution."""
-    if state[0][0] == 0:
+    if not stopped(state):
         finish_column(state, sums, H, R, rotations, g, small, columns, j, norm_after_pass(sums, j))
     resume(state)
     k = columns[0]

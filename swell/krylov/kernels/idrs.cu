@@ -1,4 +1,4 @@
-// The fused steps of IDR(s) on a GPU; idrs.py is the same on a CPU, with the same scalars. One thread does the dense work.
+// The fused steps of IDR(s) on a GPU; idrs.py is the same on a CPU. krylov/slots.py names the scalars. One thread does the dense work.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -25,10 +25,10 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
   }
   if (vanishes(PG[k * s + k], pp, real(alpha[s]))) {
     PG[k * s + k] = A(0);
-    small[1] = A(1);
+    slot(small, LOST) = A(1);
   }
   const A beta = quotient(f[k], PG[k * s + k]);
-  small[2] = beta;
+  slot(small, BETA) = beta;
   f[k] = A(0);
   for (int i = k + 1; i < s; ++i) f[i] = f[i] - beta * PG[i * s + k];
   solve(PG, f, gamma, k + 1, s);
@@ -36,8 +36,8 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
 
 // ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal.
 template <class A> DEVICE A step_omega(const A* small) {
-  const double tt = real(small[5]), cosine = quotient(modulus(small[4]), sqrt(tt) * sqrt(real(small[3])));
-  const A omega = quotient(conj(small[4]), A(tt));
+  const double tt = real(slot(small, TT)), cosine = quotient(modulus(slot(small, RT)), sqrt(tt) * sqrt(real(slot(small, RR))));
+  const A omega = quotient(conj(slot(small, RT)), A(tt));
   return 0 < cosine && cosine < LEAST_COSINE ? (LEAST_COSINE / cosine) * omega : omega;
 }
 
@@ -45,11 +45,11 @@ template <class A> DEVICE A step_omega(const A* small) {
 template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* PG, const A* f, A* gamma, A* small, int s) {
   const A omega = step_omega(small);
   solve(PG, f, gamma, 0, s);
-  const bool lost = small[1] != A(0) || omega == A(0);
-  small[0] = omega;
-  small[1] = A(0);
+  const bool lost = slot(small, LOST) != A(0) || omega == A(0);
+  slot(small, OMEGA) = omega;
+  slot(small, LOST) = A(0);
   judge(ctx, real(f[s]));
-  if (!ctx->flags[STOP] && lost) halt(ctx, isfinite(real(small[5])) ? BREAKDOWN : NONFINITE);
+  if (!over(ctx) && lost) halt(ctx, isfinite(real(slot(small, TT))) ? BREAKDOWN : NONFINITE);
 }
 
 // Add p_i y over a pack of y to the S sums.
@@ -117,8 +117,8 @@ template <typename T> __global__ void prepare(Context* ctx, acc_t<T>* PG, const 
   if (stopped(ctx) || threadIdx.x) return;
   using A = acc_t<T>;
   for (int i = 0; i < s * s; ++i) PG[i] = A(i % (s + 1) == 0);
-  small[0] = A(1);
-  small[1] = A(0);
+  slot(small, OMEGA) = A(1);
+  slot(small, LOST) = A(0);
   solve(PG, f, gamma, 0, s);
 }
 
@@ -143,7 +143,7 @@ template <typename T> __global__ void reduce(Context* ctx, const T* r, const T* 
 template <typename T> __global__ void __launch_bounds__(512) expand(Context* ctx, const T* hat, const T* G, T* U, const acc_t<T>* gamma,
     const acc_t<T>* small, int k, int s, bool reduced, long long G_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
-  const T omega(small[0]);
+  const T omega(slot(small, OMEGA));
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> hs = load(hat, i, n);
 #pragma unroll
@@ -165,7 +165,7 @@ template <typename T> __global__ void __launch_bounds__(512) expand(Context* ctx
 template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx, T* G, T* U, T* x, T* r, const acc_t<T>* alpha,
     acc_t<T>* small, int k, int s, long long G_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
-  const T beta(small[2]);
+  const T beta(slot(small, BETA));
   double rr[1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> gs = load(G + k * G_stride, i, n), us = load(U + k * U_stride, i, n), rs = load(r, i, n), xs = load(x, i, n);
@@ -186,7 +186,7 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
     store(r, i, n, rs);
     store(x, i, n, xs);
   }
-  if (k == s - 1 && grid_sum(ctx, rr)) small[3] = acc_t<T>(rr[0]);
+  if (k == s - 1 && grid_sum(ctx, rr)) slot(small, RR) = acc_t<T>(rr[0]);
 }
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor

@@ -1,7 +1,7 @@
 """The fused steps of IDR(s) on the CPU; ``idrs.cu`` is the same on a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
 
-Scalars: small[0] ω, [1] not 0 once an inner product was rounding, [2] β, [3] (r, r), [4:6] (r, t) and (t, t). ``alpha``
-and ``f`` end with what is summed beside them: (g_k, g_k), and norm² of the judged residual.
+``small`` holds the method's slots. Place s of ``alpha`` is (g_k, g_k), place s of ``f`` norm² of the judged residual:
+they are summed together with the others.
 """
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, NONFINITE, halt, judge
+from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import IDRS as S
 
 KERNELS = ("begin", "prepare", "reduce", "expand", "project", "column", "update", "finish", "settle")
 TILE = 512              # rows worked on at a time, as in gmres.py
@@ -68,8 +70,8 @@ def prepare(state, PG, f, gamma, small, s):
     PG[:] = 0
     for i in range(s):
         PG[i, i] = 1
-    small[0] = 1
-    small[1] = 0
+    small[S.OMEGA] = 1
+    small[S.LOST] = 0
     solve(PG, f, gamma, 0, s)
 
 
@@ -91,7 +93,7 @@ def reduce(state, r, G, gamma, v, k, s):
 def expand(state, hat, G, U, gamma, small, k, s, reduced):
     """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``."""
     n = hat.size
-    omega = hat.dtype.type(small[0])
+    omega = hat.dtype.type(small[S.OMEGA])
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
         mine, h = U[k, lo:hi], hat[lo:hi]
@@ -104,7 +106,7 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
                 mine[m] += c * u[m]
         if reduced:
             for i in range(k, s):
-                g, c = G[i, lo:hi], hat.dtype.type(small[0] * gamma[i])
+                g, c = G[i, lo:hi], hat.dtype.type(small[S.OMEGA] * gamma[i])
                 for m in range(mine.size):
                     mine[m] -= c * g[m]
 
@@ -130,9 +132,9 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
             PG[i, k] -= alpha[m] * PG[i, m]
     if vanishes(PG[k, k], pp, alpha[s].real):
         PG[k, k] = 0
-        small[1] = 1
+        small[S.LOST] = 1
     beta = quotient(f[k], PG[k, k])
-    small[2] = beta
+    small[S.BETA] = beta
     f[k] = 0
     for i in range(k + 1, s):
         f[i] -= beta * PG[i, k]
@@ -143,7 +145,7 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
 def update(state, G, U, x, r, alpha, small, k, s):
     """g_k −= Σ α_i g_i, u_k alike, over i < k; r −= β g_k; x += β u_k; (r, r)."""
     n = r.size
-    beta = r.dtype.type(small[2])
+    beta = r.dtype.type(small[S.BETA])
     tiles = (n + TILE - 1) // TILE
     squares = np.empty(tiles)
     for tile in prange(tiles):
@@ -160,13 +162,13 @@ def update(state, G, U, x, r, alpha, small, k, s):
             out[m] += beta * u[m]
             square += (np.conj(mine[m]) * mine[m]).real
         squares[tile] = square
-    small[3] = total(squares)
+    small[S.RR] = total(squares)
 
 
 @njit(cache=True)
 def polynomial(small):
     """ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal."""
-    rt, tt, rr = small[4], small[5].real, small[3].real
+    rt, tt, rr = small[S.RT], small[S.TT].real, small[S.RR].real
     omega = quotient(np.conj(rt), tt)
     cosine = quotient(abs(rt), math.sqrt(tt) * math.sqrt(rr))
     return omega * (LEAST_COSINE / cosine) if 0 < cosine < LEAST_COSINE else omega
@@ -203,9 +205,9 @@ def settle(state, PG, f, gamma, small, s):
     """γ of the next step; the judgement of this iteration."""
     omega = polynomial(small)
     solve(PG, f, gamma, 0, s)
-    lost = small[1] != 0 or omega == 0
-    small[0] = omega
-    small[1] = 0
+    lost = small[S.LOST] != 0 or omega == 0
+    small[S.OMEGA] = omega
+    small[S.LOST] = 0
     judge(state, f[s].real)
-    if state[0][0] == 0 and lost:
-        halt(state, BREAKDOWN if math.isfinite(small[5].real) else NONFINITE)
+    if not stopped(state) and lost:
+        halt(state, Code.BREAKDOWN if math.isfinite(small[S.TT].real) else Code.NONFINITE)

@@ -1,16 +1,16 @@
-// The fused steps of QMR on a GPU; qmr.py is the same on a CPU, with the same scalars s.
+// The fused steps of QMR on a GPU; qmr.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
 template <class A> DEVICE A over_delta(const A* s) {
-  if (vanishes(s[1], real(s[3]), real(s[2]))) return A(0);
-  return (sqrt(real(s[7])) * sqrt(real(s[8]))) * quotient(s[1], s[0]);
+  if (vanishes(slot(s, EPSILON), real(slot(s, QQ)), real(slot(s, AP2)))) return A(0);
+  return (sqrt(real(slot(s, XI2))) * sqrt(real(slot(s, RHO2)))) * quotient(slot(s, EPSILON), slot(s, WV));
 }
 
 // launch: elements of p, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void first(Context* ctx, const T* vh, const T* w, T* p, T* q, T* d, T* Ad, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  const real_t<T> of_v(quotient(1.0, sqrt(real(s[8])))), of_w(quotient(1.0, sqrt(real(s[7]))));
+  const real_t<T> of_v(quotient(1.0, sqrt(real(slot(s, RHO2))))), of_w(quotient(1.0, sqrt(real(slot(s, XI2)))));
   double qq[1] = {};
   for (long long i = thread_id(); i < n; i += threads()) {
     p[i] = of_v * vh[i];
@@ -19,11 +19,11 @@ template <typename T> __global__ void first(Context* ctx, const T* vh, const T* 
     qq[0] += abs2(acc_t<T>(q[i]));
   }
   if (grid_sum(ctx, qq)) {
-    s[3] = acc_t<T>(qq[0]);
-    s[5] = acc_t<T>(-1);
-    s[6] = acc_t<T>(0);
-    s[12] = acc_t<T>(1);
-    s[13] = acc_t<T>(JUDGED);
+    slot(s, QQ) = acc_t<T>(qq[0]);
+    slot(s, ETA) = acc_t<T>(-1);
+    slot(s, THETA) = acc_t<T>(0);
+    slot(s, GAMMA) = acc_t<T>(1);
+    slot(s, ENDED) = acc_t<T>(JUDGED);
   }
 }
 
@@ -34,7 +34,7 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
   using A = acc_t<T>;
   constexpr int P = scalar<T>::parts;
   const A beta = over_delta(s);
-  const T of_v(quotient(beta, A(sqrt(real(s[8]))))), of_w(conj(quotient(beta, A(sqrt(real(s[7]))))));
+  const T of_v(quotient(beta, A(sqrt(real(slot(s, RHO2)))))), of_w(conj(quotient(beta, A(sqrt(real(slot(s, XI2)))))));
   A wv(0);
   double sums[P + 2] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -53,10 +53,10 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
   }
   split(sums, wv);
   if (grid_sum(ctx, sums)) {
-    join(s[9], sums);
-    s[10] = A(sums[P]);
-    s[11] = A(sums[P + 1]);
-    judge_ended(ctx, s, 4, 13);
+    join(slot(s, NEXT_WV), sums);
+    slot(s, NEXT_RHO2) = A(sums[P]);
+    slot(s, NEXT_XI2) = A(sums[P + 1]);
+    judge_ended(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -67,10 +67,10 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size;
   const A beta = over_delta(s);
-  const double rho = sqrt(real(s[10])), xi = sqrt(real(s[11])), size = modulus(beta), theta = quotient(rho, real(s[12]) * size);
-  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(s[12]), carried = real(s[6]) * gamma;
-  const A step = -((ratio * ratio) * (s[5] * quotient(A(sqrt(real(s[8]))), beta)));
-  const A factor = size > 0 ? quotient(quotient(s[9], s[1]), A(rho * xi)) : A(0);
+  const double rho = sqrt(real(slot(s, NEXT_RHO2))), xi = sqrt(real(slot(s, NEXT_XI2))), size = modulus(beta), theta = quotient(rho, real(slot(s, GAMMA)) * size);
+  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(slot(s, GAMMA)), carried = real(slot(s, THETA)) * gamma;
+  const A step = -((ratio * ratio) * (slot(s, ETA) * quotient(A(sqrt(real(slot(s, RHO2)))), beta)));
+  const A factor = size > 0 ? quotient(quotient(slot(s, NEXT_WV), slot(s, EPSILON)), A(rho * xi)) : A(0);
   const T eta(step), of_p(xi * factor), of_q(conj(rho * factor));
   const real_t<T> c(carried * carried), of_v(quotient(1.0, rho)), of_w(quotient(1.0, xi));
   double sums[2] = {};
@@ -102,17 +102,17 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     store(q, i, n, qs);
   }
   if (grid_sum(ctx, sums)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[10])) && isfinite(real(s[11]));
-    const bool lost = size == 0 || vanishes(s[9], real(s[10]), real(s[11]));
-    s[0] = s[9];
-    s[3] = A(sums[1]);
-    s[4] = A(sums[0]);
-    s[5] = step;
-    s[6] = A(theta);
-    s[7] = s[11];
-    s[8] = s[10];
-    s[12] = A(gamma);
-    s[13] = A(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
-    if (alone) judge_ended(ctx, s, 4, 13);
+    const bool finite = isfinite(real(slot(s, AP2))) && isfinite(real(slot(s, NEXT_RHO2))) && isfinite(real(slot(s, NEXT_XI2)));
+    const bool lost = size == 0 || vanishes(slot(s, NEXT_WV), real(slot(s, NEXT_RHO2)), real(slot(s, NEXT_XI2)));
+    slot(s, WV) = slot(s, NEXT_WV);
+    slot(s, QQ) = A(sums[1]);
+    slot(s, NORM2) = A(sums[0]);
+    slot(s, ETA) = step;
+    slot(s, THETA) = A(theta);
+    slot(s, XI2) = slot(s, NEXT_XI2);
+    slot(s, RHO2) = slot(s, NEXT_RHO2);
+    slot(s, GAMMA) = A(gamma);
+    slot(s, ENDED) = A(ended_as(finite, lost));
+    if (alone) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -1,9 +1,4 @@
-"""The fused steps of QMR on the CPU; ``qmr.cu`` is the same on a GPU. v and w are not scaled: their norms are ρ and ξ.
-
-Scalars: s[0] (w, v), s[1:3] ε = (q, A p) and (A p, A p), s[3] (q, q), s[4] norm² of the judged residual, s[5] η, s[6] θ
-of the iteration before, s[7] ξ², s[8] ρ², s[9] next (w, v), s[10] next ρ², s[11] next ξ², s[12] γ, s[13] what the
-iteration ended with.
-"""
+"""The fused steps of QMR on the CPU; ``qmr.cu`` is the same on a GPU. v and w are not scaled: norms ρ and ξ."""
 from __future__ import annotations
 
 import math
@@ -12,8 +7,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import BREAKDOWN, JUDGED, NONFINITE, RUNNING, judge_ended
+from swell.core.kernels.judge import ended_as, judge_ended
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import QMR as S
 
 KERNELS = ("first", "lanczos", "update")
 
@@ -21,15 +18,16 @@ KERNELS = ("first", "lanczos", "update")
 @njit(cache=True)
 def over_delta(s):
     """β = ε/δ with δ = (w, v)/(ξ ρ); 0 where ε is rounding."""
-    if vanishes(s[1], s[3].real, s[2].real):
-        return s[1] * 0
-    return quotient(s[1], s[0]) * (math.sqrt(s[7].real) * math.sqrt(s[8].real))
+    if vanishes(s[S.EPSILON], s[S.QQ].real, s[S.AP2].real):
+        return s[S.EPSILON] * 0
+    return quotient(s[S.EPSILON], s[S.WV]) * (math.sqrt(s[S.XI2].real) * math.sqrt(s[S.RHO2].real))
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def first(state, vh, w, p, q, d, Ad, s):
     """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0."""
-    of_v, of_w = p.dtype.type(quotient(1.0, math.sqrt(s[8].real))), p.dtype.type(quotient(1.0, math.sqrt(s[7].real)))
+    rho, xi = math.sqrt(s[S.RHO2].real), math.sqrt(s[S.XI2].real)
+    of_v, of_w = p.dtype.type(quotient(1.0, rho)), p.dtype.type(quotient(1.0, xi))
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         qq = 0.0
@@ -41,11 +39,11 @@ def first(state, vh, w, p, q, d, Ad, s):
             Ad[i] = 0
             qq += (np.conj(a) * a).real
         parts[c] = qq
-    s[3] = total(parts)
-    s[5] = -1
-    s[6] = 0
-    s[12] = 1
-    s[13] = JUDGED
+    s[S.QQ] = total(parts)
+    s[S.ETA] = -1
+    s[S.THETA] = 0
+    s[S.GAMMA] = 1
+    s[S.ENDED] = Code.JUDGED.value
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -53,8 +51,8 @@ def lanczos(state, Ap, MAq, v, w, s):
     """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; their norms and (w, v). Across ranks, judges the
     iteration before."""
     beta = over_delta(s)
-    of_v = v.dtype.type(quotient(beta, np.sqrt(s[8])))
-    of_w = v.dtype.type(np.conj(quotient(beta, np.sqrt(s[7]))))
+    of_v = v.dtype.type(quotient(beta, np.sqrt(s[S.RHO2])))
+    of_w = v.dtype.type(np.conj(quotient(beta, np.sqrt(s[S.XI2]))))
     parts = np.empty((3, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
         wv, vv, ww = s.dtype.type(0), 0.0, 0.0
@@ -67,22 +65,23 @@ def lanczos(state, Ap, MAq, v, w, s):
             vv += (np.conj(a) * a).real
             ww += (np.conj(b) * b).real
         parts[0, c], parts[1, c], parts[2, c] = wv, vv, ww
-    s[9], s[10], s[11] = total(parts[0]), total(parts[1]), total(parts[2])
-    judge_ended(state, s, 4, 13)
+    s[S.NEXT_WV], s[S.NEXT_RHO2], s[S.NEXT_XI2] = total(parts[0]), total(parts[1]), total(parts[2])
+    judge_ended(state, s, S.NORM2, S.ENDED)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
     """d = η p + c d, A d alike; x += d; r −= A d; then p and q of the next step, and the judgement of this one, if
     ``alone``."""
-    beta, rho, xi = over_delta(s), math.sqrt(s[10].real), math.sqrt(s[11].real)
+    beta, rho, xi = over_delta(s), math.sqrt(s[S.NEXT_RHO2].real), math.sqrt(s[S.NEXT_XI2].real)
     size = abs(beta)
-    theta = quotient(rho, s[12].real * size)
+    theta = quotient(rho, s[S.GAMMA].real * size)
     gamma = 1 / math.sqrt(1 + theta * theta)
-    ratio = gamma / s[12].real
-    step = -s[5] * quotient(np.sqrt(s[8]), beta) * (ratio * ratio)
-    carried = (s[6].real * gamma) ** 2
-    factor = quotient(quotient(s[9], s[1]), s.dtype.type(rho * xi)) if size > 0 else s[9] * 0      # δ'/ε
+    ratio = gamma / s[S.GAMMA].real
+    step = -s[S.ETA] * quotient(np.sqrt(s[S.RHO2]), beta) * (ratio * ratio)
+    carried = (s[S.THETA].real * gamma) ** 2
+    wv = s[S.NEXT_WV]
+    factor = quotient(quotient(wv, s[S.EPSILON]), s.dtype.type(rho * xi)) if size > 0 else wv * 0      # δ'/ε
     kind = x.dtype.type
     eta, carry = kind(step), kind(carried)
     of_v, of_w = kind(quotient(1.0, rho)), kind(quotient(1.0, xi))
@@ -105,15 +104,15 @@ def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
             q[i] = a
             qq += (np.conj(a) * a).real
         parts[0, c], parts[1, c] = qq, weighted
-    finite = math.isfinite(s[2].real) and math.isfinite(s[10].real) and math.isfinite(s[11].real)
-    lost = size == 0 or vanishes(s[9], s[10].real, s[11].real)
-    s[0] = s[9]
-    s[3], s[4] = total(parts[0]), total(parts[1])
-    s[5] = step
-    s[6] = theta
-    s[7] = s[11]
-    s[8] = s[10]
-    s[12] = gamma
-    s[13] = NONFINITE if not finite else BREAKDOWN if lost else RUNNING
+    finite = math.isfinite(s[S.AP2].real) and math.isfinite(s[S.NEXT_RHO2].real) and math.isfinite(s[S.NEXT_XI2].real)
+    lost = size == 0 or vanishes(s[S.NEXT_WV], s[S.NEXT_RHO2].real, s[S.NEXT_XI2].real)
+    s[S.WV] = s[S.NEXT_WV]
+    s[S.QQ], s[S.NORM2] = total(parts[0]), total(parts[1])
+    s[S.ETA] = step
+    s[S.THETA] = theta
+    s[S.XI2] = s[S.NEXT_XI2]
+    s[S.RHO2] = s[S.NEXT_RHO2]
+    s[S.GAMMA] = gamma
+    s[S.ENDED] = ended_as(finite, lost)
     if alone:
-        judge_ended(state, s, 4, 13)
+        judge_ended(state, s, S.NORM2, S.ENDED)

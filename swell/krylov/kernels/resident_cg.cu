@@ -17,9 +17,10 @@ constexpr int PATIENCE = 1 << 22;                              // looks at a val
 
 struct Part { int slices, interior, publish, halo_from, halo; };
 struct Stream { int chunk, chunks, boundary, unused; };
+enum Sum { SIGMA, ETA, DELTA, RR, NORM2, SUMS };              // σ, η and δ of the step; (r, r) and the norm² that is judged
 struct Shared {
   u64 full[WARPS][RINGS + 1];
-  double sums[WARPS][5], alpha, beta;
+  double sums[WARPS][SUMS], alpha, beta;
   int code;
   Context record;
 };
@@ -60,7 +61,7 @@ template <class T> struct Packet {
 
 // By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
 // a board again has seen that all have read it. False if a block did not come.
-template <int K> DEVICE bool sum_over_blocks(const double (*sums)[5], int first, u64* board, u32 epoch, double (&v)[K]) {
+template <int K> DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, u64* board, u32 epoch, double (&v)[K]) {
   constexpr int N = 5;                                         // blocks that a lane looks at together
   const int lane = threadIdx.x & 31, blocks = gridDim.x;
 #pragma unroll
@@ -149,7 +150,7 @@ template <typename T> __global__ void begin(Context* ctx, const int* rows, const
   if (grid_sum(ctx, v)) {
     *passes = 0;
     judge_start(ctx, v[1]);
-    if (!ctx->flags[STOP] && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
+    if (!over(ctx) && !(v[0] > 0)) halt(ctx, isfinite(v[0]) ? INDEFINITE : NONFINITE);
   }
 }
 
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   if (warp == WARPS) {
     Context& record = own.record;
     if (lane == 0) record = *ctx;
-    double norm = lane == 0 && blockIdx.x == 0 ? record.history[done ? done - 1 : 0] : 0.0;
+    double norm = lane == 0 && blockIdx.x == 0 ? norm_after(&record, done ? done - 1 : 0) : 0.0;
     int it = 0, code = RUNNING;
     for (; it < iterations; ++it) {
       const u32 epoch = epoch0 + it;
@@ -196,23 +197,23 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       bar_sync<ALL>(5);
       const bool judged = __shfl_sync(~0u, int(lane == 0 && k && due(&record)), 0);
       double early[2] = {0, 0}, one[1];
-      if (w && judged) came = sum_over_blocks<2>(own.sums, 3, board, epoch, early) && came;
-      else came = sum_over_blocks<1>(own.sums, 3, board, epoch, one) && came, early[0] = early[1] = one[0];
+      if (w && judged) came = sum_over_blocks<2>(own.sums, RR, board, epoch, early) && came;
+      else came = sum_over_blocks<1>(own.sums, RR, board, epoch, one) && came, early[0] = early[1] = one[0];
       const double rho = early[0];
       if (lane == 0) {
         if (k) {
           const long long place = advance(&record);
           if (judged) code = verdict(&record, early[1]), norm = sqrt(early[1]);
-          if (blockIdx.x == 0) record.history[place] = norm;
+          if (blockIdx.x == 0) norm_after(&record, place) = norm;
         }
         if (code == RUNNING && !(rho > 0)) code = isfinite(rho) ? INDEFINITE : NONFINITE;
       }
 
       bar_sync<ALL>(2);
       double v[3];
-      came = __all_sync(~0u, sum_over_blocks<3>(own.sums, 0, board, epoch, v) && came);
+      came = __all_sync(~0u, sum_over_blocks<3>(own.sums, SIGMA, board, epoch, v) && came);
       if (lane == 0) {
-        const double sigma = v[0], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[2] + alpha * alpha * v[1], 0.0);
+        const double sigma = v[SIGMA], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[DELTA] + alpha * alpha * v[ETA], 0.0);
         if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
         if (!came) code = BREAKDOWN;
         if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = next / rho;
@@ -223,8 +224,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       if (code != RUNNING) break;
     }
     if (lane == 0 && (blockIdx.x == 0 || code == BREAKDOWN)) {
-      for (int k = 0; k < FLAGS; ++k) ctx->flags[k] = record.flags[k];
-      for (int k = 0; k < LIMITS; ++k) ctx->limits[k] = record.limits[k];
+      for (int k = 0; k < FLAGS; ++k) ctx->flags[k][0] = record.flags[k][0];
+      for (int k = 0; k < LIMITS; ++k) ctx->limits[k][0] = record.limits[k][0];
       *passes = done + it;
       if (code == RUNNING) show(ctx); else halt(ctx, code);
     }
@@ -263,8 +264,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   }
   for (int i = 0; i < ring; ++i) ask(i);
 
-  const int every = int(ctx->flags[EVERY]);
-  const long long last = ctx->flags[MAXITER];
+  const int every = int(flag(ctx, EVERY));
+  const long long last = flag(ctx, MAXITER);
   auto weigh = [&](long long k) { return w && (every <= 1 || k % every == 0 || k >= last); };      // will residual k be judged?
   const double constant = *diagonal;
   T xs[SLOTS], rs[SLOTS];
@@ -289,7 +290,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   auto leave_norms = [&] {                                               // for the communication warp
     double v[2] = {rr, rw};
     warp_sum(v);
-    if (lane == 0) own.sums[warp][3] = v[0], own.sums[warp][4] = v[1];
+    if (lane == 0) own.sums[warp][RR] = v[0], own.sums[warp][NORM2] = v[1];
     __syncwarp();
     bar_arrive<ALL>(5);
   };
@@ -339,10 +340,10 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     bar_sync<ALL>(1);                                                    // the halo is there
     walk(stream.boundary, stream.chunks);
 
-    double u[3] = {sigma, eta, 0};
+    double u[3] = {sigma, eta, 0};                                       // SIGMA, ETA, DELTA
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t)
-      if (t * WARPS + warp < part.slices) u[2] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
+      if (t * WARPS + warp < part.slices) u[DELTA] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
     warp_sum(u);
     if (lane == 0)
 #pragma unroll

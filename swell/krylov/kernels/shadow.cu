@@ -1,4 +1,4 @@
-// How methods with a shadow residual begin, on a GPU; shadow.py is the same on a CPU, with the same scalars s.
+// How methods with a shadow residual begin, on a GPU; shadow.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -20,17 +20,16 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* s
   split(v, rho);
   if (grid_sum(ctx, v)) {
     join(rho, v);
-    s[0] = rho;
-    s[7] = acc_t<T>(v[P]);
-    s[8] = acc_t<T>(v[P + 1]);
-    s[9] = acc_t<T>(v[P + 2]);
+    slot(s, RHO) = rho;
+    slot(s, SHADOW2) = acc_t<T>(v[P]);
+    slot(s, RR) = acc_t<T>(v[P + 1]);
+    slot(s, NORM2) = acc_t<T>(v[P + 2]);
   }
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void judge_first(Context* ctx, acc_t<T>* s) {
+template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_start(ctx, real(s[9]));
-  if (!ctx->flags[STOP] && vanishes(s[0], real(s[7]), real(s[8]))) halt(ctx, BREAKDOWN);
-  s[9] = acc_t<T>(0);
+  judge_start(ctx, real(slot(s, NORM2)));
+  if (!over(ctx) && vanishes(slot(s, RHO), real(slot(s, SHADOW2)), real(slot(s, RR)))) halt(ctx, BREAKDOWN);
 }

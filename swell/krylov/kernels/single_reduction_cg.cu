@@ -1,4 +1,4 @@
-// The fused steps of CG with one reduction on a GPU; single_reduction_cg.py is the same on a CPU, with the same scalars s.
+// The fused steps of CG with one reduction on a GPU; single_reduction_cg.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "judge.cuh"
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
@@ -10,31 +10,31 @@ template <typename T> __global__ void norm(Context* ctx, const T* r, const float
     v[0] += square;
     v[1] += weights ? weights[i] * square : square;
   }
-  if (grid_sum(ctx, v)) s[0] = acc_t<T>(v[0]), s[4] = acc_t<T>(v[1]);
+  if (grid_sum(ctx, v)) slot(s, GAMMA) = acc_t<T>(v[0]), slot(s, NORM2) = acc_t<T>(v[1]);
 }
 
-// The step along the new direction; what is not positive ends the iteration.
+// The step along the new direction; a gamma or curvature that is not positive ends the iteration.
 template <class A> DEVICE void choose(Context* ctx, A* s, double beta, double curvature) {
-  const double gamma = real(s[0]);
-  if (!ctx->flags[STOP] && !(gamma > 0 && curvature > 0))
+  const double gamma = real(slot(s, GAMMA));
+  if (!over(ctx) && !(gamma > 0 && curvature > 0))
     halt(ctx, isfinite(gamma) && isfinite(curvature) ? INDEFINITE : NONFINITE);
-  s[5] = A(gamma);
-  s[6] = A(curvature > 0 ? gamma / curvature : 0.0);
-  s[7] = A(beta);
+  slot(s, LAST_GAMMA) = A(gamma);
+  slot(s, ALPHA) = A(curvature > 0 ? gamma / curvature : 0.0);
+  slot(s, BETA) = A(beta);
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void first(Context* ctx, acc_t<T>* s) {
   if (stopped(ctx) || threadIdx.x) return;
-  judge_start(ctx, real(s[4]));
-  choose(ctx, s, 0.0, real(s[2]));
+  judge_start(ctx, real(slot(s, NORM2)));
+  choose(ctx, s, 0.0, real(slot(s, DELTA)));
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512) advance(Context* ctx, const T* u, const T* w, T* p, T* q, T* x, T* r,
                                                                      const float* weights, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  const real_t<T> alpha(real(s[6])), beta(real(s[7]));
+  const real_t<T> alpha(real(slot(s, ALPHA))), beta(real(slot(s, BETA)));
   const bool weigh = weights && due(ctx);
   double v[2] = {0, 0};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -54,18 +54,18 @@ template <typename T> __global__ void __launch_bounds__(512) advance(Context* ct
     store(x, i, n, xs);
     store(r, i, n, rs);
   }
-  if (grid_sum(ctx, v)) s[0] = acc_t<T>(v[0]), s[4] = acc_t<T>(weigh ? v[1] : v[0]);
+  if (grid_sum(ctx, v)) slot(s, GAMMA) = acc_t<T>(v[0]), slot(s, NORM2) = acc_t<T>(weigh ? v[1] : v[0]);
 }
 
 // launch: one block of 32 threads
 template <typename T> __global__ void settle(Context* ctx, acc_t<T>* s, double* coefficients, long long coefficients_size) {
   if (stopped(ctx) || threadIdx.x) return;
-  const double gamma = real(s[0]), alpha = real(s[6]);
-  double beta = gamma / real(s[5]), curvature = real(s[2]) - beta * gamma / alpha;
-  if (!(curvature > 0)) beta = 0, curvature = real(s[2]);
-  const long long k = 2 * ctx->flags[ITERATION];
+  const double gamma = real(slot(s, GAMMA)), alpha = real(slot(s, ALPHA));
+  double beta = gamma / real(slot(s, LAST_GAMMA)), curvature = real(slot(s, DELTA)) - beta * gamma / alpha;
+  if (!(curvature > 0)) beta = 0, curvature = real(slot(s, DELTA));
+  const long long k = 2 * flag(ctx, ITERATION);
   if (k + 1 < coefficients_size) coefficients[k] = alpha, coefficients[k + 1] = beta;
-  judge(ctx, real(s[4]));
+  judge(ctx, real(slot(s, NORM2)));
   choose(ctx, s, beta, curvature);
 }
 
@@ -78,5 +78,5 @@ template <typename T> __global__ void take(Context* ctx, const T* true_, T* r, a
     v[0] += abs2(acc_t<T>(t - r[i]));
     r[i] = t;
   }
-  if (grid_sum(ctx, v)) s[8] = acc_t<T>(fmax(real(s[8]), v[0]));
+  if (grid_sum(ctx, v)) slot(s, DRIFT2) = acc_t<T>(fmax(real(slot(s, DRIFT2)), v[0]));
 }

@@ -1,8 +1,4 @@
-"""The fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` is the same on a GPU.
-
-Scalars: s[0] γ = (r, u), s[1] (u, u), s[2] δ = (u, w), s[3] (w, w), s[4] norm² of the judged residual, which are added
-up over ranks together; s[5] γ of the iteration before, s[6] α, s[7] β, s[8] the largest squared drift.
-"""
+"""The fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` is the same on a GPU."""
 from __future__ import annotations
 
 import math
@@ -10,8 +6,10 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.judge import INDEFINITE, ITERATION, NONFINITE, due, halt, judge, judge_start
+from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+from swell.core.slots import Code
+from swell.krylov.slots import SingleReductionCG as S
 
 KERNELS = ("norm", "first", "advance", "settle", "take")
 
@@ -27,32 +25,32 @@ def norm(state, r, weights, s):
             rr += t
             weighted += t * weights[i] if weights.size else t
         parts[0, c], parts[1, c] = rr, weighted
-    s[0], s[4] = total(parts[0]), total(parts[1])
+    s[S.GAMMA], s[S.NORM2] = total(parts[0]), total(parts[1])
 
 
 @njit(cache=True)
 def choose(state, s, beta, curvature):
-    """α = γ over the curvature of the new direction; what is not positive ends the iteration."""
-    gamma = s[0].real
-    if state[0][0] == 0 and not (gamma > 0 and curvature > 0):
-        halt(state, INDEFINITE if math.isfinite(gamma) and math.isfinite(curvature) else NONFINITE)
-    s[5] = gamma
-    s[6] = gamma / curvature if curvature > 0 else 0.0
-    s[7] = beta
+    """α = γ over the curvature of the new direction; a γ or curvature that is not positive ends the iteration."""
+    gamma = s[S.GAMMA].real
+    if not stopped(state) and not (gamma > 0 and curvature > 0):
+        halt(state, Code.INDEFINITE if math.isfinite(gamma) and math.isfinite(curvature) else Code.NONFINITE)
+    s[S.LAST_GAMMA] = gamma
+    s[S.ALPHA] = gamma / curvature if curvature > 0 else 0.0
+    s[S.BETA] = beta
 
 
 @njit(cache=True)
 def first(state, s):
     """The first judgement; α = γ/δ, β = 0."""
-    judge_start(state, s[4].real)
-    choose(state, s, 0.0, s[2].real)
+    judge_start(state, s[S.NORM2].real)
+    choose(state, s, 0.0, s[S.DELTA].real)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def advance(state, u, w, p, q, x, r, weights, s):
     """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); next γ = (r, r), which a preconditioner's own product
     overwrites; norm² = Σ w |r|²."""
-    alpha, beta = s[6].real, s[7].real
+    alpha, beta = s[S.ALPHA].real, s[S.BETA].real
     weigh = weights.size > 0 and due(state)
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
@@ -70,24 +68,24 @@ def advance(state, u, w, p, q, x, r, weights, s):
             if weigh:
                 weighted += weights[i] * t2
         parts[0, c], parts[1, c] = rr, weighted
-    s[0] = total(parts[0])
-    s[4] = total(parts[1]) if weigh else s[0]
+    s[S.GAMMA] = total(parts[0])
+    s[S.NORM2] = total(parts[1]) if weigh else s[S.GAMMA]
 
 
 @njit(cache=True)
 def settle(state, s, coefficients):
     """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β. Where that
     curvature is not positive, the direction begins anew, p = u, whose curvature δ is measured and no difference."""
-    gamma, before, alpha = s[0].real, s[5].real, s[6].real
+    gamma, before, alpha = s[S.GAMMA].real, s[S.LAST_GAMMA].real, s[S.ALPHA].real
     beta = gamma / before
-    curvature = s[2].real - beta * gamma / alpha
+    curvature = s[S.DELTA].real - beta * gamma / alpha
     if not curvature > 0:
-        beta, curvature = 0.0, s[2].real
-    k = 2 * state[0][ITERATION]
+        beta, curvature = 0.0, s[S.DELTA].real
+    k = 2 * iterations(state)
     if k + 1 < coefficients.size:
         coefficients[k] = alpha
         coefficients[k + 1] = beta
-    judge(state, s[4].real)
+    judge(state, s[S.NORM2].real)
     choose(state, s, beta, curvature)
 
 
@@ -103,4 +101,4 @@ def take(state, true_, r, s):
             drift += (np.conj(d) * d).real
             r[i] = t
         parts[c] = drift
-    s[8] = max(s[8].real, total(parts))
+    s[S.DRIFT2] = max(s[S.DRIFT2].real, total(parts))

@@ -1,4 +1,4 @@
-// The fused steps of TFQMR on a GPU; tfqmr.py is the same on a CPU, with the same scalars s.
+// The fused steps of TFQMR on a GPU; tfqmr.py is the same on a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -11,8 +11,8 @@ template <typename T> __global__ void clear(Context* ctx, const T* r, T* y, T* v
   y[i] = r[i];
   v[i] = even[i] = d[i] = T(0);
   if (i == 0) {
-    s[9] = s[10] = acc_t<T>(0);
-    s[11] = acc_t<T>(JUDGED);
+    slot(s, CARRY) = slot(s, BETA) = acc_t<T>(0);
+    slot(s, ENDED) = acc_t<T>(JUDGED);
   }
 }
 
@@ -21,7 +21,7 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
                                                                        acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
-  const T beta(s[10]);
+  const T beta(slot(s, BETA));
   acc_t<T> sigma(0);
   double sums[P + 1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -36,8 +36,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   }
   split(sums, sigma);
   if (grid_sum(ctx, sums)) {
-    join(s[1], sums);
-    s[2] = acc_t<T>(sums[P]);
+    join(slot(s, SIGMA), sums);
+    slot(s, VV) = acc_t<T>(sums[P]);
   }
 }
 
@@ -45,8 +45,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
 template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, const T* yh, const T* v, const T* u, T* d, T* y, T* w,
                                                                  acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
-  const acc_t<T> step = quotient(s[0], s[1]);
-  const T alpha(step), c(quotient(s[9], step));
+  const acc_t<T> step = quotient(slot(s, RHO), slot(s, SIGMA));
+  const T alpha(step), c(quotient(slot(s, CARRY), step));
   double ww[1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> ys = load(y, i, n), vs = load(v, i, n), us = load(u, i, n), ds = load(d, i, n), ws = load(w, i, n);
@@ -63,8 +63,8 @@ template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, c
     store(w, i, n, ws);
   }
   if (grid_sum(ctx, ww)) {
-    s[4] = acc_t<T>(ww[0]);
-    judge_ended(ctx, s, 3, 11);
+    slot(s, ODD2) = acc_t<T>(ww[0]);
+    judge_ended(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -73,7 +73,7 @@ template <typename T> __global__ void __launch_bounds__(512) even(Context* ctx, 
                                                                   long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
-  const T alpha(quotient(s[0], s[1]));
+  const T alpha(quotient(slot(s, RHO), slot(s, SIGMA)));
   acc_t<T> rho(0);
   double sums[P + 1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -88,8 +88,8 @@ template <typename T> __global__ void __launch_bounds__(512) even(Context* ctx, 
   }
   split(sums, rho);
   if (grid_sum(ctx, sums)) {
-    s[5] = acc_t<T>(sums[P]);
-    join(s[6], sums);
+    slot(s, EVEN2) = acc_t<T>(sums[P]);
+    join(slot(s, NEXT_RHO), sums);
   }
 }
 
@@ -99,8 +99,8 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using R = real_t<T>;
-  const acc_t<T> step = quotient(s[0], s[1]), rho = s[6], next_beta = quotient(rho, s[0]);
-  const double c1 = share(real(s[8]), real(s[4])), tau2 = real(s[8]) * (1 - c1), c2 = share(tau2, real(s[5]));
+  const acc_t<T> step = quotient(slot(s, RHO), slot(s, SIGMA)), rho = slot(s, NEXT_RHO), next_beta = quotient(rho, slot(s, RHO));
+  const double c1 = share(real(slot(s, TAU2)), real(slot(s, ODD2))), tau2 = real(slot(s, TAU2)) * (1 - c1), c2 = share(tau2, real(slot(s, EVEN2)));
   const T alpha(step), beta(next_beta), eta1(c1 * step), eta2(c2 * step);
   const R own1(1 - c1), own2(1 - c2), new1(c1), new2(c2);
   double sum[1] = {};
@@ -123,14 +123,14 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     store(y, i, n, ys);
   }
   if (grid_sum(ctx, sum)) {
-    const bool finite = isfinite(real(s[2])) && isfinite(real(s[5]));
-    const bool lost = vanishes(s[1], real(s[7]), real(s[2])) || vanishes(rho, real(s[7]), real(s[5]));
-    s[0] = rho;
-    s[3] = acc_t<T>(sum[0]);
-    s[8] = acc_t<T>(tau2 * (1 - c2));
-    s[9] = (1 - c2) * step;
-    s[10] = next_beta;
-    s[11] = acc_t<T>(!finite ? NONFINITE : lost ? BREAKDOWN : RUNNING);
-    if (alone) judge_ended(ctx, s, 3, 11);
+    const bool finite = isfinite(real(slot(s, VV))) && isfinite(real(slot(s, EVEN2)));
+    const bool lost = vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, VV))) || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, EVEN2)));
+    slot(s, RHO) = rho;
+    slot(s, NORM2) = acc_t<T>(sum[0]);
+    slot(s, TAU2) = acc_t<T>(tau2 * (1 - c2));
+    slot(s, CARRY) = (1 - c2) * step;
+    slot(s, BETA) = next_beta;
+    slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
+    if (alone) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.distributed import from_rows
 from swell.distributed.halo import Halo
 from swell.distributed.partition import of_links

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 from swell.pde.fvm.mesh import CUT
 from swell.pde.fvm.periodic import CYCLIC
@@ -156,8 +157,7 @@ def _values(value, centres, components, patch):
     if value.shape not in shapes:
         raise InputError(f"patch {patch!r}: the condition's values have shape {value.shape}, expected one of "
                          f"{', '.join(map(str, shapes))} for its {k} faces")
-    if not np.isfinite(value).all():
-        raise InputError(f"patch {patch!r}: the condition's values are not finite everywhere")
+    check_finite(f"patch {patch!r}: the condition's value", value)
     if components == 1:
         value = value.reshape(-1, 1)
     return np.broadcast_to(value, (k, components))

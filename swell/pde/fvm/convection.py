@@ -12,6 +12,7 @@ explicit, from the last solution. linear_upwind is always so.
 """
 from __future__ import annotations
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 from swell.pde.fvm.flux import Flux
 from swell.pde.fvm.metrics import numbers
@@ -39,8 +40,7 @@ def face_flux(metrics, velocity):
     if u.shape not in ((3,), expected):
         raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.n}, 3), or a "
                          "function of points (k, 3) that returns (k, 3)")
-    if not bool(metrics.space.xp.isfinite(u).all()):
-        raise InputError("velocity is not finite everywhere: look where it is computed")
+    check_finite("velocity", u)
     u = u.reshape(-1, 3).T
     if not callable(velocity) and u.shape[1] > 1:
         of_cells, u = u, u[:, metrics.owner]

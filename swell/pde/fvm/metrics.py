@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 from swell.pde.fvm.assembly import Pattern
 from swell.pde.fvm.part_mesh import PartMesh
@@ -133,8 +134,7 @@ class Metrics:
         if value.shape not in ((), (1,), (self.n,)):
             raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.n},), or a "
                              "function of the centres (n, 3) that returns one")
-        if not bool(self.space.xp.isfinite(value).all()):
-            raise InputError(f"{name} is not finite everywhere: look where it is computed")
+        check_finite(name, value)
         return self.space.xp.broadcast_to(value, (self.n,)).astype(self.dtype)
 
 

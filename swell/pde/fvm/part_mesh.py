@@ -112,7 +112,7 @@ class Neighbourhood(SubMesh):
     def of_cells(self, value, mesh):
         """Data of the rank's cells, and that of the layers from their own ranks."""
         shape = () if callable(value) else np.shape(value)
-        mesh.ranks.same(callable(value) or (len(shape), shape[1:]), "which data are arrays")
+        mesh.ranks.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
         if not shape:
             return value
         value = np.asarray(value)
@@ -164,7 +164,7 @@ def read_part(case, ranks) -> PartMesh:
         if len({*beside.values()}) < len(beside):
             raise InputError(f"{folder} meets another part more than once, which is not supported: put the mesh "
                              "together (reconstructParMesh -constant)")
-    ranks.same([(p.name, p.kind) for p in patches], "the patches that are no processor's")
+    ranks.require_equal([(p.name, p.kind) for p in patches], "the patches that are no processor's")
     return _joined(mesh, beside, ranks)
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.loop import interruptible
-from swell.core.space import make_space
+from swell.core.registry import resolve
+from swell.core.settings import REAL
+from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import lines
 from swell.pde.fvm.convection import check_scheme
@@ -26,7 +28,6 @@ from swell.pde.fvm.time import check_step, time_terms
 INNER = 0.05            # what a solve within the corrections makes of the defect
 TIGHTER = 10            # linear solves at most, without corrections, until the cells' imbalances meet the tolerance too
 TINY = 1e-30            # a positive tolerance, where what was measured is infinite
-DTYPES = ("float32", "float64")
 DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
 
 
@@ -78,8 +79,8 @@ class Problem:
             found = np.dtype(dtype).name
         except TypeError:
             found = ""
-        if found not in DTYPES:
-            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
+        if found not in REAL:
+            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(REAL)}")
         space = make_space(device)
         with space.active(self.mesh.n_cells):
             return System(self, space, np.dtype(found))
@@ -204,14 +205,16 @@ class Poisson(Problem):
                  interpolation="harmonic", gradient="least_squares"):
         super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
 
-    def solve(self, *, method="cg", precond=None, scaling="jacobi", ordering=None, format=None, rtol=1e-8, maxiter=None,
-              device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None, ranks=None) -> Solution:
+    def solve(self, *, method="cg", precond=None, scaling="default", ordering=None, format=None, rtol=1e-8,
+              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
+              ranks=None) -> Solution:
         """Assemble and solve.
 
         Parameters
         ----------
         method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
-            As of ``swell.solve``. rtol holds for the equation with its corrections.
+            As of ``swell.solve``. rtol holds for the equation with its corrections. The default scaling is Jacobi
+            without a preconditioner, and none with one: algebraic multigrid reads row sums, which a scaling hides.
         balance : bool
             Without Dirichlet data: shift a source that does not fit the fluxes at the boundary, and say so, instead of
             refusing it.
@@ -233,6 +236,8 @@ class Poisson(Problem):
         InputError
             Without Dirichlet data, for a source that does not fit; the message says by how much.
         """
+        if scaling == "default":
+            scaling = "jacobi" if resolve("precond", precond) is None else None
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
         return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 

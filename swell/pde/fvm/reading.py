@@ -35,7 +35,7 @@ def read_mesh(path, ranks=None) -> Mesh:
     if ranks is not None and ranks.size > 1:
         from swell.pde.fvm.part_mesh import count_parts, read_part
         whole, parts = (path / "constant" / "polyMesh").is_dir(), count_parts(path)
-        ranks.same((whole, parts), "whether the mesh is there, and in how many parts")
+        ranks.require_equal((whole, parts), "whether the mesh is there, and in how many parts")
         if parts and (parts == ranks.size or not whole):
             return read_part(path, ranks)
     if path.is_dir():

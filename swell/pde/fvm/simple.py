@@ -28,7 +28,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import positive
-from swell.core.space import make_space
+from swell.core.devices import make_space
 from swell.core.stopping import Reason, Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, Symmetry, lines
 from swell.pde.fvm.convection import Convection, check_scheme
@@ -64,6 +64,9 @@ class SIMPLE:
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
     momentum_rtol, pressure_rtol : float
         How far each brings its residual down in one iteration.
+    pressure_renewal : int
+        The pressure equation keeps its preconditioner until a solve takes as many iterations more than the first solve
+        with it; 0: it is computed anew in every iteration.
     """
 
     velocity: float = 0.8
@@ -78,6 +81,7 @@ class SIMPLE:
     pressure_solver: object = "cg"
     pressure_precond: object = None
     pressure_rtol: float = 0.02
+    pressure_renewal: int = 2
 
     def __post_init__(self):
         check_scheme(self.scheme)
@@ -88,6 +92,7 @@ class SIMPLE:
                 raise InputError(f"SIMPLE({name}={value!r}): expected a number above 0 and "
                                  + ("at most 1" if most > 1 else "below 1"))
         positive(self, "maxiter")
+        positive(self, "pressure_renewal", minimum=0)
 
 
 @dataclass(eq=False)
@@ -248,6 +253,7 @@ class Iteration:
         self.mirrored = bool(mirrors)
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.linear_iterations, self.interrupted = [0, 0], False
+        self.most = 0                            # pressure iterations from which its preconditioner is not kept
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
     def run(self, start):
@@ -335,10 +341,16 @@ class Iteration:
         self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
                                             settings.pressure_precond, None if settings.pressure_precond else "jacobi",
                                             Stopping(rtol=settings.pressure_rtol),
-                                            "constants" if self.pressure.boundary.floating else None)
+                                            "constants" if self.pressure.boundary.floating else None,
+                                            keep=self.most > 0)
         if self.pressure.boundary.floating:
             imbalance -= imbalance.mean()        # rounding alone, which may be all there is; no p' can produce it
+        before = self.linear_iterations[1]
         correction = self._solved(1, self.pressure_solver.solve(-imbalance))
+        count = self.linear_iterations[1] - before
+        self.most = self.most or count + settings.pressure_renewal
+        if count >= self.most:
+            self.most = 0
         self.phi += flux.of(metrics, correction)
         gradient = self.slope_of_correction(correction)
         for i in self.axes:
@@ -370,12 +382,12 @@ class Iteration:
             phi[outside] += self.sides[i].values(self.u[i]) * self.metrics.s[i, outside]
         phi[outside][self.closed] = 0
 
-    def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None):
+    def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
         """Prepared at the first iteration, updated from the second on."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         if solver is not None:
-            return solver.update(A)
+            return solver.update(A, keep_preconditioner=keep)
         return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A), stopping=stopping,
                        nullspace=nullspace)
 

@@ -8,12 +8,10 @@
 
 Sign convention, everywhere: p(x, t) = Re(p(x) e^{+iωt}), SI units, amplitudes are peaks. A wave that travels along +x
 is e^{−ikx}, velocity is −∇p/(iωρ), and A(ω) = K(1/ρ) − ω² M(1/ρc²) + iω B(1/Z).
-
-Names are imported when they are first used. No module is named as something public is: it would hide it.
 """
-import importlib
+from swell.core.lazy import public
 
-_PLACES = {
+__getattr__, __dir__, __all__ = public(__name__, {
     "Helmholtz": "problem", "Field": "field", "Response": "frequency_response", "Sweep": "sweeping",
     "Medium": "media", "Monopole": "sources",
     "Rigid": "conditions", "Pressure": "conditions", "Velocity": "conditions", "Impedance": "conditions",
@@ -21,16 +19,4 @@ _PLACES = {
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
     "band": "frequencies", "car_cabin": "cabin", "cylinder": "tube", "paper_mesh": "table1",
     "paper_problem": "table1",
-}
-
-__all__ = [*_PLACES]
-
-
-def __getattr__(name):
-    if name in _PLACES:
-        return getattr(importlib.import_module(f"swell.pde.helmholtz.{_PLACES[name]}"), name)
-    raise AttributeError(f"module 'swell.pde.helmholtz' has no attribute {name!r}")
-
-
-def __dir__():
-    return __all__
+})

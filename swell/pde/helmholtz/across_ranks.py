@@ -58,7 +58,7 @@ class Part:
     def __init__(self, ranks, problem):
         self.ranks = ranks
         space = problem.space
-        ranks.same((space.n, space.cell_dofs.shape, float(np.abs(problem.mesh.points).sum())), "the mesh")
+        ranks.require_equal((space.n, space.cell_dofs.shape, float(np.abs(problem.mesh.points).sum())), "the mesh")
         fem = problem.mesh.fem
         left, right = fem.f2t[:, fem.f2t[1] >= 0]
         of_cell = of_links(ranks, fem.t.shape[1], left, right)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 
 PANEL = 1e-3            # m/s, of a wall that is named as the source and has no velocity of its own
@@ -137,6 +138,5 @@ def values(given, points, what) -> np.ndarray:
     if found.shape not in ((), (len(points),)):
         raise InputError(f"{what}: its function returned shape {found.shape} for {len(points)} points, expected "
                          f"({len(points)},): one value a point")
-    if not np.isfinite(found).all():
-        raise InputError(f"{what}: its values are not finite everywhere")
+    check_finite(f"{what}: its value", found)
     return np.broadcast_to(found, len(points))

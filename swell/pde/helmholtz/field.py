@@ -9,7 +9,7 @@ import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
 from swell.pde.helmholtz.locating import locate
-from swell.pde.helmholtz.meshes import INSTALL
+from swell.pde.helmholtz.mesh_file import INSTALL
 
 REFERENCE = 20e-6       # Pa, RMS: 0 dB
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.pde.helmholtz.meshes import INSTALL
 
+INSTALL = "pip install 'swell[pde]' (or: pip install scikit-fem meshio gmsh)"
 FACE = {"triangle": "line", "quad": "line", "tetra": "triangle", "hexahedron": "quad"}
 
 

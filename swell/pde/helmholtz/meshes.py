@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
+from swell.pde.helmholtz import mesh_file
 
-INSTALL = "pip install 'swell[pde]' (or: pip install scikit-fem meshio gmsh)"
 CORNERS = {"triangle": 3, "quad": 4, "tetra": 4, "hexahedron": 8}
 DIMENSION = {"triangle": 2, "quad": 2, "tetra": 3, "hexahedron": 3}
 # scikit-fem's order of a cell's corners, by VTK's.
@@ -28,7 +28,7 @@ def require_skfem():
     try:
         import skfem
     except ImportError as error:
-        raise MissingDependency(f"finite elements need scikit-fem ({error}): {INSTALL}") from None
+        raise MissingDependency(f"finite elements need scikit-fem ({error}): {mesh_file.INSTALL}") from None
     return skfem
 
 
@@ -189,8 +189,7 @@ class Mesh:
 
     def write(self, path):
         """Write the mesh with its names as a Gmsh file (.msh), which `read_mesh` reads."""
-        from swell.pde.helmholtz.mesh_file import write
-        write(path, self)
+        mesh_file.write(path, self)
 
     def __str__(self):
         facts = self.facts()

@@ -12,14 +12,13 @@ import numbers
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import real
-from swell.core.space import make_space
+from swell.core.settings import COMPLEX, real
+from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.pde.helmholtz.informed import informed
 from swell.pde.helmholtz.starting_guess import StartingGuess
 from swell.pde.helmholtz.system import System
 
-DTYPES = ("complex64", "complex128")
 REMEMBERED = 8          # solutions that the starting guess combines
 
 
@@ -61,8 +60,8 @@ class Sweep:
     def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
                  maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, interface=None,
                  part=None, free=None):
-        if str(dtype) not in DTYPES:
-            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}; A(ω) is complex")
+        if str(dtype) not in COMPLEX:
+            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(COMPLEX)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or isinstance(remember, bool) or remember < 0:
             raise InputError(f"remember={remember!r}: expected a number of earlier solutions, 0 for none")
         if not isinstance(reuse, bool):
@@ -74,7 +73,7 @@ class Sweep:
         self.system = _system(K, M, B, device, dtype, part, free)
         self.space = self.system.space
         with self.space.agreed():
-            self.space.check_fits(2 * remember * self.space.share(self.n) * np.dtype(dtype).itemsize,
+            self.space.check_fits(2 * remember * self.space.local_rows(self.n) * np.dtype(dtype).itemsize,
                                   f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
@@ -123,7 +122,7 @@ class Sweep:
         """b as an array of the space."""
         if not real(omega) or not np.isfinite(omega):
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
-        b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.share(self.n),)
+        b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.local_rows(self.n),)
         if b.shape != expected:
             raise InputError(f"b has shape {b.shape}: expected {expected}, an entry for each unknown (across ranks, "
                              "each of the rank's own); for several right-hand sides call solve for each")
@@ -132,16 +131,16 @@ class Sweep:
     @property
     def rows(self):
         """Which of the free dofs are here: all of them, or a rank's own."""
-        return slice(None) if self.system.A.diagonal_block is self.system.A else self.system.A.rows
+        return slice(None) if self.space.single_rank else self.system.A.rows
 
     def whole(self, x):
         """The pressures of all free dofs, on the host."""
         A = self.system.A
-        return self.space.to_host(x) if A.diagonal_block is A else A.gather(x)
+        return self.space.to_host(x) if A.space.single_rank else A.gather(x)
 
     def any(self, flag) -> bool:
         """True if it is, on any rank."""
-        return self.space.greatest(np.array([float(bool(flag))])) > 0
+        return self.space.max_over_ranks(float(bool(flag))) > 0
 
     def _take_values(self, kept):
         """The solver takes A(ω); the preconditioner is made anew unless it is kept."""
@@ -167,7 +166,7 @@ class Sweep:
             timings = result.timings
             setup = timings.get("preconditioner", timings["setup"])
             # the slowest rank's, since all must come to one decision
-            worth = self.space.greatest(np.array([setup / (timings["solve"] / result.iterations)]))
+            worth = self.space.max_over_ranks(setup / (timings["solve"] / result.iterations))
             self._fresh, self._worth, self._serves = result.iterations, worth, True
 
     @staticmethod

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 
@@ -111,8 +112,7 @@ def on_one_pattern(*matrices):
         if not A.has_canonical_format:
             A = A.copy()
             A.sum_duplicates()
-        if not np.isfinite(A.data).all():
-            raise InputError(f"{name} contains NaN or Inf: look where it was assembled")
+        check_finite(name, A.data)
         sorted_ones.append(A)
     if np.iscomplexobj(sorted_ones[0].data):
         raise InputError("K is complex: expected a real stiffness matrix; put damping into M, as 1/(1 + iη)")

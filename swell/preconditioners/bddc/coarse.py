@@ -12,6 +12,7 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.preconditioners.bddc.local import bordered, invert
 from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.direct import Direct
 
 DENSE = 2000            # coarse unknowns up to which the inverse is stored
 TOGETHER = 8            # subdomains of a subdomain on the next level
@@ -129,7 +130,6 @@ class SparseCoarse(LinearOperator):
     spd = True
 
     def __init__(self, matrix):
-        from swell.preconditioners.direct import Direct
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
         self.solver = Direct().build(matrix)
 

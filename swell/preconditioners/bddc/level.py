@@ -12,11 +12,9 @@ application adds up over the ranks what comes from their interiors, the coarse r
 """
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 
-from swell.core.compilation import Stopwatch
+from swell.core.compilation import timed
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
@@ -64,18 +62,18 @@ class Level(LinearOperator):
     def __init__(self, A, subdomains, settings, levels, dtype):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
-        with self._timed("interface"):
+        with timed(self.timings, "interface", self.space):
             self.interface = Interface(A, subdomains)
             self._weights = self.interface.weights(subdomains, settings.weights)
-        with self._timed("interior"):
+        with timed(self.timings, "interior", self.space):
             self._parts(A)
         self._schur()
         adaptive = self._adaptive()
-        with self._timed("interface"):
+        with timed(self.timings, "interface", self.space):
             self.constraints = Constraints(self.interface, settings.constraints, adaptive)
         self.notes = (*subdomains.notes, *self.constraints.notes)
         self._locals()
-        with self._timed("interface"):
+        with timed(self.timings, "interface", self.space):
             self._gathers()
         self._coarse(levels)
         solvers = [s for s in (self.interior, self.coarse) if s is not None]
@@ -86,13 +84,6 @@ class Level(LinearOperator):
         self.spd = all(s.spd for s in solvers if s is self.coarse) and self.self_adjoint is None
 
     # -- setup -----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _timed(self, part):
-        watch = Stopwatch()
-        yield
-        self.space.synchronize()
-        self.timings[part] = self.timings.get(part, 0.0) + watch.seconds
 
     def _parts(self, A):
         """A_IΓ and A_ΓI, for all subdomains at a time; A_II, and what solves with it, unless that is made of blocks."""
@@ -117,24 +108,24 @@ class Level(LinearOperator):
         """S of every subdomain, computed once for all that are equal; with the factors of interiors that are equal.
         Of these factors the solver in the interiors, where that is made of blocks."""
         space, blocks = self.space, self.settings.interior == "blocks"
-        with self._timed("schur"):
+        with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)
         self._check_memory(problems, blocks)
         self._complements, self._like = [None] * len(self.subdomains), np.zeros(len(self.subdomains), np.int64)
         inverses, places = [], []
         for interior in problems:
-            with self._timed("schur"):
+            with timed(self.timings, "schur", self.space):
                 factors = interior.factors()
                 for one in interior.subdomains:
                     S = schur(one.A, one.order, one.own, factors)
                     for k in one.members:
                         self._complements[k], self._like[k] = S, one.members[0]
             if blocks and factors is not None:
-                with self._timed("interior"):
+                with timed(self.timings, "interior", self.space):
                     inverses.append(Inverses(factors, self.dtype))
                     places.append(interior.places(self.subdomains, self.interface))
         if inverses:
-            with self._timed("interior"):
+            with timed(self.timings, "interior", self.space):
                 self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype)
 
     def _check_memory(self, problems, blocks):
@@ -154,7 +145,7 @@ class Level(LinearOperator):
         """Constraints of faces beside the chosen ones."""
         if not self.settings.adaptive:
             return None
-        with self._timed("adaptive"):
+        with timed(self.timings, "adaptive", self.space):
             found = {id(S): self.space.to_host(S) for S in self._complements}
             complements = [found[id(S)] for S in self._complements]
             return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
@@ -166,7 +157,7 @@ class Level(LinearOperator):
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
         del self._complements                    # as large as what is made of them: each goes with its problem
-        with self._timed("decomposers"):
+        with timed(self.timings, "decomposers", self.space):
             for members in equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
@@ -225,7 +216,7 @@ class Level(LinearOperator):
         if not self.constraints.count:
             return
         space, settings = self.space, self.settings
-        with self._timed("coarse"):
+        with timed(self.timings, "coarse", self.space):
             matrices = [None] * len(self.subdomains)
             for p in self.locals:
                 for members, coarse in zip(p.members, p.coarse, strict=True):
@@ -238,11 +229,11 @@ class Level(LinearOperator):
         if levels > 2:
             self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
         elif self.constraints.count <= DENSE:
-            with self._timed("decomposers"):
+            with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
                 self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
         else:
-            with self._timed("coarse"):
+            with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype))
 
     # -- application -----------------------------------------------------------------------------------------------

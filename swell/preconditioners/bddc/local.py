@@ -64,7 +64,7 @@ class Locals:
 def bordered(space, S, C, sizes):
     """(B, scale, t), the scaled bordered matrix: S was divided by ``scale``, its mean diagonal, and C times t."""
     n, c = S.shape[0], C.shape[0]
-    scale = float(S.trace()) / n
+    scale = float(space.to_host(S.diagonal()).mean())  # sync
     scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
     B = space.xp.zeros((n + c, n + c))
     t = space.from_host(np.sqrt(sizes))
@@ -109,7 +109,7 @@ def _inverse(space, decomposer, B):
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
     condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
     V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
-    wrong = space.to_host(xp.sqrt((abs(V - B @ (X @ V)) ** 2).mean(axis=2).mean(axis=1)))  # sync
+    wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
     bad = ~(wrong <= MOST_WRONG)
     if bad.any():
         k = int(bad.argmax())

@@ -26,7 +26,7 @@ def renumbered(A, rows, columns, shape, kept=None):
     there = (i >= 0) & (j >= 0)
     i, j, data = i[there], j[there], A.data[there]
     place = i.astype(np.int64) * shape[1] + j
-    if not bool((place[1:] > place[:-1]).all()):  # sync: in order already where both numberings ascend
+    if space.find_true(place[1:] <= place[:-1])[1]:  # sync: in order already where both numberings ascend
         order = xp.argsort(place)
         i, j, data = i[order], j[order], data[order]
     ends = xp.arange(shape[0] + 1, dtype=i.dtype)
@@ -46,7 +46,9 @@ def equal(every, space=None):
 
     What has not the same sizes and the same entries at some places is not compared.
     """
-    xp = np if space is None else space.xp
+    def same(a, b):
+        return np.array_equal(a, b) if space is None else not space.find_true((a != b).ravel())[1]  # sync
+
     found, seen = {}, {}
     for k, arrays in enumerate(every):
         itself = tuple(map(id, arrays))
@@ -58,7 +60,7 @@ def equal(every, space=None):
                     for array, sample in zip(arrays, samples, strict=True))
         alike = found.setdefault(key, [])
         for others, members in alike:
-            if all(a is b or bool(xp.array_equal(a, b)) for a, b in zip(arrays, others, strict=True)):
+            if all(a is b or same(a, b) for a, b in zip(arrays, others, strict=True)):
                 members.append(k)
                 break
         else:

@@ -41,7 +41,7 @@ def schur(A, inner, own, factors):
     FactorisationError
         If A_II is not positive definite.
     """
-    space, xp, n, size = A.space, A.space.xp, A.shape[0], inner.size
+    space, n, size = A.space, A.shape[0], inner.size
     ends, met = ([0], np.zeros(own.size, np.int64)) if factors is None else (factors.ends, _met(A, inner, own, factors))
     order = np.argsort(met, kind="stable")
     place = numbers(space, np.concatenate((inner, own[order])), n)
@@ -59,7 +59,7 @@ def schur(A, inner, own, factors):
             if k + 1 < len(factors):
                 W = blocks.dense(k + 1, size, active[k + 1])
                 subtract_product(space, W[None, :, :here], factors.E[k].T[None], V[None])
-        if not bool(xp.isfinite(S.sum(axis=0)).all()):  # sync
+        if not space.finite(S):  # sync
             raise FactorisationError(INDEFINITE)
     for a, b in _panels(len(S)):
         S[a:b, b:] = S[b:, a:b].T

@@ -25,10 +25,15 @@ import numpy as np
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import rank_operator, resolve
 from swell.core.settings import describe, positive, real, without_effect
 from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.bddc.level import Level
+from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import Subdomains
-from swell.preconditioners.preconditioner import Preconditioner
+from swell.preconditioners.schwarz import Schwarz
+from swell.preconditioners.schwarz import subdomains as owners
 
 MISMATCH = {4: 1e-4, 8: 1e-9}   # of ‖A x‖, by bytes of a real number: where subdomain matrices are another matrix's
 
@@ -83,7 +88,6 @@ class BDDC(Preconditioner):
     across_ranks = True
 
     def __post_init__(self):
-        from swell.core.registry import resolve
         positive(self, "levels", 2)
         positive(self, "domains", 0)
         letters = self.constraints
@@ -101,7 +105,7 @@ class BDDC(Preconditioner):
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
         if self.interior != "blocks":
-            self._check_interior(resolve)
+            self._check_interior()
         if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
@@ -111,7 +115,7 @@ class BDDC(Preconditioner):
         if self.subdomains is not None:
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
 
-    def _check_interior(self, resolve):
+    def _check_interior(self):
         """Raise InputError unless ``interior`` names what can solve there."""
         why = ""
         try:
@@ -133,7 +137,7 @@ class BDDC(Preconditioner):
         FactorisationError
             If A is singular.
         """
-        return BDDCOperator(A, self) if A.diagonal_block is A else A.bddc(self)
+        return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
 
 
 class BDDCOperator(LinearOperator):
@@ -151,11 +155,10 @@ class BDDCOperator(LinearOperator):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings = settings
         self._owner = None
-        self._take(A)
+        self.update(A)
 
-    def _take(self, A):
-        """Everything, for the values of A."""
-        from swell.preconditioners.bddc.level import Level
+    def update(self, A):
+        """Set up anew for the values of A, of the same pattern; given subdomain matrices must add up to them."""
         if A.dtype.kind == "c":
             raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
         watch = Stopwatch()
@@ -174,9 +177,6 @@ class BDDCOperator(LinearOperator):
 
     def _split(self, A):
         """Subdomains of A itself."""
-        from swell.preconditioners.bddc.splitting import split
-        from swell.preconditioners.schwarz import Schwarz
-        from swell.preconditioners.schwarz import subdomains as owners
         if self._owner is None:
             self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
         return split(A.to_scipy(), self._owner)
@@ -184,20 +184,16 @@ class BDDCOperator(LinearOperator):
     @staticmethod
     def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A."""
-        space, n = A.space, A.space.share(A.shape[0])
+        space, n = A.space, A.space.local_rows(A.shape[0])
         x = space.empty(n, np.float64)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
-        largest = space.greatest(A.row_maxima(space.xp.ones(n)))
-        if difference.max(initial=0) > tolerance * largest * space.greatest(A.row_lengths()):
+        largest = space.max_on_host(A.row_maxima(space.xp.ones(n)))
+        if difference.max(initial=0) > tolerance * largest * space.max_on_host(A.row_lengths()):
             row = subdomains.name_of(int(difference.argmax()))
             raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {row} "
                              f"differs by {difference.max():.2e}, where A has entries up to {largest:.2e}; "
                              "their values must be those of A, and with new values of A come new subdomains")
-
-    def update(self, A):
-        """Take the values of a matrix of the same pattern. Given subdomain matrices must be those of A still."""
-        self._take(A)
 
     def apply(self, x, out, alpha=1, beta=0):
         self.level.apply(x, out, alpha, beta)

@@ -74,7 +74,7 @@ class Subdomains:
 
     def check(self, A):
         """Raise InputError unless these can be subdomains of A."""
-        if A.diagonal_block is not A:
+        if not A.space.single_rank:
             raise InputError("BDDC: the subdomains are those of a whole matrix, and A is in parts on ranks: give each "
                              "rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
         if self.n != A.shape[0]:

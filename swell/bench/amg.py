@@ -1,0 +1,263 @@
+"""Algebraic multigrid: whole solves beside other preconditioners and PyAMG; iterations over n, anisotropy and jumps.
+
+Every method is CG to a true relative residual of 1e-8, for b = A times random numbers in [0, 1). Times are wall times:
+setup from the matrix in memory to a solver, checks and conversions included; update for new values of the same pattern;
+solve of one right-hand side. Each is the least of a few, taken turn and turn about, after small systems have compiled
+the kernels. On a CPU PyAMG's Ruge–Stüben and smoothed aggregation, with CG and at their defaults, run in the same
+process if it is there. hypre's figures are stored: BoomerAMG on one H200, the best of five settings.
+"""
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import scipy.sparse as sp
+
+from swell import api
+from swell.bench import engine
+from swell.cli import source
+from swell.core.devices import make_space
+from swell.core.errors import FactorisationError, InputError
+from swell.core.stopping import Stopping
+from swell.gallery import anisotropic2d, jumping_diffusion, poisson2d, poisson3d
+from swell.gallery.poisson import diffusion
+from swell.preconditioners.amg.report import facts
+
+RTOL = 1e-8
+SEED = 3
+REPEAT = 3
+PATIENCE = 20.0         # seconds of a solver on a matrix after which it is not repeated
+TIMES = ("setup_seconds", "update_seconds", "solve_seconds")
+PEER_ITERATIONS = 1000
+MOST = {"cpu": 2_200_000, "cuda": 64_000_000}       # unknowns of the largest systems of --scaling
+# label: (precond, scaling)
+SOLVERS = {"AMG": ("amg", None), "IC(0)": ("ic0", None), "Jacobi": (None, "jacobi")}
+PEERS = {"PyAMG RS": "ruge_stuben_solver", "PyAMG SA": "smoothed_aggregation_solver"}
+HEADER = ("matrix", "preconditioner of CG", "n", "setup s", "update s", "solve s", "setup + solve", "its time / AMG's",
+          "iterations", "operator complexity", "true residual", "hypre on one H200, ms (iterations)")
+SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity", "setup s", "solve s",
+           "true residual")
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    space = make_space(arguments.device)
+    found = engine.Findings("swell bench amg", space, arguments)
+    compile_kernels(space)
+    if arguments.scaling:
+        for family, systems in families(arguments.scale, arguments.most or MOST[space.name]).items():
+            records = found.take(_scaled(space, family, systems), unwritten=("history",))
+            found.table(f"{family}: CG with AMG to {RTOL:g}", SCALING, _scaling_rows(records))
+        found.report(("Residuals over iterations", _curves(found.records)))
+        return 0
+    systems = chain(_systems(arguments.matrices, arguments.scale), engine.files(arguments.files))
+    found.take(record for name, A in systems for record in measure(space, name, A, arguments.repeat or REPEAT))
+    found.table(f"Whole solves to {RTOL:g}", HEADER, _rows(found.records))
+    found.report(("Setup and solve", _figure(found.records)))
+    return 0
+
+
+def _systems(text, scale):
+    """Iterate over (name, SciPy CSR matrix) for names of the gallery, NAME or NAME:UNKNOWNS."""
+    for name in filter(None, map(str.strip, text.split(","))):
+        kind, _, unknowns = name.partition(":")
+        if unknowns.isdecimal():
+            yield kind, source.read_system(f"gallery:{kind}:{max(64, round(scale * int(unknowns)))}")[0]
+        else:
+            yield from engine.matrices(name, scale)
+
+
+def compile_kernels(space):
+    """Each solver once on a small system: what is compiled then counts for no setup."""
+    A = jumping_diffusion((20, 20))
+    for label in SOLVERS:
+        try:
+            _prepare(space, A, label).solve(right_hand_side(space, A))
+        except InputError as error:
+            engine.tell(f"{label} is left out: {error}")
+
+
+def right_hand_side(space, A):
+    """A times random numbers in [0, 1), on the device."""
+    with space.active():
+        return space.from_host(A @ np.random.default_rng(SEED).random(A.shape[0]))
+
+
+def _prepare(space, A, label):
+    precond, scaling = SOLVERS[label]
+    return api.prepare(A, method="cg", precond=precond, scaling=scaling, device=space.device_name,
+                       stopping=Stopping(rtol=RTOL))
+
+
+def measure(space, name, A, repeat):
+    """Iterate over the records of one SciPy matrix, of swell's solvers and PyAMG's, ``repeat`` times in turn."""
+    b, spent, best = right_hand_side(space, A), {}, {}
+    runs = {label: partial(_ours, space, name, A, b, label) for label in SOLVERS}
+    if space.name == "cpu" and importlib.util.find_spec("pyamg") is None:
+        engine.tell("PyAMG is not installed, and is left out: pip install pyamg")
+    elif space.name == "cpu":
+        runs |= {label: partial(_peer, space, name, A, b, label) for label in PEERS}
+    for _ in range(repeat):
+        for label, run_once in runs.items():
+            if spent.get(label, 0) < PATIENCE:
+                engine.tell(f"{name}: {label}")
+                began = time.perf_counter()
+                try:
+                    record = run_once()
+                except (InputError, FactorisationError) as error:
+                    engine.tell(f"{name}: {label} is left out: {error}")
+                    spent[label] = math.inf
+                    continue
+                spent[label] = spent.get(label, 0) + time.perf_counter() - began
+                before = best.get(label, record)
+                best[label] = record | {field: min(record[field], before[field]) for field in TIMES}
+    yield from best.values()
+
+
+def _ours(space, name, A, b, label):
+    """swell's record."""
+    solver, setup = timed(lambda: _prepare(space, A, label))
+    update = timed(lambda: solver.update(A))[1]
+    result, solve = timed(lambda: solver.solve(b))
+    complexity = solver.M.hierarchy.operator_complexity if label == "AMG" and solver.M is not None else math.nan
+    return _record(space, name, A, label, space.to_host(result.x), setup, update, solve, result.iterations, complexity)
+
+
+def _peer(space, name, A, b, label):
+    """PyAMG's record. A result that is not finite is recorded as it is."""
+    import pyamg
+    levels, setup = timed(lambda: getattr(pyamg, PEERS[label])(sp.csr_matrix(A)))
+    norms = []
+    with np.errstate(all="ignore"):
+        x, seconds = timed(lambda: levels.solve(b, tol=RTOL, accel="cg", maxiter=PEER_ITERATIONS, residuals=norms))
+    return _record(space, name, A, label, x, setup, math.nan, seconds, len(norms) - 1, levels.operator_complexity())
+
+
+def timed(call):
+    """(result, wall time) of a call."""
+    start = time.perf_counter()
+    return call(), time.perf_counter() - start
+
+
+def _record(space, name, A, label, x, setup, update, solve, iterations, complexity):
+    b = A @ np.random.default_rng(SEED).random(A.shape[0])
+    return {"benchmark": "amg", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "solver": label, "setup_seconds": setup,
+            "update_seconds": update, "solve_seconds": solve, "iterations": iterations,
+            "operator_complexity": complexity, "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b)),
+            "hypre": hypre(name, A.shape[0]), **engine.circumstances(space)}
+
+
+def hypre(name, n) -> dict:
+    """hypre's stored figures for a system of this name and size; empty where there are none."""
+    return next((figures for figures in engine.stored("cuda")["hypre_amg"] if figures["matrix"] == name
+                 and figures["n"] == n), {})
+
+
+def stretched(m, ratio):
+    """Finite volumes on m × m cells that grow towards y = 1, the last one ``ratio`` times as high as the first."""
+    widths = np.full(m, 1.0), ratio ** (np.arange(m) / max(m - 1, 1))
+    across = [sp.diags_array(h / h.sum()) for h in widths]
+    along = []
+    for h in (widths[0] / widths[0].sum(), widths[1] / widths[1].sum()):
+        links = 2 / (h[:-1] + h[1:])
+        diagonal = np.concatenate([[2 / h[0]], links]) + np.concatenate([links, [2 / h[-1]]])
+        along.append(sp.diags_array((-links, diagonal, -links), offsets=(-1, 0, 1)))
+    A = sp.csr_matrix(sp.kron(across[1], along[0]) + sp.kron(along[1], across[0]))
+    A.sort_indices()
+    return A
+
+
+def families(scale, most) -> dict:
+    """Family → {name of a system: function that makes it}, of ``most`` unknowns at most."""
+    def side(m, axes):
+        return max(8, round(m * scale ** (1 / axes)))
+
+    flat = {f"{m}²": m for m in (side(k, 2) for k in (250, 500, 1000, 2000, 4000)) if m**2 <= most}
+    cubes = {f"{m}³": m for m in (side(k, 3) for k in (32, 64, 100, 128, 200, 256, 400)) if m**3 <= most}
+    m, k = side(500, 2), side(64, 3)
+    return {
+        "Poisson 2D": {name: lambda m=m: poisson2d(m) for name, m in flat.items()},
+        "Poisson 3D": {name: lambda m=m: poisson3d(m) for name, m in cubes.items()},
+        "Anisotropy along the grid": {f"{e:g}": lambda e=e: _along(m, e) for e in (1, 0.1, 0.01, 1e-3, 1e-4)},
+        "Anisotropy at 30°": {f"{e:g}": lambda e=e: anisotropic2d(m, e) for e in (1, 0.1, 0.01, 1e-3, 1e-4)},
+        "Jumps": {f"{c:.0e}": lambda c=c: jumping_diffusion((k, k, k), c) for c in (1e0, 1e2, 1e4, 1e6, 1e8)},
+        "Stretched cells": {f"1 : {r:g}": lambda r=r: stretched(m, r) for r in (1, 10, 100, 1000, 10_000)},
+    }
+
+
+def _along(m, epsilon):
+    """−u_xx − ε u_yy on m × m cells, u = 0 where x is 0 or 1."""
+    to_boundary = np.zeros((m, m))
+    to_boundary[:, 0] = to_boundary[:, -1] = 2 / epsilon
+    return diffusion(np.ones((m, m)), (1.0, math.sqrt(epsilon)), to_boundary * math.sqrt(epsilon))
+
+
+def _scaled(space, family, systems):
+    """A record for each system of a family."""
+    for name, make in systems.items():
+        engine.tell(f"{family}: {name}")
+        A = make()
+        b = right_hand_side(space, A)
+        solver, setup = timed(lambda: _prepare(space, A, "AMG"))
+        result, solve = timed(lambda: solver.solve(b))
+        found = facts(solver.M)
+        yield {"benchmark": "amg scaling", "family": family, "system": name, "n": A.shape[0], "nnz": A.nnz,
+               "iterations": result.iterations, "reason": result.reason.name, "levels": len(found["levels"]),
+               "operator_complexity": found["operator_complexity"], "grid_complexity": found["grid_complexity"],
+               "setup_seconds": setup, "solve_seconds": solve, "residual": result.residual,
+               "history": result.history, **engine.circumstances(space)}
+
+
+def _rows(records):
+    rows = []
+    for r in records:
+        total = r["setup_seconds"] + r["solve_seconds"]
+        ours = next((k for k in records if (k["matrix"], k["solver"]) == (r["matrix"], "AMG")), None)
+        ratio = total / (ours["setup_seconds"] + ours["solve_seconds"]) if ours else math.nan
+        rows.append((r["matrix"], r["solver"], r["n"], f"{r['setup_seconds']:.3g}",
+                     "" if math.isnan(r["update_seconds"]) else f"{r['update_seconds']:.3g}",
+                     f"{r['solve_seconds']:.3g}", f"{total:.3g}", engine.cell(ratio, 2), r["iterations"],
+                     engine.cell(r["operator_complexity"], 2), f"{r['residual']:.1e}",
+                     _stored(r["hypre"]) if r["solver"] == "AMG" else ""))
+    return rows
+
+
+def _stored(figures):
+    """hypre's setup, solve and iterations."""
+    return f"{figures['setup_ms']:g} + {figures['solve_ms']:g} ({figures['iterations']})" if figures else ""
+
+
+def _scaling_rows(records):
+    return [(r["family"], r["system"], r["n"], r["iterations"], r["levels"], f"{r['operator_complexity']:.2f}",
+             f"{r['setup_seconds']:.3g}", f"{r['solve_seconds']:.3g}", f"{r['residual']:.1e}") for r in records]
+
+
+def _figure(records):
+    """Setup and solve together, a group of bars for each matrix."""
+    names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "solver"))
+    total = {(r["solver"], r["matrix"]): r["setup_seconds"] + r["solve_seconds"] for r in records}
+    values = {label: [total.get((label, name)) for name in names] for label in labels}
+    return engine.bars(names, labels, values, "s, setup and solve", log=bool(records))
+
+
+def _curves(records):
+    """A panel for each family: residuals over iterations."""
+    from swell.report.figure import GRID, INK, colour_of, new_figure
+    names = list(dict.fromkeys(r["family"] for r in records))
+    figure, _ = new_figure(9.0, 7.5)
+    figure.clear()
+    for panel, name in enumerate(names):
+        axes = figure.add_subplot(3, 2, panel + 1)
+        for k, r in enumerate(r for r in records if r["family"] == name):
+            axes.semilogy(np.maximum(r["history"], 1e-16), lw=1.2, color=colour_of(k), label=r["system"])
+        axes.axhline(RTOL, color=INK, lw=0.8, ls=":")
+        axes.set_title(name, fontsize=9, color=INK)
+        axes.set_xlabel("iteration", fontsize=8, color=INK)
+        axes.grid(True, color=GRID, lw=0.6)
+        axes.tick_params(labelsize=8)
+        axes.legend(fontsize=7, frameon=False)
+    return figure

@@ -1,0 +1,118 @@
+"""CpuSpace: vectors are NumPy arrays, kernels are Numba's, loops call them one after the other."""
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+
+from swell.core import memory
+from swell.core.compilation import count_numba
+from swell.core.errors import OutOfMemory
+from swell.core.forking import require_threads
+from swell.core.loop import DirectLoop
+from swell.core.space import Space
+
+SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
+
+
+class CpuSpace(Space):
+    """Vectors are NumPy arrays, kernels are Numba functions running on all cores."""
+
+    name = "cpu"
+    xp = np
+
+    def __init__(self):
+        super().__init__()
+        require_threads()
+        # Threads that wait shall spin for about 30 µs, as long as what is between two products, and then sleep. To wake
+        # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
+        # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
+        # variables keeps that; they count if OpenMP has not started.
+        if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+            os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
+
+    def empty(self, shape, dtype):
+        return np.empty(shape, dtype)
+
+    def from_host(self, array, out=None):
+        if type(array).__module__.startswith("cupy"):
+            array = array.get()                  # asked to solve on the CPU what lies on a GPU
+        if out is None:
+            return np.ascontiguousarray(array)
+        out[...] = array
+        return out
+
+    def to_host(self, array):
+        return array
+
+    def kernels(self, package, stem, dtype, state=None):
+        count_numba()
+        module = importlib.import_module(f"{package}.kernels.{stem}")
+        if state is None:
+            return module
+        return SimpleNamespace(**{name: functools.partial(getattr(module, name), state) for name in module.KERNELS})
+
+    def loop(self, stopping, n):
+        return DirectLoop(self, stopping, n)
+
+    @contextmanager
+    def active(self, rows=None):
+        import numba
+        require_threads()
+        before = numba.get_num_threads()
+        numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
+        try:
+            yield
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
+                              "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
+        finally:
+            numba.set_num_threads(before)
+
+    def synchronize(self):
+        pass
+
+    def another(self):
+        return CpuSpace()
+
+    def same_view(self, view, base):
+        begin, of = (a.__array_interface__["data"][0] for a in (view, view.base))
+        return np.ndarray(view.shape, view.dtype, base, begin - of, view.strides)
+
+    def same_memory(self, array, other):
+        return isinstance(other, np.ndarray) and np.shares_memory(array, other)
+
+    def finite(self, x):
+        return bool(np.isfinite(x).all())
+
+    def max_on_host(self, x):
+        return float(x.max()) if x.size else -np.inf
+
+    def find_true(self, mask):
+        count = int(np.count_nonzero(mask))
+        return int(mask.argmax()) if count else mask.size, count
+
+    def count(self, keys, size):
+        return np.bincount(keys, minlength=size)
+
+    def add_up(self, counts, starts):
+        starts[0] = 0
+        np.cumsum(counts, out=starts[1:])
+
+    def group_largest(self, keys, size):
+        starts = np.arange(0, keys.size, size)
+        return np.maximum.reduceat(keys, starts) if keys.size else keys
+
+    def describe(self):
+        from numba import get_num_threads
+        count = get_num_threads()
+        return f"cpu, {count} thread" + ("" if count == 1 else "s")
+
+    def memory(self):
+        return memory.free(), memory.whole()

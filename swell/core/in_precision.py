@@ -1,0 +1,82 @@
+"""InPrecision: an operator that computes in another precision than its vectors have, between two scalings.
+
+A matrix times a vector in single precision reads half the bytes; as part of a preconditioner it costs no iterations.
+The entries of D A D, with D = diag(``scale``), must fit the narrower type: balanced by D they lie near 1. Vectors are
+multiplied by a power of two that brings their norm near 1, told by `expect` before a solve, so that a right-hand side
+of 1e-100 does not vanish. It lies on the device: captured work sees a new one.
+
+An application: 1 pass over 3 vectors before, 1 after, fused with the inner products that CG needs.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from swell.core.operator import OperatorAround
+
+
+class InPrecision(OperatorAround):
+    """D M D for an operator M of another precision, ``inner``, and D = diag(``scale``).
+
+    Parameters
+    ----------
+    inner : LinearOperator
+        Its vectors are of the narrower type.
+    scale : array of the space, shape (n,)
+        Real and not zero.
+    dtype : numpy.dtype
+        Of the vectors outside.
+    """
+
+    scratch = ("_x", "_y", "factor")
+
+    def __init__(self, inner, scale, dtype):
+        super().__init__(inner.shape, np.dtype(dtype), inner.space)
+        self.inner, self.scale = inner, scale
+        self._x, self._y = (self.space.empty(self.shape[0], inner.dtype) for _ in range(2))
+        self.factor = self.space.empty(1, np.float64)
+        self.expect(1.0)
+        self._kernels = self.space.kernels("swell.core", "precision", self.dtype)
+
+    @property
+    def arithmetic(self):
+        return self.inner.arithmetic
+
+    @property
+    def spd(self):
+        return self.inner.spd
+
+    @property
+    def self_adjoint(self):
+        return self.inner.self_adjoint
+
+    def expect(self, norm):
+        """Vectors of about this norm are coming."""
+        ready = 0 < norm < math.inf
+        self.space.from_host(np.array([math.ldexp(1.0, -math.frexp(norm)[1]) if ready else 1.0]), self.factor)
+
+    def _applied(self, x, adjoint):
+        self._kernels.enter(x, self.scale, self.factor, 1, self._x)
+        (self.inner.apply_adjoint if adjoint else self.inner.apply)(self._x, self._y)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        kind = out.dtype.type
+        self._applied(x, False)
+        self._kernels.leave(self._y, self.scale, self.factor, 1, out, kind(alpha), kind(beta))
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        kind = out.dtype.type
+        self._applied(x, True)
+        self._kernels.leave(self._y, self.scale, self.factor, 1, out, kind(alpha), kind(beta))
+
+    def apply_dots(self, x, out, w, dots):
+        self._applied(x, False)
+        self._kernels.leave_dots(self._y, self.scale, self.factor, 1, out, w, dots)
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes + self.scale.nbytes + self._x.nbytes + self._y.nbytes
+
+    def describe(self):
+        return self.inner.describe()

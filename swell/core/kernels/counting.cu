@@ -1,0 +1,58 @@
+// Counting and adding up integers on a GPU, where NumPy does it on a CPU. Sums of integers do not depend on their order.
+#include "scan.cuh"
+
+DEVICE void atomic_add(long long* at, long long value) { atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value); }
+
+// counts[k] += how many of the keys are k.
+// launch: elements of keys, 256 threads
+template <typename K> __global__ void count(Context* ctx, const K* keys, long long* counts, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i < n) atomic_add(counts + (long long)keys[i], 1);
+}
+
+// out[0] = the place of the first that is not zero, or as it was; out[1] += how many are not.
+// launch: elements of mask, 256 threads, at most 8 blocks per multiprocessor
+template <typename K> __global__ void find_true(Context* ctx, const K* mask, long long* out, long long n) {
+  if (stopped(ctx)) return;
+  long long first = n, found = 0;
+  for (long long i = thread_id(); i < n; i += threads())
+    if (mask[i]) first = min(first, i), ++found;
+  for (int o = 16; o; o >>= 1) first = min(first, __shfl_xor_sync(~0u, first, o)), found += __shfl_xor_sync(~0u, found, o);
+  if (threadIdx.x % 32 || !found) return;
+  atomicMin(out, first);
+  atomic_add(out + 1, found);
+}
+
+// out[0] = the largest of the keys and itself.
+// launch: elements of keys, 256 threads, at most 8 blocks per multiprocessor
+template <typename K> __global__ void largest(Context* ctx, const K* keys, long long* out, long long n) {
+  if (stopped(ctx)) return;
+  long long most = keys[0];
+  for (long long i = thread_id(); i < n; i += threads()) most = max(most, (long long)keys[i]);
+  for (int o = 16; o; o >>= 1) most = max(most, __shfl_xor_sync(~0u, most, o));
+  if (threadIdx.x % 32 == 0) atomicMax(out, most);
+}
+
+// most[g] = the largest of keys g size to (g + 1) size - 1.
+// launch: elements of most, 256 threads, a warp each
+template <typename K> __global__ void group_largest(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
+  if (stopped(ctx)) return;
+  const long long group = thread_id() / 32;
+  if (group >= n) return;
+  const long long end = min((group + 1) * size, keys_size);
+  long long found = keys[group * size];
+  for (long long i = group * size + threadIdx.x % 32; i < end; i += 32) found = max(found, (long long)keys[i]);
+  for (int o = 16; o; o >>= 1) found = max(found, __shfl_xor_sync(~0u, found, o));
+  if (threadIdx.x % 32 == 0) most[group] = K(found);
+}
+
+// starts[i] = the sum of the counts before i; one more of them than counts.
+// launch: one block of 1024 threads
+template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up(Context* ctx, const C* counts, P* starts,
+                                                                                 long long counts_size) {
+  if (stopped(ctx)) return;
+  const long long all = scan(counts_size, [&](long long i) { return (long long)counts[i]; },
+                             [&](long long i, long long sum) { starts[i] = P(sum); });
+  if (threadIdx.x == 0) starts[counts_size] = P(all);
+}

@@ -1,0 +1,45 @@
+"""Between two precisions on the CPU; see core/in_precision.py. Vectors have ``width`` columns, a row's values side by
+side."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
+
+
+@njit(parallel=True, cache=True)
+def enter(x, scale, factor, width, y):
+    """y = factor[0] scale x, rounded to the type of y."""
+    for i in prange(scale.size):
+        for at in range(i * width, (i + 1) * width):
+            y[at] = factor[0] * (scale[i] * x[at])
+
+
+@njit(parallel=True, cache=True)
+def leave(y, scale, factor, width, out, alpha, beta):
+    """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out."""
+    inverse = 1 / factor[0]
+    for i in prange(scale.size):
+        for at in range(i * width, (i + 1) * width):
+            value = alpha * (scale[i] * (inverse * y[at]))
+            out[at] = value if beta == 0 else value + beta * out[at]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def leave_dots(y, scale, factor, width, out, w, dots):
+    """out = scale y / factor[0] with dots[c] = (w, out) and dots[width + c] = (out, out) of each column c."""
+    inverse = 1 / factor[0]
+    parts = np.empty((2, width, CHUNKS), dots.dtype)
+    for c in prange(CHUNKS):
+        for column in range(width):
+            wy, yy = dots.dtype.type(0), 0.0
+            for i in chunk_rows(scale.size, c):
+                at = i * np.uint64(width) + np.uint64(column)
+                value = scale[i] * (inverse * y[at])
+                out[at] = value
+                wy += np.conj(w[at]) * value
+                yy += (np.conj(value) * value).real
+            parts[0, column, c], parts[1, column, c] = wy, yy
+    for column in range(width):
+        dots[column], dots[width + column] = total(parts[0, column]), total(parts[1, column])

@@ -1,0 +1,56 @@
+// Rows of a CSR matrix shared by lanes, so that accesses are whole: a warp has 32 rows, and as many lanes work on one of them as
+// the mean row suggests. A lane sees every `lanes`-th entry of a row.
+#pragma once
+#include "context.cuh"
+
+// One row as one of its lanes sees it: this lane has the entries begin + part, begin + part + lanes, … before end.
+struct Portion {
+  long long row, begin, end;
+  int part, lanes;
+  bool there;                                                  // false beyond the last row, which is empty
+};
+
+// The power of two below the mean row, 32 at most.
+DEVICE int lanes_for(long long rows, long long entries) {
+  int lanes = 1;
+  while (lanes < 32 && 2 * lanes * rows <= entries) lanes *= 2;
+  return lanes;
+}
+
+// By a warp: visit the 32 rows from `first` on, 32 / lanes at a time. All lanes of the warp come to every visit.
+template <class I, class Visit> DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit) {
+  const int lane = threadIdx.x % 32;
+  for (int pass = 0; pass < lanes; ++pass) {
+    const long long base = first + pass * (32 / lanes), row = base + lane / lanes;
+    if (base >= rows) return;
+    const bool there = row < rows;
+    visit(Portion{row, there ? (long long)indptr[row] : 0, there ? (long long)indptr[row + 1] : 0, lane % lanes, lanes, there});
+  }
+}
+
+// Has any row of the warp an entry at or behind k, for loops with shuffles?
+DEVICE bool any_left(const Portion& p, long long k) { return __any_sync(~0u, k - p.part < p.end); }
+
+// Add the values of a row's lanes to its sum, in their order: the sum has the bits of a sequential one.
+DEVICE void add_in_order(double& sum, double value, int lanes) {
+  for (int from = 0; from < lanes; ++from) sum += __shfl_sync(~0u, value, from, lanes);
+}
+
+DEVICE double lanes_sum(double value, int lanes) {
+  for (int o = lanes / 2; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
+  return value;
+}
+
+DEVICE double lanes_max(double value, int lanes) {
+  for (int o = lanes / 2; o; o >>= 1) value = fmax(value, __shfl_xor_sync(~0u, value, o));
+  return value;
+}
+
+// Which lanes of the row it is true for, as bits from the row's first lane on.
+DEVICE unsigned lane_votes(bool found, int lanes) {
+  const unsigned votes = __ballot_sync(~0u, found);
+  const int lane = threadIdx.x % 32;
+  return votes >> (lane - lane % lanes) & (~0u >> (32 - lanes));
+}
+
+DEVICE bool any_lane(bool found, int lanes) { return lane_votes(found, lanes); }

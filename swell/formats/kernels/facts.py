@@ -1,0 +1,150 @@
+"""Facts of a matrix in CSR, gathered in one pass on the CPU; ``facts.cu`` is the same on a GPU."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from swell.core.kernels.vector import CHUNKS
+from swell.formats.kernels.csr import place_of
+from swell.formats.slots import COUNT, Extreme, Total
+
+TOTALS = len(Total)
+NOT_FINITE, OUT_OF_RANGE, DISORDERED, ADJOINING, UNMATCHED, EMPTY_ROWS, ZERO_DIAGONAL, DOMINANT_ROWS, UNBALANCED_ROWS, \
+    LENGTH2, FROBENIUS2, SKEW2, SKEW_HERMITIAN2 = map(int, Total)
+LARGEST, DIFFERENCE, HERMITIAN_DIFFERENCE, NORM_INF, LONGEST_ROW, BANDWIDTH, DIAGONAL_LARGEST, DIAGONAL_LEAST, \
+    DIAGONAL_LOWEST, DIAGONAL_IMAGINARY, FIRST_ZERO, REACH = map(int, Extreme)
+
+
+@njit(cache=True)
+def larger(a, b):
+    """The larger of the two; NaN if one of them is."""
+    return a if a > b or np.isnan(a) else b
+
+
+@njit(cache=True)
+def modulus(re, im):
+    """√(re² + im²); by the slow function where a square would over- or underflow."""
+    if im == 0:
+        return abs(re)
+    square = re * re + im * im
+    return math.sqrt(square) if 1e-280 < square < 1e280 else math.hypot(re, im)
+
+
+@njit(cache=True)
+def mirror_image(indptr, indices, data, row, column):
+    """(the entry of a row and column, or 0; is it there?)"""
+    first, last = np.int64(indptr[row]), np.int64(indptr[row + 1])
+    if 0 <= first <= last <= data.size:
+        place = place_of(indices, first, last, column)
+        if place < last:
+            return data[np.uint64(place)], True
+    return data.dtype.type(0), False
+
+
+@njit(cache=True)
+def look_at_pair(v, value, other, weight):
+    """What a pair of entries, aᵢⱼ and aⱼᵢ, adds to the facts."""
+    re, im = np.float64(value.real) - other.real, np.float64(value.imag) - other.imag
+    mirrored = np.float64(value.imag) + other.imag
+    if re != 0 or im != 0 or mirrored != 0:
+        plain, hermitian = modulus(re, im), modulus(re, mirrored)
+        v[DIFFERENCE] = larger(plain, v[DIFFERENCE])
+        v[HERMITIAN_DIFFERENCE] = larger(hermitian, v[HERMITIAN_DIFFERENCE])
+        v[SKEW2] += weight * plain * plain
+        v[SKEW_HERMITIAN2] += weight * hermitian * hermitian
+
+
+@njit(cache=True)
+def look_at_row(v, indptr, indices, data, row, columns, zero, search):
+    """What a row adds to the facts; zero: of the type in which rows are summed. Of a pair, the entry below the diagonal
+    looks for the other. Returns how many entries above the diagonal there are more than such pairs."""
+    begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
+    if not 0 <= begin <= end <= data.size:
+        v[OUT_OF_RANGE] += 1
+        return 0
+    total, diagonal, size, largest, squares = zero, zero, 0.0, 0.0, 0.0
+    last, alone = np.int64(-2), 0
+    bad = disordered = adjoining = outside = 0
+    for k in range(np.uint64(begin), np.uint64(end)):
+        column, value = np.int64(indices[k]), data[k]
+        absolute = modulus(np.float64(value.real), np.float64(value.imag))
+        if not absolute < np.inf:                # NaN, Inf, or a complex number whose modulus overflows
+            bad += not (np.isfinite(value.real) and np.isfinite(value.imag))
+        disordered += column <= last
+        adjoining += column == last + 1
+        last = column
+        total, size = total + value, size + absolute
+        largest = max(largest, absolute)
+        squares += absolute * absolute
+        if column < 0 or column >= columns:
+            outside += 1
+            continue
+        if column == row:
+            diagonal += value
+            if search:
+                look_at_pair(v, value, value, 1.0)
+        elif search and column > row:
+            alone += 1
+        elif search:
+            other, there = mirror_image(indptr, indices, data, column, row)
+            alone -= there
+            v[UNMATCHED] += not there
+            look_at_pair(v, value, other, 2.0)
+    d, length = abs(diagonal), np.float64(end - begin)
+    if bad or outside or disordered or begin == end:
+        v[NOT_FINITE] += bad
+        v[OUT_OF_RANGE] += outside
+        v[DISORDERED] += disordered
+        v[EMPTY_ROWS] += begin == end
+    else:                                        # columns ascend, so the ends of a row are farthest
+        reach = max(row - np.int64(indices[np.uint64(begin)]), last - row)
+        v[BANDWIDTH] = max(np.float64(reach), v[BANDWIDTH])
+    v[ADJOINING] += adjoining
+    if d == 0:
+        v[ZERO_DIAGONAL] += 1
+        v[FIRST_ZERO] = max(-np.float64(row), v[FIRST_ZERO])
+    v[DOMINANT_ROWS] += d >= (size - d) * (1 - 1e-12)
+    v[UNBALANCED_ROWS] += not abs(total) <= 1e-12 * size
+    v[LENGTH2] += length * length
+    v[FROBENIUS2] += squares
+    v[LARGEST] = max(v[LARGEST], largest)
+    v[NORM_INF] = larger(size, v[NORM_INF])
+    v[LONGEST_ROW] = max(v[LONGEST_ROW], length)
+    v[DIAGONAL_LARGEST] = max(v[DIAGONAL_LARGEST], d)
+    v[DIAGONAL_LEAST] = max(v[DIAGONAL_LEAST], -d)
+    v[DIAGONAL_LOWEST] = max(v[DIAGONAL_LOWEST], -diagonal.real)
+    v[DIAGONAL_IMAGINARY] = max(v[DIAGONAL_IMAGINARY], abs(diagonal.imag))
+    v[REACH] = max(v[REACH], size - 2 * diagonal.real)
+    return alone
+
+
+@njit(cache=True)
+def look_above(v, indptr, indices, data, row, columns):
+    """What the entries of a row above the diagonal add that have none below it."""
+    for k in range(np.int64(indptr[row]), np.int64(indptr[row + 1])):
+        column = np.int64(indices[np.uint64(k)])
+        if row < column < columns and not mirror_image(indptr, indices, data, column, row)[1]:
+            v[UNMATCHED] += 1
+            look_at_pair(v, data[np.uint64(k)], data.dtype.type(0), 2.0)
+
+
+@njit(parallel=True, cache=True)
+def gather(indptr, indices, data, out, columns, search):
+    """out = the facts. Pairs (i, j) and (j, i) are compared only with ``search``, which needs a square matrix."""
+    rows, parts, alone = indptr.size - 1, np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
+    parts[:, TOTALS:] = -np.inf
+    zero = data.dtype.type(0) * 1.0
+    for c in prange(CHUNKS):
+        for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
+            alone[c] += look_at_row(parts[c], indptr, indices, data, row, columns, zero, search)
+    if alone.sum() and not parts[:, OUT_OF_RANGE].any():
+        for c in prange(CHUNKS):
+            for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
+                look_above(parts[c], indptr, indices, data, row, columns)
+    out[:] = parts[0]
+    for c in range(1, CHUNKS):
+        out[:TOTALS] += parts[c, :TOTALS]
+        for f in range(TOTALS, COUNT):
+            out[f] = larger(parts[c, f], out[f])

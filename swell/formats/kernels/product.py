@@ -1,0 +1,178 @@
+"""Sparse products C = A B on the CPU, row by row after Gustavson; ``product.cu`` is the same on a GPU.
+
+Each thread has one chunk of consecutive rows, and an array with a place for every column of B. Σₖ aᵢₖ bₖⱼ is added in
+the order of A's columns, from zero on, so the result has the same bits for any number of threads.
+"""
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic
+
+ONE, SIX, LAST = np.uint64(1), np.uint64(6), np.uint64(63)
+INSERTION = 32          # columns up to which a row is sorted by insertion
+FEW = 1 << 14           # entries that are not worth several threads
+GPU_ONLY = ("count_bins", "place_rows", "columns")
+
+
+@njit(parallel=True, cache=True)
+def products(a_indptr, a_indices, b_indptr, columns, counts):
+    """counts = the products aᵢₖ bₖⱼ of each row, but no more than B has columns."""
+    for i in prange(counts.size):
+        total = 0
+        for k in range(a_indptr[i], a_indptr[i + 1]):
+            row = np.uint64(a_indices[np.uint64(k)])
+            total += np.int64(b_indptr[row + ONE]) - np.int64(b_indptr[row])
+        counts[i] = min(total, columns)
+
+
+@njit(parallel=True, cache=True)
+def count(a_indptr, a_indices, b_indptr, b_indices, columns, rows, bounds, counts):
+    """counts = the entries of each row of C. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
+    for c in prange(bounds.size - 1):
+        seen = np.full(columns, -1, a_indices.dtype)
+        _count(bounds[c], bounds[c + 1], a_indptr, a_indices, b_indptr, b_indices, seen, counts)
+
+
+@njit(cache=True)
+def _count(first, last, a_indptr, a_indices, b_indptr, b_indices, seen, counts):
+    for i in range(first, last):
+        found = 0
+        for k in range(a_indptr[i], a_indptr[i + 1]):
+            row = np.uint64(a_indices[np.uint64(k)])
+            for entry in range(b_indptr[row], b_indptr[row + ONE]):
+                column = np.uint64(b_indices[np.uint64(entry)])
+                found += seen[column] != i
+                seen[column] = i
+        counts[i] = found
+
+
+@njit(parallel=True, cache=True)
+def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, bounds, starts, indices, data, counts):
+    """The columns and values of each chunk's rows, without gaps from starts[bounds[c]] on; counts = their entries."""
+    for c in prange(bounds.size - 1):
+        first, last = bounds[c], bounds[c + 1]
+        _fill(first, last, starts[first], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
+              np.full(columns, -1, indices.dtype), indices, data, counts)
+
+
+@njit(cache=True)
+def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indices, data, counts):
+    """place[j] is where column j was found; in this row if not before ``begin``."""
+    zero = data.dtype.type(0)
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, counts[i])
+    sums = np.empty(longest, data.dtype)
+    bits = np.zeros(place.size // 64 + 1, np.uint64)
+    words = np.empty(bits.size + 1, indices.dtype)
+    for i in range(first, last):
+        begin = at
+        for k in range(a_indptr[i], a_indptr[i + 1]):
+            row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
+            for entry in range(b_indptr[row], b_indptr[row + ONE]):
+                column = np.uint64(b_indices[np.uint64(entry)])
+                value = a * b_data[np.uint64(entry)]
+                found = place[column]
+                if found < begin:
+                    place[column] = at
+                    indices[np.uint64(at)] = column
+                    sums[np.uint64(at - begin)] = zero + value
+                    at += 1
+                else:
+                    sums[np.uint64(found - begin)] += value
+        if at - begin <= INSERTION:
+            _sort(indices, begin, at)
+        else:
+            _sort_by_bits(indices, begin, at, bits, words)
+        for k in range(begin, at):
+            data[np.uint64(k)] = sums[np.uint64(place[np.uint64(indices[np.uint64(k)])] - begin)]
+        counts[i] = at - begin
+
+
+@njit(cache=True)
+def _sort(keys, first, last):
+    """Sort the keys from first to last by insertion, or as many keys deserve."""
+    if last - first > 2 * INSERTION:
+        keys[first:last].sort()
+        return
+    for k in range(first + 1, last):
+        key, at = keys[np.uint64(k)], k
+        while at > first and keys[np.uint64(at - 1)] > key:
+            keys[np.uint64(at)] = keys[np.uint64(at - 1)]
+            at -= 1
+        keys[np.uint64(at)] = key
+
+
+@njit(cache=True)
+def _sort_by_bits(columns, first, last, bits, words):
+    """Sort the columns from first to last by a bit for each, so that only words of 64 bits are to be sorted, of which
+    neighbours share one. ``bits`` is zero before and after."""
+    count = 0
+    for k in range(first, last):
+        column = np.uint64(columns[np.uint64(k)])
+        word = column >> SIX
+        before = bits[word]
+        bits[word] = before | ONE << (column & LAST)
+        words[np.uint64(count)] = word
+        count += before == 0
+    _sort(words, 0, count)
+    at = np.uint64(first)
+    for k in range(count):
+        word = np.uint64(words[np.uint64(k)])
+        left, bits[word] = bits[word], 0
+        while left:
+            columns[at] = (word << SIX) + _zeros_behind(left)
+            left &= left - ONE
+            at += ONE
+
+
+@intrinsic
+def _zeros_behind(context, word):
+    """How many zeros are behind the last one of a word that is not 0."""
+    def build(context, builder, signature, values):
+        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
+    return types.uint64(types.uint64), build
+
+
+@njit(parallel=True, cache=True)
+def close_gaps(bounds, starts, indptr, indices, data):
+    """Move the chunks that ``fill`` left apart to where indptr has them, chunk after chunk, in pieces that do not
+    overlap where they come from."""
+    threads = bounds.size - 1
+    for c in range(1, threads):
+        source, target = starts[bounds[c]], indptr[bounds[c]]
+        size, apart = indptr[bounds[c + 1]] - target, source - target
+        if apart < FEW:
+            if apart:
+                for k in range(size):
+                    indices[target + k], data[target + k] = indices[source + k], data[source + k]
+            continue
+        for begin in range(0, size, apart):
+            length = min(apart, size - begin)
+            for t in prange(threads):
+                first, last = begin + np.int64(t) * length // threads, begin + (np.int64(t) + 1) * length // threads
+                indices[target + first:target + last] = indices[source + first:source + last]
+                data[target + first:target + last] = data[source + first:source + last]
+
+
+@njit(parallel=True, cache=True)
+def values(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, rows, bounds, indptr, indices, data):
+    """The values of C, whose pattern is known. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
+    for c in prange(bounds.size - 1):
+        _values(bounds[c], bounds[c + 1], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
+                np.empty(columns, indices.dtype), indptr, indices, data)
+
+
+@njit(cache=True)
+def _values(first, last, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indptr, indices, data):
+    zero = data.dtype.type(0)
+    for i in range(first, last):
+        for k in range(indptr[i], indptr[i + 1]):
+            place[np.uint64(indices[np.uint64(k)])] = k
+            data[np.uint64(k)] = zero
+        for k in range(a_indptr[i], a_indptr[i + 1]):
+            row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
+            for entry in range(b_indptr[row], b_indptr[row + ONE]):
+                data[np.uint64(place[np.uint64(b_indices[np.uint64(entry)])])] += a * b_data[np.uint64(entry)]

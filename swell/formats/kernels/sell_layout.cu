@@ -1,0 +1,131 @@
+// The layout of SELL on a GPU, made where the matrix lives; sell_layout.py is the same on a CPU, formats/sell.py tells what it is.
+#include "scan.cuh"
+
+constexpr int PAD = 0xFFFF;
+
+// Where the upper halves of the columns of each slice begin, -1 where it has none; halves[0] of them in all.
+// launch: one block of 1024 threads
+template <typename P>
+__global__ void __launch_bounds__(1024) find_upper(Context* ctx, const P* ptr, const unsigned char* wide, P* high_ptr,
+                                                   long long* halves, long long wide_size) {
+  if (stopped(ctx)) return;
+  const long long all = scan(wide_size, [&](long long s) { return wide[s] ? (long long)(ptr[s + 1] - ptr[s]) : 0; },
+                             [&](long long s, long long sum) { high_ptr[s] = wide[s] ? P(sum) : P(-1); });
+  if (threadIdx.x == 0) halves[0] = all;
+}
+
+template <class I> DEVICE I length_of(const I* indptr, long long row, long long rows) {
+  return row < rows ? indptr[row + 1] - indptr[row] : I(0);
+}
+
+// The rank of a row in its window: how many rows are longer, or are as long and come before it.
+template <class I> DEVICE int rank_of(const I* indptr, long long row, long long first, long long last, long long rows) {
+  const I mine = length_of(indptr, row, rows);
+  int rank = 0;
+  for (long long other = first; other < last; ++other) {
+    const I length = length_of(indptr, other, rows);
+    rank += length > mine || (length == mine && other < row);
+  }
+  return rank;
+}
+
+// The longest row of each slice: as the rows come, and sorted by length inside windows. Both come as zeros.
+// launch: elements of indptr, 256 threads
+template <typename I>
+__global__ void measure_windows(Context* ctx, const I* indptr, int height, int window, int* plain, int* ordered, long long n,
+                                long long plain_size) {
+  if (stopped(ctx)) return;
+  const long long row = thread_id(), rows = n - 1, places = plain_size * height;
+  if (row >= rows) return;
+  const I length = indptr[row + 1] - indptr[row];
+  atomicMax(plain + row / height, int(length));
+  const long long first = row / window * window;
+  const int rank = rank_of(indptr, row, first, min(first + window, places), rows);
+  if (rank % height == 0) ordered[(first + rank) / height] = int(length);
+}
+
+// order = the rows of each window by descending length, equal ones as they come; place = its inverse.
+// launch: elements of order, 256 threads
+template <typename I>
+__global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order, I* place, long long n, long long indptr_size) {
+  if (stopped(ctx)) return;
+  const long long row = thread_id();
+  if (row >= n) return;
+  const long long first = row / window * window;
+  const long long at = first + rank_of(indptr, row, first, min(first + window, n), indptr_size - 1);
+  order[at] = I(row);
+  place[row] = I(at);
+}
+
+// The row at a place of the slices, its first entry and how many it has.
+template <class I> struct Entries {
+  I begin, length;
+  long long row;
+};
+template <class I> DEVICE Entries<I> entries_at(const I* indptr, const I* order, long long place, long long rows) {
+  const long long row = order ? (long long)order[place] : place;
+  return row < rows ? Entries<I>{indptr[row], indptr[row + 1] - indptr[row], row} : Entries<I>{0, 0, row};
+}
+
+// The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an offset from it
+// beyond the largest, whose bases are 0.
+// launch: a block of height threads for each slice of starts
+template <typename I, typename P>
+__global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height, int largest,
+                           P* base, unsigned char* wide, long long indptr_size) {
+  if (stopped(ctx)) return;
+  const long long s = blockIdx.x, rows = indptr_size - 1;
+  const P first = starts[s];
+  const int width = int(starts[s + 1] - first);
+  bool far = false;
+  for (int k = threadIdx.x; k < width; k += height) {
+    long long least = 0x7FFFFFFFFFFFFFFFll, most = -1;
+    for (int lane = 0; lane < height; ++lane) {
+      const Entries<I> row = entries_at(indptr, order, s * height + lane, rows);
+      if (k >= row.length) continue;
+      const long long column = indices[row.begin + k];
+      least = min(least, column);
+      most = max(most, column);
+    }
+    base[first + k] = P(least);
+    far |= most - least > largest;
+  }
+  far = __syncthreads_or(far);
+  if (threadIdx.x == 0) wide[s] = far;
+  if (far)
+    for (int k = threadIdx.x; k < width; k += height) base[first + k] = 0;
+}
+
+// Every entry to its place, padding too.
+// launch: a block of height threads for each slice of ptr
+template <typename T, typename I, typename P, typename W>
+__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
+                              const P* base, int height, int window, const P* high_ptr, T* values, unsigned short* offsets,
+                              unsigned short* high, W* rows, long long indptr_size, long long high_ptr_size) {
+  if (stopped(ctx)) return;
+  const long long s = blockIdx.x, place = s * height + threadIdx.x, first = ptr[s], columns = first / height;
+  const int width = int((ptr[s + 1] - ptr[s]) / height);
+  const long long upper = high_ptr_size ? (long long)high_ptr[s] : -1;
+  const Entries<I> row = entries_at(indptr, order, place, indptr_size - 1);
+  if (rows) rows[place] = W(row.row % window);
+  for (int k = 0; k < width; ++k) {
+    const long long at = first + (long long)k * height + threadIdx.x;
+    const bool there = k < row.length;
+    const long long column = there ? (long long)indices[row.begin + k] : 0;
+    values[at] = there ? data[row.begin + k] : T(0);
+    offsets[at] = there ? (unsigned short)((column - base[columns + k]) & PAD) : PAD;
+    if (upper >= 0) high[upper + (long long)k * height + threadIdx.x] = there ? (unsigned short)(column >> 16) : PAD;
+  }
+}
+
+// Where each entry of a CSR matrix lies in the slices.
+// launch: elements of indptr, 256 threads
+template <typename I, typename P>
+__global__ void find_where(Context* ctx, const I* indptr, const I* place, const P* ptr, int height, P* where, long long n) {
+  if (stopped(ctx)) return;
+  const long long row = thread_id();
+  if (row >= n - 1) return;
+  const long long p = place ? (long long)place[row] : row;
+  const long long first = ptr[p / height] + p % height;
+  for (I k = indptr[row]; k < indptr[row + 1]; ++k) where[k] = P(first + (long long)(k - indptr[row]) * height);
+}

@@ -1,0 +1,201 @@
+"""Sparse matrix products C = A B, and R A P as two of them, row by row (Gustavson, ACM TOMS 4, 1978, 250–269).
+
+The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need the second
+alone. A product reads each row of B once for each entry in its column of A. C keeps entries whose sum is zero.
+
+On a CPU the first product does both phases in one pass where memory allows. On a GPU rows are binned by an upper bound
+of their entries, columns go to hash tables in shared memory, and both phases have the same groups of threads
+(``kernels/product.cu``). A sum is taken in the order of A's columns on either device.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+
+BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
+LANE_BYTES = 128        # of shared memory for a thread, POOL / THREADS of product.cu
+SHARE = 0.5             # of the free memory that a CPU may use for a product in one pass
+UNCHECKED = 64 << 20    # bytes that are taken without asking how many are free
+REMEDY = "use float32 values, smaller factors, or a machine with more memory"
+
+
+class Product:
+    """C = A B for matrices of one space; it keeps both factors, whose patterns an update compares.
+
+    Parameters
+    ----------
+    A, B : CSRMatrix
+        (m, k) and (k, n), of one space. Their types may differ: C has the type that holds both.
+
+    Attributes
+    ----------
+    C : CSRMatrix
+        (m, n), its columns sorted in each row and free of duplicates.
+
+    Raises
+    ------
+    InputError
+        If A has another number of columns than B has rows, or they live in different spaces.
+    OutOfMemory
+        If C would not fit, before it is allocated.
+
+    Examples
+    --------
+    >>> from swell import gallery
+    >>> from swell.core.devices import make_space
+    >>> from swell.formats.csr import CSRMatrix
+    >>> A = CSRMatrix.from_scipy(gallery.poisson2d(3), make_space("cpu"))
+    >>> product = Product(A, A)
+    >>> product.C.shape, product.C.nnz
+    ((9, 9), 61)
+    >>> product.update(A.with_values(2 * A.data), A)
+    >>> float(product.C.data[0])
+    36.0
+    """
+
+    def __init__(self, A, B):
+        if A.shape[1] != B.shape[0]:
+            raise InputError(f"A is {A.shape[0]} × {A.shape[1]} and B is {B.shape[0]} × {B.shape[1]}: expected as many "
+                             "rows of B as A has columns; should one of them be transposed?")
+        if A.space.device_name != B.space.device_name:
+            raise InputError(f"A is on {A.space.device_name} and B on {B.space.device_name}: build both in one space")
+        self._A, self._B, self._space = A, B, A.space
+        self._shape, self._dtype = (A.shape[0], B.shape[1]), np.result_type(A.dtype, B.dtype)
+        self._kernels = self._space.kernels("swell.formats", "product", self._dtype)
+        (self._on_cpu if self._space.name == "cpu" else self._on_gpu)(self._factors(A, B))
+
+    def update(self, A, B):
+        """C = A B, in place, for new values on the same patterns.
+
+        Raises
+        ------
+        InputError
+            If a factor has another pattern than the first one, or values whose type C does not hold.
+        """
+        for name, new, known in (("A", A, self._A), ("B", B, self._B)):
+            if not known.same_pattern(new):
+                raise InputError(f"the new {name} ({new.shape}, {new.nnz} entries) has another pattern than the first "
+                                 f"one ({known.shape}, {known.nnz} entries): make a new product")
+            if not np.can_cast(new.dtype, self._dtype):
+                raise InputError(f"the new {name} is {new.dtype.name} and the product {self._dtype.name}: convert it "
+                                 "with astype, or make a new product")
+        self._compute_values(self._factors(A, B))
+        self.C.discard_adjoint()
+
+    def _factors(self, A, B):
+        """The six arrays of both factors; values of C's type, indices of one type."""
+        index = np.result_type(A.indices.dtype, B.indices.dtype)
+        return [array for M in (A, B) for array in (
+            M.indptr.astype(index, copy=False), M.indices.astype(index, copy=False),
+            M.data.astype(self._dtype, copy=False))]
+
+    def _compute_values(self, factors):
+        C = self.C
+        self._kernels.values(*factors, self._shape[1], self._rows, self._bounds, C.indptr, C.indices, C.data)
+
+    def _bytes(self, entries):
+        """Bytes of a number of entries of C."""
+        return entries * (index_type(*self._shape, entries).itemsize + self._dtype.itemsize)
+
+    def _check_fits(self, needed, what):
+        """Raise OutOfMemory if these bytes are not free; asking a GPU takes longer than a small product."""
+        if needed > UNCHECKED:
+            self._space.check_fits(needed, f"a product of {self._shape[0]} × {self._shape[1]} {what}", REMEDY)
+
+    def _entries(self, starts):
+        """nnz(C), and room for its columns and values."""
+        entries = int(starts[-1])  # sync
+        self._check_fits(self._bytes(entries), f"with {entries} entries")
+        index = index_type(*self._shape, entries)
+        return self._space.empty(entries, index), self._space.empty(entries, self._dtype)
+
+    # -- CPU -------------------------------------------------------------------------------------------------------
+
+    def _on_cpu(self, factors):
+        """In one pass into an upper bound of the room, or in two where that might be too much: counting first."""
+        import numba
+        (m, n), chunks = self._shape, numba.get_num_threads()
+        a_indptr, a_indices, _, b_indptr, b_indices, _ = factors
+        counts, starts = np.empty(m, np.int64), np.empty(m + 1, np.int64)
+        self._check_fits(8 * (n * chunks + 4 * m), f"on {chunks} threads")
+        self._kernels.products(a_indptr, a_indices, b_indptr, n, counts)
+        self._space.add_up(counts, starts)
+        bounds = np.searchsorted(starts, np.linspace(0, starts[-1], chunks + 1)[1:-1])
+        self._rows, self._bounds = np.empty(0, np.int64), np.r_[0, bounds, m]
+        room = self._bytes(int(starts[-1]))
+        if room > UNCHECKED and room > SHARE * self._space.memory()[0]:
+            self._kernels.count(a_indptr, a_indices, b_indptr, b_indices, n, self._rows, self._bounds, counts)
+            self._space.add_up(counts, starts)
+        indices, data = self._entries(starts)
+        self._kernels.fill(*factors, n, self._bounds, starts, indices, data, counts)
+        indptr = np.empty_like(starts)
+        self._space.add_up(counts, indptr)
+        if indptr[-1] < starts[-1]:
+            self._kernels.close_gaps(self._bounds, starts, indptr, indices, data)
+            for array in (indices, data):
+                array.resize(indptr[-1], refcheck=False)         # gives back the rest of the room
+        self.C = CSRMatrix(self._space, indptr, indices, data, self._shape)
+
+    # -- GPU -------------------------------------------------------------------------------------------------------
+
+    def _on_gpu(self, factors):
+        """Counting, columns, values; between the first two the host reads nnz(C)."""
+        (m, n), space, kernels = self._shape, self._space, self._kernels
+        a_indptr, a_indices, _, *b = factors
+        pattern = a_indptr, a_indices, *b[:2]
+        size = a_indices.dtype.itemsize
+        self._check_fits(m * (16 + 2 * size), "before its entries are counted")
+        counts, starts = space.empty(m, a_indices.dtype), space.empty(m + 1, np.int64)
+        kernels.products(a_indptr, a_indices, b[0], n, counts)
+        rows, bounds = self._binned(counts, LANE_BYTES // size // 2)
+        kernels.count(*pattern, n, rows, bounds, counts)
+        space.add_up(counts, starts)
+        indices, data = self._entries(starts)
+        indptr = starts.astype(indices.dtype)
+        kernels.columns(*pattern, rows, bounds, indptr, indices)
+        self._rows, self._bounds = self._binned(counts, LANE_BYTES // (data.itemsize + indices.itemsize))
+        self.C = CSRMatrix(space, indptr, indices, data, self._shape)
+        self._compute_values(factors)
+
+    def _binned(self, counts, each):
+        """The rows by groups of threads that have room for ``each`` entries a thread, and where each bin begins."""
+        rows, bins, bounds = (self._space.empty(size, dtype) for size, dtype in (
+            (counts.size, counts.dtype), (2 * BINS, np.int64), (BINS + 1, np.int64)))
+        bins.fill(0)
+        bounds.fill(0)
+        self._kernels.count_bins(counts, each, bins)
+        self._kernels.place_rows(counts, each, bins, rows, bounds)
+        return rows, bounds
+
+
+class TripleProduct:
+    """R A P as R (A P): the coarse matrix of a multigrid hierarchy.
+
+    Parameters
+    ----------
+    R, A, P : CSRMatrix
+        Of one space.
+
+    Attributes
+    ----------
+    C : CSRMatrix
+        R A P.
+
+    Raises
+    ------
+    InputError, OutOfMemory
+        As of `Product`.
+    """
+
+    def __init__(self, R, A, P):
+        self._inner = Product(A, P)
+        self._outer = Product(R, self._inner.C)
+        self.C = self._outer.C
+
+    def update(self, R, A, P):
+        """R A P, in place, for new values on the same patterns."""
+        self._inner.update(A, P)
+        self._outer.update(R, self._inner.C)

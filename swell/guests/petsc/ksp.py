@@ -1,0 +1,275 @@
+"""swell's solve as a PETSc KSP: tolerances, monitors and reasons are translated both ways."""
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from swell.api import prepare
+from swell.core.errors import InputError
+from swell.core.stopping import Reason, Stopping
+from swell.guests.petsc import ranks, views
+from swell.guests.petsc.common import enter, flag, leave, options, write
+from swell.transforms.nullspace import NullSpace
+
+# KSPConvergedReason, by its numbers: petsc4py has named some of them differently over the years.
+RTOL, ATOL = 2, 3
+CODES = {
+    Reason.RUNNING: 0, Reason.CONVERGED: RTOL, Reason.MAXITER: -3, Reason.DIVERGED: -4, Reason.BREAKDOWN: -5,
+    Reason.STAGNATED: -5, Reason.FALSE_CONVERGENCE: -5, Reason.ATTAINABLE_ACCURACY: -5, Reason.SINGULAR: -5,
+    Reason.NONFINITE: -9, Reason.INDEFINITE: -10, Reason.NOT_FACTORED: -11, Reason.STOPPED: -5, Reason.INTERRUPTED: -5,
+    Reason.OUT_OF_MEMORY: -11,
+}
+REASONS = {             # and back, for a solve that did not converge; every other code means BREAKDOWN
+    0: Reason.RUNNING, -3: Reason.MAXITER, -4: Reason.DIVERGED, -8: Reason.INDEFINITE, -9: Reason.NONFINITE,
+    -10: Reason.INDEFINITE, -11: Reason.NOT_FACTORED,
+}
+DEFAULT_PCS = (None, "none", "ilu", "icc", "bjacobi", "eisenstat")     # PETSc's own choices where the user named none
+
+
+def reason_of(ksp) -> Reason:
+    """Why the last solve of any KSP ended, in swell's words, with its advice: ``print(reason_of(ksp).sentence)``.
+
+    It is CONVERGED only if ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol); where PETSc has judged another norm and this one does not
+    confirm it, FALSE_CONVERGENCE.
+    """
+    context = ksp.getPythonContext() if ksp.getType() == "python" else None
+    if isinstance(context, KSP) and context.result is not None:
+        return context.result.reason
+    code = ksp.getConvergedReason()
+    if code <= 0:
+        return REASONS.get(code, Reason.BREAKDOWN)
+    b, (rtol, atol, _, _) = ksp.getRhs(), ksp.getTolerances()
+    r = b.duplicate()
+    ksp.getOperators()[0].mult(ksp.getSolution(), r)
+    r.aypx(-1, b)
+    return Reason.CONVERGED if r.norm() <= max(rtol * b.norm(), atol) else Reason.FALSE_CONVERGENCE
+
+
+class KSP:
+    """swell's solve as a KSP: tolerances, monitors, history and reasons are PETSc's, the rest swell's.
+
+    Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) by the matrix itself. PETSc's PC is not used, and set to none,
+    unless ``precond="petsc"`` asks for it. A null space attached to the matrix is known to swell.
+
+    On several ranks every one of them solves with its rows, as by `swell.distributed`, whose restrictions hold: no
+    ordering, no smoother. A rank's Ctrl-C or monitor ends the solve of all at the next tenth iteration.
+
+    Parameters
+    ----------
+    method, precond, scaling, ordering, format, smoother : str or settings object, optional
+        As in `swell.solve`; ``-ksp_swell_method`` and so on. Without a method swell's advisor chooses.
+    device : str
+        "cpu" or "cuda", on several ranks a GPU for each; ``-ksp_swell_device``.
+    report : bool
+        Print the result after each solve; ``-ksp_swell_report``.
+
+    Attributes
+    ----------
+    result : swell.Result or None
+        Of the last solve: ``ksp.getPythonContext().result``; its x is this rank's part.
+    """
+
+    def __init__(self, method=None, precond=None, scaling=None, ordering=None, format=None, smoother=None, device="cpu",
+                 report=False):
+        self.method, self.precond, self.scaling, self.ordering = method, precond, scaling, ordering
+        self.format, self.smoother, self.device, self.report = format, smoother, device, report
+        self.reset()
+
+    def create(self, ksp):
+        """Set norm and side to swell's own, so that PETSc's views tell the truth."""
+        from petsc4py import PETSc
+        enter(ksp, "KSPSetType", b"preonly")
+        ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
+        ksp.setPCSide(PETSc.PC.Side.RIGHT)
+
+    def destroy(self, ksp):
+        leave(ksp)
+
+    def setFromOptions(self, ksp):
+        from petsc4py import PETSc
+        names = ("method", "precond", "scaling", "ordering", "format", "smoother", "device", "report")
+        for name, value in options(ksp, "ksp_swell_", names).items():
+            if name == "report":
+                value = PETSc.Options(ksp.getOptionsPrefix() or "").getBool("ksp_swell_report")
+            setattr(self, name, value)
+            self.reset()                         # the next setup starts over
+
+    def setUp(self, ksp):
+        self._settle_pc(ksp)
+        with ranks.agreed(ksp.comm):
+            self._ready(ksp)
+
+    def solve(self, ksp, b, x):
+        self._settle_pc(ksp)
+        norm_b, guess = b.norm(), ksp.getInitialGuessNonzero()
+        try:
+            with ranks.agreed(ksp.comm):
+                self._ready(ksp)
+                self.result, self._running = None, True
+                result = self._solver.solve(b.getArray(readonly=True), monitor=self._monitor(ksp, norm_b),
+                                            x0=x.getArray(readonly=True).copy() if guess else None)
+        finally:
+            self._running = False
+        self.result = result
+        x.getArray()[...] = result.x
+        ksp.setIterationNumber(result.iterations)
+        ksp.setResidualNorm(result.residual * norm_b)
+        if result.reason is Reason.STOPPED:      # by a monitor, perhaps of another rank
+            self._take_reason(ksp)
+        else:
+            ksp.setConvergedReason(self._code(result, norm_b))
+        if self.report:
+            from petsc4py import PETSc
+            PETSc.Sys.Print(str(result), comm=ksp.comm)
+        if result.reason is Reason.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _monitor(self, ksp, norm_b):
+        """PETSc's monitors, which may end the solve with a reason of their own.
+
+        Monitors of Python are asked on all ranks together: an error or a decision of one rank reaches the others before
+        they go on.
+        """
+        comm = ksp.comm if ksp.getMonitor() else None
+
+        def monitor(k, relative):
+            if not ksp.getConvergedReason():     # else it has spoken, and the loop is about to end
+                ksp.setIterationNumber(k)
+                ksp.setResidualNorm(relative * norm_b)
+                ksp.logConvergenceHistory(relative * norm_b)
+                with nullcontext() if comm is None else ranks.agreed(comm):
+                    ksp.monitor(k, relative * norm_b)
+                if comm is not None:
+                    self._take_reason(ksp)
+            return ksp.getConvergedReason() != 0
+
+        return monitor
+
+    @staticmethod
+    def _take_reason(ksp):
+        """Take the reason of the first rank that has one."""
+        reasons = ranks.of_all(ksp.comm, int(ksp.getConvergedReason()))
+        ksp.setConvergedReason(next(filter(None, reasons), 0))
+
+    def _code(self, result, norm_b):
+        atol = self._solver.stopping.atol
+        return ATOL if result.converged and result.tolerance * norm_b <= atol * (1 + 1e-12) else CODES[result.reason]
+
+    def solveTranspose(self, ksp, b, x):
+        raise InputError("KSPSolveTranspose: swell's KSP solves A x = b only; transpose the matrix, or use swell as a "
+                         "preconditioner, whose transpose PETSc's methods apply")
+
+    def buildResidual(self, ksp, work, v):
+        """v = b − A x; not while swell iterates, when there is no x."""
+        if self._running:
+            raise InputError("swell does not form x in every iteration: use -ksp_monitor, whose norms are those of "
+                             "b - A x, instead of -ksp_monitor_true_residual")
+        ksp.getOperators()[0].mult(ksp.getSolution(), v)
+        v.aypx(-1, ksp.getRhs())
+
+    def _ready(self, ksp):
+        """Prepare, or bring up to date what has changed since: pattern, null space, values, tolerances."""
+        A, P = ksp.getOperators()
+        if A.handle != P.handle:
+            raise InputError("KSP.setOperators was given two matrices: swell's KSP makes its preconditioner from the "
+                             "one that it solves with; for two, use swell as a preconditioner: -pc_python_type "
+                             "swell.guests.petsc.PC")
+        stopping, free = self._stopping(ksp), A.getType() in views.MATRIX_FREE
+        null = A.getNullSpace()
+        pattern = views.pattern(A), null.handle
+        known = ranks.of_all(A.comm, (pattern == self._pattern, A.stateGet() == self._state or free))
+        if not all(same for same, _ in known):
+            self.reset()
+            given = ranks.matrix(A, self.device)
+            self._solver = prepare(given, M=self._petsc_pc(ksp, A) if self._borrows else None,
+                                   method=self.method, precond=None if self._borrows else self.precond,
+                                   scaling=self.scaling, ordering=self.ordering, format=self.format,
+                                   smoother=self.smoother, device=self.device, stopping=stopping,
+                                   nullspace=_nullspace(A))
+            self._pattern, self._mat = pattern, (A, null)    # kept, so that no other can take their place in memory
+        elif not all(same for _, same in known):
+            keep = flag(ksp, "ksp_reuse_preconditioner")
+            self._state = None                   # an update that fails is tried again
+            self._solver.update(ranks.new_values(A, self._solver.A), keep_preconditioner=keep)
+        self._state = A.stateGet()
+        self._solver.stop_by(stopping)
+
+    @property
+    def _borrows(self):
+        return isinstance(self.precond, str) and self.precond.strip().lower() == "petsc"
+
+    def _petsc_pc(self, ksp, A):
+        """PETSc's PC as a function."""
+        if self.device != "cpu":
+            raise InputError(f"precond='petsc' with device={self.device!r}: PETSc's preconditioner works on the host; "
+                             "name one of swell's, or device='cpu'")
+        pc, (r, z) = ksp.getPC(), A.createVecs()
+
+        def apply(v):
+            r.getArray()[...] = v
+            pc.apply(r, z)
+            return z.getArray(readonly=True).copy()
+
+        apply.__name__ = "PETSc's PC"
+        return apply
+
+    def _settle_pc(self, ksp):
+        """PETSc would set up a PC that nobody applies: it becomes none, unless someone has asked for it."""
+        from petsc4py import PETSc
+        if self._borrows:
+            return
+        pc = ksp.getPC()
+        kind = pc.getType()
+        if kind not in DEFAULT_PCS or (kind not in (None, "none")
+                                       and PETSc.Options(ksp.getOptionsPrefix() or "").hasName("pc_type")):
+            raise InputError(f"the KSP is swell's and its PC is PETSc's {kind}: name one of swell's with "
+                             "-ksp_swell_precond and leave -pc_type out, or apply PETSc's: -ksp_swell_precond petsc")
+        if kind != "none":
+            pc.setType("none")
+
+    def _stopping(self, ksp):
+        """PETSc's tolerances; an error for a test that swell cannot make."""
+        from petsc4py import PETSc
+        words = PETSc.Options(ksp.getOptionsPrefix() or "")
+        if (ksp.getConvergenceTest() is not None or words.getString("ksp_convergence_test", "default") != "default"
+                or flag(ksp, "ksp_converged_use_min_initial_residual_norm")):
+            raise InputError("swell's KSP knows PETSc's default convergence test only: leave the other one out")
+        # PETSc has read these two options before this KSP was made, which has set both since
+        norm, side = words.getString("ksp_norm_type", "unpreconditioned"), words.getString("ksp_pc_side", "right")
+        if ((norm.lower(), side.lower()) != ("unpreconditioned", "right") or ksp.getPCSide() != PETSc.PC.Side.RIGHT
+                or ksp.getNormType() != PETSc.KSP.NormType.UNPRECONDITIONED):
+            raise InputError("swell's KSP judges ||b - A x|| and preconditions on the right: leave -ksp_norm_type and "
+                             "-ksp_pc_side out")
+        rtol, atol, growth, maxiter = ksp.getTolerances()
+        initial = flag(ksp, "ksp_converged_use_initial_residual_norm")
+        return Stopping(rtol=rtol, atol=atol, maxiter=maxiter, growth=growth, relative_to="r0" if initial else "b")
+
+    def reset(self, ksp=None):
+        """Forget the setup and the last result."""
+        self._solver = self._pattern = self._state = self._mat = self.result = None
+        self._running = False
+
+    def view(self, ksp, viewer):
+        if self._solver is None:
+            write(viewer, [f"swell: method {self.method or 'by the advisor'} on {self.device}, not set up"])
+            return
+        lines = self._solver.describe() if self.result is None else self.result.configuration
+        lines = ["swell: " + lines[0], *lines[1:]]
+        if self.result is not None:
+            lines.append(f"last solve: {self.result.reason.name}: {self.result.message}")
+            lines += [f"note: {note}" for note in self.result.notes]
+        write(viewer, lines)
+
+
+def _nullspace(A):
+    """The null space that is attached to the matrix, or None."""
+    from numpy import column_stack, ones
+    both = []
+    for null in (A.getNullSpace(), A.getTransposeNullSpace()):
+        columns = []
+        if null.handle:
+            if null.hasConstant():
+                columns.append(ones(A.getLocalSize()[0]))
+            columns += [v.getArray(readonly=True).copy() for v in null.getVecs()]
+        both.append(column_stack(columns) if columns else None)
+    basis, left = both
+    return None if basis is None else NullSpace(basis, left=left)

@@ -1,0 +1,150 @@
+"""swell as a PETSc PC: its setup, and applications over PETSc's own vectors."""
+from __future__ import annotations
+
+from swell import inputs
+from swell.core.errors import InputError
+from swell.core.registry import resolve
+from swell.core.settings import describe
+from swell.guests.petsc import ranks, views
+from swell.guests.petsc.common import agreed, enter, leave, options, write
+
+FLEXIBLE = ("fgmres", "pipefgmres", "gcr", "pipegcr", "fcg", "pipefcg", "fbcgs", "fbcgsr", "richardson", "preonly")
+
+
+class PC:
+    """A preconditioner of swell for any KSP of PETSc.
+
+    Parameters
+    ----------
+    precond : str or settings object
+        As in `swell.solve`; ``-pc_swell_precond``. Without one ILU(0), as PETSc's own default is.
+    device : str
+        "cpu" or "cuda"; ``-pc_swell_device``.
+    dtype : str, optional
+        The type in which it works, such as "float32"; ``-pc_swell_dtype``. PETSc's scalar type by default.
+
+    Raises
+    ------
+    SwellError
+        At setup, on all ranks, if one of them could not set up.
+
+    Examples
+    --------
+    >>> context = PC(precond="ic0")      # pc.setType("python"); pc.setPythonContext(context)
+    """
+
+    def __init__(self, precond="ilu0", device="cpu", dtype=None):
+        self.precond, self.device, self.dtype = precond, device, dtype
+        self.reset()
+
+    def create(self, pc):
+        enter(pc, "PCSetType", b"none")
+
+    def destroy(self, pc):
+        leave(pc)
+
+    def setFromOptions(self, pc):
+        for name, value in options(pc, "pc_swell_", ("precond", "device", "dtype")).items():
+            setattr(self, name, value)
+            self.reset()                         # the next setup starts over
+
+    def setUp(self, pc):
+        P, what = pc.getOperators()[1], "setting up swell's preconditioner"
+        with agreed(P.comm, what):
+            settings = resolve("precond", self.precond)
+            if settings is None:
+                raise InputError(f"precond={self.precond!r} leaves swell nothing to do: name one, or say -pc_type none")
+        if settings.across_ranks and P.comm.size > 1:
+            with ranks.agreed(P.comm):
+                self._set_up(P, settings)
+        else:
+            with agreed(P.comm, what):
+                self._set_up(views.local(P), settings)
+
+    def _set_up(self, mat, settings):
+        """From the rank's diagonal block, or with the other ranks from the whole matrix."""
+        together = mat.comm.size > 1 and settings.across_ranks
+        if not together and not mat.getSize()[0]:                # a rank without rows
+            self.reset()
+            return
+        pattern = views.pattern(mat)
+        if together:
+            same = all(ranks.of_all(mat.comm, pattern == self._pattern))
+            A = ranks.new_values(mat, self._A) if same else self._spread(mat)
+        else:
+            same, A = pattern == self._pattern, inputs.read_matrix(mat, self.device, self.dtype).A
+        if not A.has_entries:
+            raise InputError(f"a Mat of type {mat.getType()} has no entries to make a preconditioner from: give one "
+                             "that has as the second of KSP.setOperators(A, P)")
+        if same:
+            with A.space.active(A.shape[0]):
+                self._A.update(A)
+                self._M.update(self._A)
+            return
+        self.reset()
+        with A.space.active(A.shape[0]):
+            self._M = settings.build(A)
+        self._A, self._space, rows = A, A.space, A.space.local_rows(A.shape[0])
+        self._direct = A.space.name == "cpu" and A.dtype == views.scalar_type()
+        if not self._direct:
+            self._r, self._z = (A.space.empty(rows, A.dtype) for _ in range(2))
+        self._pattern, self._block = pattern, mat          # the Mat is kept, so that none can take its place in memory
+
+    def _spread(self, mat):
+        """The whole matrix, in parts on the ranks."""
+        if self.dtype is not None:
+            raise InputError(f"-pc_swell_dtype {self.dtype} with -pc_swell_precond {self.precond} across ranks: leave "
+                             "the type out, or take a preconditioner of each rank's own diagonal block, such as ilu0")
+        return ranks.matrix(mat, self.device)
+
+    def preSolve(self, pc, ksp, b, x):
+        if self._M is not None and self._M.variable and ksp.getType() not in FLEXIBLE:
+            raise InputError(f"{self._M.describe()} varies from step to step, which -ksp_type {ksp.getType()} does not "
+                             "allow: use -ksp_type fgmres")
+
+    def apply(self, pc, x, y):
+        if self._M is not None:
+            self._transfer(self._M.apply, x, y)
+
+    def applyTranspose(self, pc, x, y):
+        """Mᵀ x, the conjugate of Mᴴ applied to the conjugate of x."""
+        if self._M is None:
+            return
+        if views.scalar_type().kind != "c":
+            self._transfer(self._M.apply_adjoint, x, y)
+            return
+        conjugate = x.duplicate()
+        x.copy(conjugate)
+        conjugate.conjugate()
+        self._transfer(self._M.apply_adjoint, conjugate, y)
+        y.conjugate()
+
+    def _transfer(self, apply, x, y):
+        """Apply to PETSc's arrays themselves, or through vectors of the space."""
+        source, target = x.getArray(readonly=True), y.getArray()
+        with self._space.active(source.size):
+            if self._direct:
+                apply(views.as_kernels_take_it(source), views.as_kernels_take_it(target))
+                return
+            self._space.from_host(source, out=self._r)
+            apply(self._r, self._z)
+            target[...] = self._space.to_host(self._z)
+
+    def reset(self, pc=None):
+        """Forget the setup."""
+        self._M = self._A = self._space = self._pattern = self._block = self._r = self._z = None
+
+    def view(self, pc, viewer):
+        size = pc.comm.size
+        alone = self._A is None or self._A.space.single_rank
+        each = [f"block Jacobi: each of {size} ranks its own diagonal block; rank 0's is"]
+        lines = each if size > 1 and alone else []
+        if self._M is None:
+            what = self.precond if isinstance(self.precond, str) else describe(self.precond)
+            lines.append(f"swell: {what} on {self.device}, not set up")
+        else:
+            n, name = self._A.shape[0], self._A.dtype.name
+            with self._space.active(n):
+                lines.append(f"swell: {self._M.describe()}, {n} unknowns, {name}, {self._space.describe()}")
+            lines += [f"note: {note}" for note in self._M.notes]
+        write(viewer, lines)

@@ -1,0 +1,84 @@
+"""swell's PC and KSP on several ranks: their messages, and the matrix from PETSc's own parts."""
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.guests.petsc import views
+
+
+@functools.cache
+def _key():
+    """Under this key an MPI communicator keeps swell's, as long as it lives."""
+    from mpi4py import MPI
+    return MPI.Comm.Create_keyval()
+
+
+def communicator(comm):
+    """swell's communicator for the ranks of PETSc's ``comm``, which may be some of all: one for all that is there.
+
+    Raises
+    ------
+    MissingDependency
+        Without mpi4py.
+    InputError
+        If PETSc and mpi4py belong to different MPI libraries.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise MissingDependency(f"swell among {comm.size} ranks of PETSc needs mpi4py ({error}): pip install "
+                                "'swell[mpi]', for the MPI library that PETSc has") from None
+    if MPI.COMM_WORLD.size < comm.size:
+        raise InputError(f"PETSc has {comm.size} ranks, mpi4py {MPI.COMM_WORLD.size}: it belongs to another "
+                         f"MPI library, {MPI.Get_library_version().splitlines()[0]}; install mpi4py for PETSc's, and "
+                         "leave other MPI libraries out of this environment")
+    theirs = comm.tompi4py()
+    ours = theirs.Get_attr(_key())
+    if ours is None:
+        from swell.distributed.mpi import MPICommunicator, share_cores
+        ours = MPICommunicator(theirs)
+        share_cores(ours.local_size)
+        theirs.Set_attr(_key(), ours)
+    return ours
+
+
+def agreed(comm):
+    """A block that no rank leaves with an error, or all of them with the first rank's."""
+    return nullcontext() if comm.size == 1 else communicator(comm).agreed()
+
+
+def of_all(comm, value) -> list:
+    """The values of all ranks."""
+    return [value] if comm.size == 1 else communicator(comm).allgather(value)
+
+
+def matrix(A, device):
+    """A matrix for ``swell.prepare``: a Mat of one rank itself, or a DistributedMatrix on ``device``.
+
+    On a CPU the parts are copied once, since a prepared system must not follow later changes; to a GPU they go from
+    PETSc's memory.
+    """
+    if A.comm.size == 1:
+        return A
+    from swell.distributed.parts import from_parts
+    ranks = communicator(A.comm)
+    with ranks.agreed():
+        own, rest, columns = views.parts(A)
+        if device == "cpu":
+            own, rest, columns = own.copy(), rest.copy(), columns.copy()
+    return from_parts(ranks, own, rest, columns, device=device, block=views.block_size(A))
+
+
+def new_values(A, prepared):
+    """The same for ``Solver.update``: a matrix with the values that A has now, in the pattern of the prepared one."""
+    if A.comm.size == 1:
+        return views.matrix(A)
+    with communicator(A.comm).agreed():
+        own, rest, columns = views.parts(A)
+        if not np.array_equal(columns, prepared.halo.ghosts):
+            raise InputError("the Mat has entries in other columns than the prepared one: prepare again, ksp.reset()")
+    return prepared.with_values(own.data, rest.data)

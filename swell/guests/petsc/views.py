@@ -1,0 +1,292 @@
+"""PETSc's matrices and vectors as NumPy arrays over the same memory; petsc4py is imported when it is used.
+
+Shared: the array of a Vec; row pointers, columns and values of an AIJ, BAIJ or SBAIJ matrix; the values of a
+dense one. petsc4py's own ``getValuesCSR`` and ``getRowIJ`` copy, so PETSc's C functions are called here, in the library
+that petsc4py itself is linked to. Not shared: BAIJ keeps its blocks by columns and SBAIJ its upper triangle only, so
+that going on from there to CSR makes new arrays, and so does leaving PETSc's 64-bit indices for 32 bits.
+
+Across ranks a Mat keeps each rank's rows as swell does: a diagonal block, the rest with its columns compressed, and the
+numbers of these columns. Of an AIJ all three are read where they lie; a BAIJ is converted by PETSc. SBAIJ is refused:
+of one whose diagonal blocks have their upper halves alone, PETSc 3.18 makes another matrix.
+
+The views are read-only, keep their PETSc object alive, and are good until its pattern changes.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.guests import Guest
+
+MATRIX_FREE = ("shell", "python", "mffd")
+
+
+class PETSc(Guest):
+    """Mats and Vecs of one rank, on the host. x is given back as a Vec."""
+
+    def dtype_of(self, given, name):
+        return scalar_type()
+
+    def read_matrix(self, A):
+        return matrix(A)
+
+    def block_size(self, A):
+        return block_size(A)
+
+    def read_vector(self, v, name):
+        return vector(v, name)
+
+    def give_back(self, x, like):
+        return vector_like(like, x)
+
+
+@functools.cache
+def _library():
+    """libpetsc, found through petsc4py's extension module, which is linked to the right one."""
+    from petsc4py import PETSc
+    return ctypes.CDLL(PETSc.__file__)
+
+
+def _call(name, mat, *arguments):
+    """Call one of PETSc's C functions on a Mat."""
+    code = getattr(_library(), name)(ctypes.c_void_p(mat.handle), *arguments)
+    if code:
+        raise InputError(f"PETSc's {name} ended with error {code} for a Mat of type {mat.getType()}")
+
+
+def set_type(function, handle, kind):
+    """Give another type to the PC or KSP of a handle, if PETSc still lives."""
+    from petsc4py import PETSc
+    if not PETSc.Sys.isFinalized():
+        getattr(_library(), function)(ctypes.c_void_p(handle), ctypes.c_char_p(kind))
+
+
+def scalar_type() -> np.dtype:
+    """The type of PETSc's scalars, real or complex, as PETSc was configured."""
+    from petsc4py import PETSc
+    return np.dtype(PETSc.ScalarType)
+
+
+def _view(address, count, dtype, owner):
+    """A read-only array over memory of ``owner``."""
+    if not count:
+        return np.empty(0, dtype)
+    memory = (ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address)
+    memory.owner = owner                         # the array keeps its owner alive
+    array = np.frombuffer(memory, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def as_kernels_take_it(array):
+    """The same memory without the mark "read-only", for which Numba would compile every kernel a second time."""
+    if not array.size:
+        return array
+    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    memory.owner = array
+    return np.frombuffer(memory, array.dtype)
+
+
+def vector(v, name="b"):
+    """The entries of a Vec of one rank, read-only, not copied."""
+    if v.comm.size > 1:
+        raise InputError(f"{name} is a Vec spread over {v.comm.size} ranks: expected one of one rank; across ranks use "
+                         "swell as a KSP, -ksp_type python -ksp_python_type swell.guests.petsc.KSP")
+    return v.getArray(readonly=True)
+
+
+def vector_like(v, x):
+    """A new Vec of the kind of ``v`` that holds x, an array of the host."""
+    if x.dtype.kind == "c" and scalar_type().kind != "c":
+        raise InputError(f"the solution is {x.dtype.name} and this PETSc is built for {scalar_type().name}: give b as "
+                         "an array (b.array), or use a PETSc with complex scalars")
+    new = v.duplicate()
+    new.getArray()[...] = x
+    return new
+
+
+def pattern(A) -> tuple:
+    """A mark of a Mat's pattern: where two marks are equal, row pointers and columns are the same."""
+    state = ctypes.c_int64()
+    _call("MatGetNonzeroState", A, ctypes.byref(state))
+    return A.handle, state.value
+
+
+def local(A):
+    """The diagonal block of this rank, a Mat of one rank that shares A's memory; A itself where that is one."""
+    return A.getDiagonalBlock() if A.getType().startswith("mpi") else A
+
+
+def block_size(A) -> int | None:
+    """The block size of a Mat; None for 1, which Mats without blocks have."""
+    size = A.getBlockSize()
+    return size if size > 1 else None
+
+
+def matrix(A):
+    """A Mat of one rank as a SciPy matrix over its memory, or as a SciPy LinearOperator where it has no entries.
+
+    Parameters
+    ----------
+    A : petsc4py.PETSc.Mat
+        AIJ, BAIJ, SBAIJ or dense, with any of their implementations; shell, python or mffd.
+
+    Raises
+    ------
+    InputError
+        For other types, a matrix that is not assembled, or one spread over several ranks.
+    """
+    kind = A.getType()
+    if A.comm.size > 1:
+        raise InputError(f"A is a Mat of type {kind} spread over {A.comm.size} ranks: expected one of one rank; across "
+                         "ranks use swell as a KSP, -ksp_type python -ksp_python_type swell.guests.petsc.KSP, or "
+                         "give A.getDiagonalBlock()")
+    if kind in MATRIX_FREE:
+        return _matrix_free(A)
+    _check_assembled(A)
+    A = local(A)
+    stem = A.getType().removeprefix("seq")
+    for start, read in (("aij", _aij), ("baij", _baij), ("sbaij", _sbaij), ("dense", _dense)):
+        if stem.startswith(start):
+            return read(A)
+    raise InputError(f"A is a Mat of type {kind}: expected aij, baij, sbaij, dense or, without entries, "
+                     f"{', '.join(MATRIX_FREE)}; convert it with A.convert('aij')")
+
+
+def _check_assembled(A):
+    if not A.isAssembled():
+        raise InputError("A is not assembled: call A.assemble() first")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A sequential AIJ inside a Mat, which it keeps alive."""
+
+    handle: int
+    whole: object
+
+    def getType(self):
+        return "seqaij"
+
+    def getSize(self):
+        from petsc4py import PETSc
+        sizes = (np.ctypeslib.as_ctypes_type(PETSc.IntType) * 2)()
+        _call("MatGetSize", self, ctypes.byref(sizes, 0), ctypes.byref(sizes, ctypes.sizeof(sizes) // 2))
+        return tuple(sizes)
+
+
+def parts(A):
+    """This rank's rows of a Mat of several ranks.
+
+    Parameters
+    ----------
+    A : petsc4py.PETSc.Mat
+        AIJ, read where it lies, or BAIJ, which PETSc converts.
+
+    Returns
+    -------
+    own : scipy.sparse.csr_matrix
+        The diagonal block.
+    rest : scipy.sparse.csr_matrix
+        The other entries, with columns numbered from 0.
+    columns : array
+        The number of each of these columns in A, ascending.
+
+    Raises
+    ------
+    InputError
+        For other types, or a matrix that is not assembled.
+    """
+    from petsc4py import PETSc
+    kind = A.getType()
+    if not kind.startswith(("mpiaij", "mpibaij")):
+        raise InputError(f"A is a Mat of type {kind} on {A.comm.size} ranks: expected aij or baij; assemble it as one "
+                         "of these, or use swell as a preconditioner of each rank's diagonal block, -pc_type python "
+                         "-pc_python_type swell.guests.petsc.PC")
+    _check_assembled(A)
+    if not kind.startswith("mpiaij"):
+        A = A.convert("mpiaij", PETSc.Mat())
+    own, rest, columns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    _call("MatMPIAIJGetSeqAIJ", A, *(ctypes.byref(out) for out in (own, rest, columns)))
+    own, rest = (_aij(_Part(part.value, A)) for part in (own, rest))
+    return own, rest, _view(columns.value, rest.shape[1], np.dtype(PETSc.IntType), A)
+
+
+def _rows(A, blocked):
+    """(row pointers, columns) of a sequential matrix, of its blocks if asked (of equal rows of an AIJ, it would be)."""
+    from petsc4py import PETSc
+    integer = np.dtype(PETSc.IntType)
+    index = np.ctypeslib.as_ctypes_type(integer)
+    count, ia, ja, done = index(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    arguments = (index(0), ctypes.c_int(0), ctypes.c_int(blocked),             # symmetric: no
+                 *(ctypes.byref(out) for out in (count, ia, ja, done)))
+    _call("MatGetRowIJ", A, *arguments)
+    if not done.value:
+        raise InputError(f"PETSc does not show the rows of a Mat of type {A.getType()}: convert it with "
+                         "A.convert('aij')")
+    rows = count.value
+    indptr = _view(ia.value, rows + 1, integer, A)
+    indices = _view(ja.value, int(indptr[-1]) if rows else 0, integer, A)
+    _call("MatRestoreRowIJ", A, *arguments)      # the arrays are the matrix's own and stay
+    return indptr if rows else np.zeros(1, integer), indices
+
+
+def _values(A, get, restore, count):
+    """The values of a sequential matrix."""
+    address = ctypes.c_void_p()
+    _call(get, A, ctypes.byref(address))
+    values = _view(address.value, count, scalar_type(), A)
+    _call(restore, A, ctypes.byref(address))
+    return values
+
+
+def _aij(A):
+    import scipy.sparse as sp
+    indptr, indices = _rows(A, blocked=False)
+    values = _values(A, "MatSeqAIJGetArrayRead", "MatSeqAIJRestoreArrayRead", indices.size)
+    return sp.csr_matrix((values, indices, indptr), shape=A.getSize(), copy=False)
+
+
+def _blocks(A, name):
+    """The stored blocks as they are, as SciPy's BSR."""
+    import scipy.sparse as sp
+    indptr, indices = _rows(A, blocked=True)
+    size = A.getBlockSize()
+    values = _values(A, f"Mat{name}GetArray", f"Mat{name}RestoreArray", indices.size * size * size)
+    blocks = values.reshape(-1, size, size).transpose(0, 2, 1)                 # PETSc's are by columns
+    return sp.bsr_matrix((blocks, indices, indptr), shape=A.getSize(), copy=False)
+
+
+def _baij(A):
+    return _blocks(A, "SeqBAIJ")
+
+
+def _sbaij(A):
+    import scipy.sparse as sp
+    upper = sp.triu(_blocks(A, "SeqSBAIJ").tocsr(), format="csr")
+    strict = sp.triu(upper, k=1, format="csr")
+    hermitian = strict.dtype.kind == "c" and all(A.isHermitianKnown())         # (known, true)
+    return (upper + (strict.conj() if hermitian else strict).T).tocsr()
+
+
+def _dense(A):
+    return A.getDenseArray(readonly=True)
+
+
+def _matrix_free(A):
+    from scipy.sparse.linalg import LinearOperator
+    right, left = A.createVecs()
+
+    def multiply(product, source, target):
+        def applied(x):
+            source.getArray()[...] = x.reshape(-1)
+            product(source, target)
+            return target.getArray(readonly=True).copy()
+        return applied
+
+    return LinearOperator(A.getSize(), matvec=multiply(A.mult, right, left),
+                          rmatvec=multiply(A.multHermitian, left, right), dtype=scalar_type())

@@ -1,0 +1,86 @@
+"""NumPy's arrays, SciPy's sparse matrices, and all that NumPy can read as an array."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.arrays import checked_dtype, host_array, native, stored_size
+from swell.core.errors import InputError
+from swell.core.guests import ArrayLibrary, Given
+
+
+class SciPy(ArrayLibrary):
+    """Arrays and sparse matrices of the host, sequences of numbers, and objects with ``__array__``."""
+
+    def dtype_of(self, given, name):
+        return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
+
+    def read_vector(self, v, name):
+        return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
+
+    def check(self, A, quick=False):
+        """Look at the arrays first: SciPy's compiled code would crash, or read past their ends."""
+        import scipy.sparse as sp
+        if not sp.issparse(A):
+            return
+        quick = quick and A.format == "csr" and A.indices.dtype == A.indptr.dtype == np.int32 \
+            and A.indices.ndim == 1
+        if A.format == "coo":
+            _check_lengths(A.data.shape, *((index.size,) for index in A.coords))
+            for name, index, size in zip(("row", "column"), A.coords, A.shape):
+                _check_range(index, size, f"{name} index")
+        elif A.format == "dia":
+            _check_lengths(A.data.shape, (A.offsets.size, *A.data.shape[1:2]))
+        elif A.format in ("csr", "csc", "bsr"):
+            block = A.blocksize if A.format == "bsr" else ()
+            shape = [size // one for size, one in zip(A.shape, block or (1, 1))]
+            major, minor = shape[::-1] if A.format == "csc" else shape
+            if (A.indptr.shape != (major + 1,) or A.indptr.dtype.kind not in "iu" or A.indptr[0] != 0
+                    or A.indptr[-1] > A.indices.size or not quick and (A.indptr[1:] < A.indptr[:-1]).any()):
+                raise InputError(f"A.indptr is inconsistent: expected {major + 1} ascending integers from 0 to nnz")
+            _check_lengths(A.data.shape, (A.indices.size, *block))
+            if not quick:
+                _check_range(A.indices, minor, {"csc": "row index", "bsr": "block index"}.get(A.format, "column index"))
+
+    def csr(self, A):
+        import scipy.sparse as sp
+        checked_dtype(A.dtype if hasattr(A, "dtype") else host_array(A, "A").dtype, "A")
+        if not sp.issparse(A):
+            csr = sp.csr_matrix(host_array(A, "A"))
+            return Given(csr, csr.nnz, shared=False)
+        try:
+            csr = native(A).tocsr()
+        except (IndexError, TypeError, ValueError) as error:     # in formats that SciPy alone looks into, as LIL
+            raise InputError(f"A is an inconsistent {type(A).__name__} ({error}): build it anew") from None
+        return Given(csr, A.nnz if A.format in ("coo", "csr", "csc") else csr.nnz, _share_memory(csr, A),
+                     stored_size(A) or 0)
+
+    def summed(self, csr):
+        csr = csr.copy()
+        csr.has_canonical_format = False
+        csr.sum_duplicates()
+        return csr
+
+
+def _share_memory(csr, A) -> bool:
+    """True if an array of the CSR matrix lies in one of A's arrays."""
+    theirs = [getattr(A, name, None) for name in ("data", "indices", "indptr")]
+    theirs = [array for array in theirs if isinstance(array, np.ndarray) and array.dtype != object]
+    return any(np.shares_memory(ours, array) for ours in (csr.data, csr.indices, csr.indptr) for array in theirs)
+
+
+def _check_lengths(found, *expected):
+    """Raise InputError unless the values have the shape that the indices ask for."""
+    for shape in expected:
+        if tuple(found) != tuple(shape):
+            raise InputError(f"A.data has shape {tuple(found)}: expected {tuple(shape)}, as A's indices have; was one "
+                             "of its arrays replaced?")
+
+
+def _check_range(index, size, name):
+    """Raise InputError unless all indices are integers from 0 to size − 1."""
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise InputError(f"A has {name} arrays of {index.dtype} and shape {index.shape}: expected integers in "
+                         "one dimension")
+    if index.size and (index.min() < 0 or index.max() >= size):
+        worst = index.max() if index.max() >= size else index.min()
+        raise InputError(f"A has a {name} of {worst}: expected 0 to {size - 1}; was it built with one-based indices?")

@@ -1,0 +1,82 @@
+"""torch's tensors, read as NumPy, CuPy or SciPy arrays over the same memory."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.guests import Guest
+from swell.core.settings import DTYPES
+
+INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+class Torch(Guest):
+    """Tensors of every layout, on the host or on a GPU of CUDA. x is given back as a tensor."""
+
+    def device_of(self, given):
+        kind = given.device.type
+        if kind not in ("cpu", "cuda"):
+            raise InputError(f"a tensor lies on device {str(given.device)!r}: expected cpu or cuda; move it with "
+                             ".cpu()")
+        return "cpu" if kind == "cpu" else f"cuda:{given.device.index or 0}"
+
+    def dtype_of(self, given, name):
+        """The tensor's type as NumPy's.
+
+        Raises
+        ------
+        InputError
+            For types that NumPy does not know or swell does not compute in, such as bfloat16.
+        """
+        dtype = str(given.dtype).removeprefix("torch.")
+        if dtype not in (*DTYPES, *INTEGERS):
+            raise InputError(f"{name} has dtype {dtype}: expected one of {', '.join(DTYPES)}; convert it with "
+                             f"{name}.to(torch.float64)")
+        return np.dtype(dtype)
+
+    def read_matrix(self, A):
+        """A dense tensor as an array; a sparse one as a CSR matrix of SciPy or CuPy.
+
+        Raises
+        ------
+        InputError
+            For types and layouts that have no such form.
+        """
+        import torch
+        self.dtype_of(A, "A")
+        if A.layout == torch.strided:
+            return _shared(A)
+        blocks = A.layout in (torch.sparse_bsr, torch.sparse_bsc)
+        flat = A.layout in (torch.sparse_csr, torch.sparse_csc) or A.layout == torch.sparse_coo and A.sparse_dim() == 2
+        if not (blocks or flat):
+            raise InputError(f"A is a tensor of layout {A.layout}: expected a dense one, or sparse COO, CSR, CSC, BSR "
+                             "or BSC with two sparse dimensions; convert it with A.to_dense().to_sparse_csr()")
+        if blocks:
+            A = A.to_sparse_coo()                # torch has no way from blocks to CSR
+        A = A.to_sparse_csr()
+        if A.device.type == "cpu":
+            import scipy.sparse as sp
+        else:
+            import cupyx.scipy.sparse as sp
+        return sp.csr_matrix(tuple(_shared(part) for part in (A.values(), A.col_indices(), A.crow_indices())),
+                             shape=tuple(A.shape))
+
+    def read_vector(self, v, name):
+        """A tensor as an array; a sparse one is filled up with zeros."""
+        import torch
+        self.dtype_of(v, name)
+        return _shared(v if v.layout == torch.strided else v.to_dense())
+
+    def give_back(self, x, like):
+        """A tensor over x's own memory."""
+        import torch
+        return torch.from_dlpack(x)
+
+
+def _shared(tensor):
+    """A dense tensor as a NumPy or CuPy array over the same memory."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor.device.type == "cpu":
+        return np.from_dlpack(tensor)
+    import cupy
+    return cupy.from_dlpack(tensor)

@@ -1,0 +1,84 @@
+"""Stationary iteration: a smoother on its own, x ← x + B⁻¹ (b − A x), until the judge accepts the residual.
+
+For the matrices that its smoother converges for. Saad, Iterative Methods, section 4.1; chapter 4 of the paper that
+smoothers/smoother.py names.
+
+An iteration: ``every`` sweeps, then 1 product and 1 reduction for the true residual ‖b − A x‖₂, which is reported.
+Storage: the residual, and the smoother's own.
+
+Across ranks, each rank sweeps over its own rows, from the residual. The ranks exchange values after ``every`` sweeps:
+between the ranks this is block Jacobi. Storage: one vector more.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swell.core.errors import InputError
+from swell.core.registry import names, resolve
+from swell.core.settings import positive, without_effect
+from swell.krylov.method import Counts, Method
+from swell.krylov.refinement import Refinement
+
+
+@dataclass(frozen=True)
+class Stationary(Method):
+    """Sweeps of a smoother; an iteration is ``every`` of them.
+
+    Attributes
+    ----------
+    smoother : str or Smoother
+        A name of ``names("smoother")``, with settings in brackets, or a settings object.
+    every : int
+        Sweeps between two residuals.
+    """
+
+    smoother: Any = "gauss_seidel"
+    every: int = 10
+
+    problem = "what its smoother converges for"
+    cost = "`every` sweeps, 1 product, 1 reduction"
+    vectors = "1, and the smoother's"
+    flexible = True
+    instead_of_smoother = "name it within: stationary(smoother=...)"
+    preconditionable = False
+    distributed = True
+
+    def __post_init__(self):
+        positive(self, "every")
+        smoother = self.inner                    # a misspelt name is told here
+        if smoother is None:
+            raise InputError(f"Stationary(smoother={self.smoother!r}): expected one of {', '.join(names('smoother'))}")
+        without_effect(smoother, "in stationary, which says how many sweeps are done",
+                       "set stationary(every=...)", "sweeps")
+
+    @property
+    def inner(self):
+        return resolve("smoother", self.smoother)
+
+    def bind(self, system):
+        return StationaryIteration(system, self.every)
+
+    def window(self, n):
+        """Never: a smoother slows down long before it stops."""
+        return 0
+
+
+class StationaryIteration(Refinement):
+    """x ← x + B⁻¹ (b − A x): refinement by sweeps."""
+
+    def __init__(self, system, every):
+        super().__init__(system)
+        self.steps = self.every = every
+        self.z = None if self.space.single_rank else self.vector("z")
+
+    def improve(self):
+        if self.space.single_rank:
+            self.M.smooth(self.b, self.x, self.every)                          # x = x + B⁻¹ (b − A x), ``every`` times
+        else:
+            self.z.fill(0)
+            self.M.smooth(self.r, self.z, self.every)                          # z = z + B⁻¹ (r − A z), from 0
+            self.space.axpy(1, self.z, self.x)                                 # x = x + z
+
+    def counts(self, iterations, zero_guess):
+        return Counts(iterations + (not zero_guess), self.every * iterations, iterations + 1)

@@ -1,0 +1,164 @@
+"""The setup of AMG: strength, coarsening, interpolation and Galerkin products, level after level.
+
+On each level: which links are strong (strength.py), which rows make the next level (pmis.py), P from them
+(interpolation.py), and the next matrix PᵀAP (formats/product.py), all in double precision. It ends at ``coarsest``
+rows, or where a level has no strong links or would keep more than nine rows in ten; the reason is kept.
+
+`update` keeps strong links, coarse rows and all patterns, and computes weights and products anew.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swell.formats.product import Product
+from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
+from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
+from swell.preconditioners.amg.slots import State
+from swell.preconditioners.amg.strength import positive_rows, strong_links, with_neighbours
+
+STALLED = 0.9           # share of the rows that a level may keep
+COARSEST = {"cpu": 300, "cuda": 1000}
+DENSE = {"cpu": 1000, "cuda": 2048}     # rows up to which a level that cannot be coarsened is inverted
+
+
+@dataclass
+class Level:
+    """A matrix and its way to the next level.
+
+    Attributes
+    ----------
+    A : CSRMatrix
+    strong, state, numbers : integer arrays
+        The strong links of A, the `State` of its rows, and their numbers on the next level.
+    P, R : CSRMatrix
+        Interpolation from the next level, and its transpose.
+    order : int array
+        Where each value of R is among the values of P.
+    AP, RAP : Product
+        ``RAP.C`` is the next level's matrix.
+    """
+
+    A: Any
+    strong: Any
+    state: Any
+    numbers: Any
+    P: Any
+    R: Any
+    order: Any
+    AP: Product
+    RAP: Product
+
+    @classmethod
+    def of(cls, A, strong, state, numbers, P):
+        """The level with its products."""
+        R, order = transposed(P)
+        AP = Product(A, P)
+        return cls(A, strong, state, numbers, P, R, order, AP, Product(R, AP.C))
+
+    def update(self, A, settings):
+        """Recompute for new values of A. Returns the next level's matrix."""
+        self.A = A
+        reinterpolate(A, self.strong, self.state, self.numbers, settings, self.P)
+        self.R.data[...] = self.P.data[self.order]
+        self.R.discard_adjoint()
+        self.AP.update(A, self.P)
+        self.RAP.update(self.R, self.AP.C)
+        return self.RAP.C
+
+    def coarse_diagonal(self):
+        """The diagonal entry of each coarse row, in the order of the next level."""
+        xp, count = self.P.space.xp, self.P.shape[1]
+        found = xp.empty(count + 1)
+        found[xp.where(self.state == State.COARSE, self.numbers[:-1], count)] = self.A.diagonal()
+        return found[:-1]
+
+    @property
+    def nbytes(self):
+        arrays = sum(a.nbytes for a in (self.strong, self.state, self.numbers, self.order))
+        return arrays + sum(M.nbytes for M in (self.P, self.R, self.AP.C, self.RAP.C))
+
+
+def transposed(P):
+    """(Pᵀ, where each of its values is among the values of P)."""
+    numbers = P.with_values(P.space.xp.arange(P.nnz, dtype=np.float64)).transpose()
+    order = numbers.data.astype(P.indices.dtype)
+    return numbers.with_values(P.data[order]), order
+
+
+class Hierarchy:
+    """The levels of one matrix.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+        Of double precision.
+    settings : AMG
+
+    Attributes
+    ----------
+    levels : list of Level
+        From the finest; empty if A is small, or cannot be coarsened.
+    last : CSRMatrix
+        The coarsest level's matrix.
+    dense : bool
+        True if the coarsest level is small enough for a dense inverse.
+    ended : str
+        Why a coarsest level that is not small was not coarsened; empty if it is small.
+    """
+
+    def __init__(self, A, settings):
+        self.settings, self.levels, self.ended = settings, [], ""
+        limit = settings.coarsest or COARSEST[A.space.name]
+        marked = positive_rows(A, settings)
+        while A.shape[0] > limit and not self.ended:
+            A, marked = self._coarsened(A, marked)
+        self.last = A
+        self.dense = A.shape[0] <= max(limit, DENSE[A.space.name])
+
+    def _coarsened(self, A, marked):
+        """(the next level's matrix, which of its rows must stay); A itself, and why in ``ended``, if there is none."""
+        s = self.settings
+        if len(self.levels) == s.levels - 1:
+            self.ended = f"there are levels={s.levels} of them"
+            return A, marked
+        strong = strong_links(A, s)
+        state = pmis(A, strong, with_neighbours(A, marked))
+        numbers = coarse_numbers(A, state)
+        coarse = int(numbers[-1])  # sync
+        if not coarse:
+            self.ended = "no row has a strong link"
+        elif coarse > STALLED * A.shape[0]:
+            self.ended = f"{coarse} of {A.shape[0]} rows would stay"
+        else:
+            P = interpolation(A, strong, state, numbers, coarse, s)
+            self.levels.append(Level.of(A, strong, state, numbers, P))
+            return self.levels[-1].RAP.C, carried(A, state, numbers, marked, coarse)
+        return A, marked
+
+    def update(self, A):
+        """Recompute for new values of A, of the same pattern."""
+        for level in self.levels:
+            A = level.update(A, self.settings)
+        self.last = A
+
+    @property
+    def matrices(self):
+        """The matrix of each level, from the finest."""
+        return [*(level.A for level in self.levels), self.last]
+
+    @property
+    def operator_complexity(self) -> float:
+        """Entries of all levels over entries of the finest."""
+        return sum(A.nnz for A in self.matrices) / max(self.matrices[0].nnz, 1)
+
+    @property
+    def grid_complexity(self) -> float:
+        """Rows of all levels over rows of the finest."""
+        return sum(A.shape[0] for A in self.matrices) / max(self.matrices[0].shape[0], 1)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(level.nbytes for level in self.levels)

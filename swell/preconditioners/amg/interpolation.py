@@ -1,0 +1,70 @@
+"""Interpolation from the coarse rows: P, at most ``pmax`` entries a row.
+
+Extended+i in the form of matrix products (De Sterck, Falgout, Nolting and Yang 2008; Li, Sjögreen and Yang 2021). With
+Cᵢˢ, Fᵢˢ the coarse and fine rows on which fine row i depends strongly, βⱼ = Σ aⱼₖ over k in Cⱼˢ, dᵢⱼ = βⱼ + aⱼᵢ, and γᵢ
+the sum of weak links,
+
+    θᵢ = aᵢᵢ + γᵢ + Σⱼ aᵢⱼ aⱼᵢ / dᵢⱼ,    wᵢₖ = −(aᵢₖ + Σⱼ aᵢⱼ aⱼₖ / dᵢⱼ) / θᵢ,    j in Fᵢˢ.
+
+Coarse rows at distance two are reached through strong fine neighbours. A is symmetric, aⱼᵢ = aᵢⱼ, and strong links are
+negative: dᵢⱼ cannot cancel, and a neighbour without coarse rows is lumped to θᵢ. The ``pmax`` largest weights are kept
+and rescaled to the old sum: where the row of A sums to zero, the row of P sums to one, and constants stay what they are
+on every level.
+
+Direct interpolation (Stüben 2001) uses row i alone: wᵢₖ = −(Σ aᵢⱼ⁻ / Σ aᵢₖ) aᵢₖ / ãᵢᵢ, with positive entries lumped to
+ãᵢᵢ. It takes over for a row whose θᵢ nearly cancels or whose weights exceed 10.
+
+Formation and truncation are one pass: rows before truncation are never stored.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+
+
+def interpolation(A, strong, state, numbers, coarse, settings):
+    """P as a CSRMatrix of n rows and ``coarse`` columns.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    strong, state : uint8 arrays
+        As `strong_links` and `pmis` give them.
+    numbers : int array, shape (n + 1,)
+        The number of each coarse row on the next level, and last how many there are.
+    """
+    space, n, most = A.space, A.shape[0], settings.pmax
+    index = index_type(n, coarse, n * most)
+    wide, values, lengths = space.empty(n * most, index), space.empty(n * most, A.dtype), space.empty(n, np.int32)
+    _interpolate(A, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths, coarse)
+    indptr = space.empty(n + 1, index)
+    space.add_up(lengths, indptr)
+    stored = int(indptr[-1])  # sync
+    indices, data = space.empty(stored, index), space.empty(stored, A.dtype)
+    _kernels(A).compact(most, wide, values, indptr, indices, data)
+    return CSRMatrix(space, indptr, indices, data, (n, coarse))
+
+
+def reinterpolate(A, strong, state, numbers, settings, P):
+    """New values of P for new values of A, on its pattern, in place."""
+    _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32),
+                 P.shape[1])
+    P.discard_adjoint()
+
+
+def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, lengths, coarse):
+    space, kernels, n = A.space, _kernels(A), A.shape[0]
+    counts, begins, sums = space.empty(n, np.int32), space.empty(n + 1, A.indptr.dtype), space.empty(n, A.dtype)
+    kernels.coarse_lengths(A.indptr, A.indices, strong, state, counts)
+    space.add_up(counts, begins)
+    columns, values = space.empty(A.nnz, A.indices.dtype), space.empty(A.nnz, A.dtype)      # fewer are used
+    kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
+    kernels.interpolate(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums,
+                        settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data,
+                        lengths, coarse)
+
+
+def _kernels(A):
+    return A.space.kernels("swell.preconditioners.amg", "interpolation", A.dtype)

@@ -1,0 +1,38 @@
+"""The dense inverse of the coarsest level on the CPU; see coarsest.py one folder up."""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, fastmath={"contract", "nsz"})
+def invert(matrix, pivots, rows, singular, worst, record):
+    """The inverse of a symmetric matrix, in place, by symmetric sweeps: one for each pivot, without exchanges.
+
+    matrix: row by row; pivots, rows: n and 2 n numbers to work with. Row and column k become zero where pivot k is at
+    most ``singular`` times the diagonal entry that it was. worst[0] = the least such ratio, 1 at most. ``record`` is
+    for a GPU's blocks."""
+    n, least = pivots.size, 1.0
+    for k in range(n):
+        pivots[k] = matrix[k * n + k]
+    for k in range(n):
+        row = rows[:n]
+        row[:] = matrix[k * n:k * n + n]
+        pivot = row[k]
+        ratio = pivot / pivots[k] if pivots[k] > 0 else min(pivot, 0.0)
+        least = min(least, ratio)
+        inverse = 1 / pivot if ratio > singular else 0.0
+        for i in range(n):
+            own, factor = matrix[i * n:i * n + n], row[i]
+            if i == k:
+                own[:] = row * inverse
+                own[k] = -inverse
+            elif inverse == 0:
+                own[k] = 0
+            else:
+                for j in range(n):
+                    own[j] -= factor * row[j] * inverse          # as symmetric as rounding is
+                own[k] = factor * inverse
+    for i in range(n * n):
+        matrix[i] = -matrix[i]
+    worst[0] = least

@@ -1,0 +1,65 @@
+// Strength of connection on a GPU; strength.py one folder up says what it is. Values are double: a setup always is.
+//
+// Lanes share a row, since a thread a row would read a cache line for each entry of a coarse level's long rows. Sums take the
+// entries in their order, so that links at the very limit are the same ones on a CPU.
+#include "rows.cuh"
+
+// strong[k] = 1 where entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
+// launch: elements of indptr, 256 threads
+template <typename I>
+__global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta, double max_row_sum,
+                             unsigned char* strong, long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  visit_rows(indptr, thread_id() - threadIdx.x % 32, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
+    double total = 0, diagonal = 0, largest = 0;
+    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) {
+      double value = 0;
+      if (k < p.end) {
+        value = data[k];
+        if (indices[k] == p.row) diagonal = value;
+        else largest = fmax(largest, -value);
+      }
+      add_in_order(total, value, p.lanes);
+    }
+    diagonal = lanes_sum(diagonal, p.lanes);
+    largest = lanes_max(largest, p.lanes);
+    const bool linked = largest > 0 && fabs(total) <= max_row_sum * diagonal;
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
+      const double value = data[k];
+      strong[k] = linked && indices[k] != p.row && value < 0 && -value >= theta * largest;
+    }
+  });
+}
+
+// marked[i] = 1 where row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal.
+// launch: elements of marked, 256 threads
+template <typename I>
+__global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, const double* data, double bound,
+                              unsigned char* marked, long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+    double diagonal = 0, largest = 0;
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
+      const double value = data[k];
+      if (indices[k] == p.row) diagonal = value;
+      else largest = fmax(largest, value);
+    }
+    diagonal = lanes_sum(diagonal, p.lanes);
+    largest = lanes_max(largest, p.lanes);
+    if (p.there && p.part == 0) marked[p.row] = largest > bound * diagonal;
+  });
+}
+
+// forced[i] = 1 where row i or a neighbour is marked.
+// launch: elements of forced, 256 threads
+template <typename I>
+__global__ void with_neighbours(Context* ctx, const I* indptr, const I* indices, const unsigned char* marked, unsigned char* forced,
+                                long long n, long long indices_size) {
+  if (stopped(ctx)) return;
+  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
+    bool found = p.there && marked[p.row];
+    for (long long k = p.begin + p.part; !found && k < p.end; k += p.lanes) found = marked[indices[k]];
+    found = any_lane(found, p.lanes);
+    if (p.there && p.part == 0) forced[p.row] = found;
+  });
+}

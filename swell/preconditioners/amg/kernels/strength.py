@@ -1,0 +1,43 @@
+"""Strength of connection on the CPU, threads sharing the rows; see strength.py one folder up."""
+from __future__ import annotations
+
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def strong_links(indptr, indices, data, theta, max_row_sum, strong):
+    """strong[k] = 1 where entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ."""
+    for i in prange(indptr.size - 1):
+        diagonal = total = largest = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k]
+            if indices[k] == i:
+                diagonal = data[k]
+            else:
+                largest = max(largest, -data[k])
+        linked = largest > 0 and abs(total) <= max_row_sum * diagonal
+        for k in range(indptr[i], indptr[i + 1]):
+            strong[k] = linked and indices[k] != i and data[k] < 0 and -data[k] >= theta * largest
+
+
+@njit(parallel=True, cache=True)
+def positive_rows(indptr, indices, data, bound, marked):
+    """marked[i] = 1 where row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal."""
+    for i in prange(indptr.size - 1):
+        diagonal = largest = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] == i:
+                diagonal = data[k]
+            else:
+                largest = max(largest, data[k])
+        marked[i] = largest > bound * diagonal
+
+
+@njit(parallel=True, cache=True)
+def with_neighbours(indptr, indices, marked, forced):
+    """forced[i] = 1 where row i or a neighbour is marked."""
+    for i in prange(indptr.size - 1):
+        found = marked[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            found |= marked[indices[k]]
+        forced[i] = found

@@ -1,0 +1,53 @@
+"""PMIS, parallel modified independent sets: which rows make the next level. De Sterck, Yang and Heys 2006.
+
+Coarse rows are a maximal independent set of the strong links. A row's key is how many rows depend on it, ties broken by
+a hash of its number. In each round an undecided row whose key beats the keys of all its undecided neighbours becomes
+coarse; undecided rows that depend strongly on a coarse row become fine. Rows on which nobody depends are fine at once.
+
+The keys follow from row numbers in the whole matrix, so the result is the same on every device, for every number of
+threads and ranks. Some five to ten rounds, each two passes over the strong links of undecided rows; on a GPU all in one
+launch, whose blocks wait for one another.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+
+def pmis(A, strong, forced, first=0):
+    """The `State` of each row, a byte each.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+        Its pattern counts alone.
+    strong : uint8 array, shape (nnz,)
+        1 for a strong link.
+    forced : uint8 array, shape (n,) or (0,)
+        1 for a row that must be coarse.
+    first : int
+        The number of row 0 in the whole matrix.
+    """
+    space, n = A.space, A.shape[0]
+    kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
+    counts, keys, record = space.xp.zeros(n, np.int32), space.empty(n, np.int64), space.xp.zeros(4, np.int64)
+    state, beaten = space.empty(n, np.uint8), space.xp.zeros(n, np.uint8)
+    kernels.influences(A.indices, strong, counts)
+    kernels.begin(A.indptr, strong, counts, forced, first, keys, state)
+    kernels.rounds(A.indptr, A.indices, strong, keys, state, beaten, record)
+    return state
+
+
+def coarse_numbers(A, state):
+    """The number of each coarse row on the next level, and last how many there are, shape (n + 1,)."""
+    numbers, marked = A.space.empty(state.size + 1, A.indices.dtype), A.space.empty(state.size, np.uint8)
+    A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).mark_coarse(state, marked)
+    A.space.add_up(marked, numbers)
+    return numbers
+
+
+def carried(A, state, numbers, marked, coarse):
+    """The marks of coarse rows, on the next level; none where none are marked."""
+    kept = A.space.empty(coarse if marked.size else 0, np.uint8)
+    if marked.size:
+        A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).carry(state, numbers, marked, kept)
+    return kept

@@ -1,0 +1,57 @@
+"""The hierarchy as a table: rows, entries, entries a row and the share of the rows above, with complexities and bytes.
+
+Operator complexity, the entries of all levels over those of A, is what a cycle costs beside a product with A, and what
+the setup stores. 2 to 3 is usual; above 4 a smaller ``strength`` or a smaller ``pmax`` thins the levels.
+"""
+from __future__ import annotations
+
+from itertools import pairwise
+
+HEADER = ("level", "rows", "entries", "entries a row", "share of rows above")
+MIB = 2**20
+
+
+def facts(operator) -> dict:
+    """The hierarchy of an AMGOperator in plain types.
+
+    Returns
+    -------
+    dict
+        "levels" (a list of dicts: "rows", "entries", "bytes"), "dense", "ended", "grid_complexity",
+        "operator_complexity", "setup_bytes" (kept for `update`) and "bytes" (of all).
+    """
+    h = operator.hierarchy
+    return {"levels": [{"rows": A.shape[0], "entries": A.nnz, "bytes": A.nbytes} for A in h.matrices],
+            "dense": h.dense, "ended": h.ended, "grid_complexity": h.grid_complexity,
+            "operator_complexity": h.operator_complexity, "setup_bytes": h.nbytes, "bytes": operator.nbytes}
+
+
+def rows(found: dict) -> list[tuple]:
+    """The cells of the table under `HEADER`, a level a row, from what `facts` returns."""
+    levels = found["levels"]
+    shares = ["", *(f"{below['rows'] / max(above['rows'], 1):.3f}" for above, below in pairwise(levels))]
+    return [(k, level["rows"], level["entries"], f"{level['entries'] / max(level['rows'], 1):.2f}", share)
+            for k, (level, share) in enumerate(zip(levels, shares), start=1)]
+
+
+def sentences(found: dict) -> list[str]:
+    """How the hierarchy ends, its complexities and its bytes."""
+    if found["dense"]:
+        end = "the coarsest level is solved by a dense inverse"
+    else:
+        end = f"the coarsest level is smoothed alone, since {found['ended']}"
+    return [end,
+            f"grid complexity {found['grid_complexity']:.2f}, operator complexity {found['operator_complexity']:.2f}",
+            f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
+
+
+def text(operator) -> str:
+    """What ``print`` shows of an AMGOperator."""
+    found, s = facts(operator), operator.settings
+    cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
+    count = len(found["levels"])
+    title = (f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.smoother} of degree {s.degree}, "
+             f"strength {s.strength:g}, {s.dtype}")
+    return "\n".join([title, *("  " + line for line in [*lines, *sentences(found)])])

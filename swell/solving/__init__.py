@@ -1,0 +1,1 @@
+"""From a matrix and a configuration to a result: set up once, run for each right-hand side."""

@@ -1,0 +1,178 @@
+"""Result: what a solve returns, with everything needed to trust it or to know what to do next."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from swell.core.stopping import Reason
+
+
+@dataclass
+class Result:
+    """The outcome of one solve.
+
+    Attributes
+    ----------
+    x : array, shape (n,)
+        The solution, of the kind that b was (NumPy, CuPy, torch or a PETSc Vec).
+    reason : Reason
+        Why it ended; ``reason.sentence`` says what to try next.
+    iterations : int
+    residual : float
+        The true relative residual ‖b − A x‖₂ / ‖b‖₂, computed with the original matrix.
+    backward_error : float
+        ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); NaN for a matrix-free A, whose norm is not known.
+    history : ndarray, shape (iterations + 1,)
+        ‖b − A x‖₂ / ‖b‖₂ after each iteration, as the method follows it.
+    method, precond, format, ordering, scaling, device, dtype : str
+        What ran, by the names of the registry; device is "cpu" or "cuda:0".
+    configuration : list of str
+        The same, nested and in full, as ``print`` shows it.
+    tolerance : float
+        The relative residual that was asked for: max(rtol, atol / ‖b‖₂).
+    products, reductions, preconditioner_applications : int
+    timings : dict
+        Seconds: "setup" and "solve", and the parts of the setup; apart from them "compile", what kernels took that were
+        used for the first time.
+    memory : dict
+        Bytes: "matrix", "preconditioner" and "workspace".
+    host_reads : int
+        Times that the iteration waited for a value from the device.
+    notes : list of str
+        What the user should know about the input and the choices made.
+    spectrum : Spectrum or None
+        What CG's coefficients say of the (scaled, preconditioned) matrix: ``.condition``, ``.extremes``.
+    attempts : list of Result
+        The automatic choice's other attempts, in the order in which they ran.
+    """
+
+    x: object
+    reason: Reason
+    iterations: int
+    residual: float
+    backward_error: float
+    history: np.ndarray
+    method: str
+    precond: str
+    format: str
+    ordering: str
+    scaling: str
+    device: str
+    dtype: str
+    configuration: list[str]
+    tolerance: float = 0.0
+    products: int = 0
+    reductions: int = 0
+    preconditioner_applications: int = 0
+    timings: dict = field(default_factory=dict)
+    memory: dict = field(default_factory=dict)
+    host_reads: int = 0
+    notes: list[str] = field(default_factory=list)
+    spectrum: object = None
+    attempts: list["Result"] = field(default_factory=list)
+
+    @property
+    def converged(self) -> bool:
+        """True only if the true residual meets the tolerance."""
+        return self.reason is Reason.CONVERGED
+
+    @property
+    def message(self) -> str:
+        """The reason in a sentence, with what to do next."""
+        return self.reason.sentence
+
+    def as_dict(self) -> dict:
+        """Everything but x and the history, in plain types, for JSON."""
+        return {
+            "method": self.method, "precond": self.precond, "scaling": self.scaling, "format": self.format,
+            "ordering": self.ordering, "device": self.device, "dtype": self.dtype, "converged": self.converged,
+            "reason": self.reason.name, "message": self.message, "iterations": self.iterations,
+            "residual": self.residual, "tolerance": self.tolerance, "backward_error": self.backward_error,
+            "products": self.products,
+            "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
+            "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
+            "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,
+            "condition": self.spectrum.condition if self.spectrum is not None and self.iterations > 1 else None,
+            "configuration": self.configuration, "notes": self.notes,
+            "attempts": [a.as_dict() for a in self.attempts],
+        }
+
+    def __str__(self):
+        state = "converged" if self.converged else f"NOT converged ({self.reason.name})"
+        count = f"{self.iterations} iteration" + ("" if self.iterations == 1 else "s")
+        lines = [f"{state} in {count}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, backward error {self.backward_error:.1e}"]
+        if not self.converged:
+            lines.append(f"  {self.message}")
+        lines += ["  " + line for line in self.configuration]
+        compiled = self.timings.get("compile", 0)
+        lines.append(f"  cost: {self.products} products, {self.reductions} reductions"
+                     + (f", {self.preconditioner_applications} preconditioner applications"
+                        if self.preconditioner_applications else "")
+                     + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
+                     + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
+                     + f"; {sum(self.memory.values()) / 2**20:.1f} MiB")
+        if self.spectrum is not None and self.iterations > 1:
+            least, largest = self.spectrum.extremes
+            lines.append(f"  spectrum from CG's coefficients: {least:.2e} to {largest:.2e}, condition at least "
+                         f"{self.spectrum.condition:.2e}")
+        for attempt in self.attempts:
+            lines.append(f"  also tried: {attempt.method} ended after {attempt.iterations} iterations at "
+                         f"{attempt.residual:.2e} ({attempt.reason.name}: {attempt.message})")
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+@dataclass
+class Results:
+    """The outcomes for several right-hand sides, solved one by one.
+
+    Attributes
+    ----------
+    x : array, shape (n, k)
+        Fewer columns than b has where Ctrl-C or the monitor ended it.
+    columns : list of Result
+        One for each right-hand side that was solved for.
+    """
+
+    x: object
+    columns: list[Result]
+
+    @property
+    def converged(self) -> bool:
+        """True if every one converged."""
+        return all(r.converged for r in self.columns)
+
+    @property
+    def reason(self) -> Reason:
+        """CONVERGED, or the reason of the first that did not converge."""
+        return next((r.reason for r in self.columns if not r.converged), Reason.CONVERGED)
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of all together."""
+        return sum(r.iterations for r in self.columns)
+
+    @property
+    def residual(self) -> float:
+        """The largest true relative residual."""
+        return max((r.residual for r in self.columns), default=0.0)
+
+    def as_dict(self) -> dict:
+        """The columns' dictionaries under "columns", beside what is said of all together."""
+        return {"converged": self.converged, "reason": self.reason.name, "iterations": self.iterations,
+                "residual": self.residual, "columns": [r.as_dict() for r in self.columns]}
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    def __len__(self):
+        return len(self.columns)
+
+    def __getitem__(self, k):
+        return self.columns[k]
+
+    def __str__(self):
+        done = sum(r.converged for r in self.columns)
+        return "\n".join([f"{done} of {len(self)} right-hand sides converged"]
+                         + [f"[{k}] {r}" for k, r in enumerate(self.columns)])

@@ -1,0 +1,236 @@
+"""Prepared: a setup with the buffers of a run, and the method bound to them; ``run`` only iterates."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from swell.core.compilation import Stopwatch, timed
+from swell.core.errors import InputError
+from swell.core.sharing import Shareable
+from swell.core.stopping import Reason
+from swell.core.workspace import Workspace
+from swell.krylov.method import Counts, System
+from swell.solving import summary
+from swell.solving.result import Result
+from swell.solving.setup import Setup
+from swell.solving.verdict import ROUNDING, last_word
+
+RETRIES = 10            # times that a run is resumed from its x
+SAFE = 1e-140, 1e140    # norms of b: their squares, and squares of far smaller residuals, stay in range
+
+
+class Prepared(Shareable):
+    """A system ready to be solved for one right-hand side after the other.
+
+    Parameters
+    ----------
+    A : SystemMatrix or matrix-free LinearOperator
+        The original matrix, on which the judge's last word is spoken.
+    configuration : Configuration
+    stopping : Stopping
+    kept : LinearOperator or None
+        A matrix in one of our formats, to be used as it is.
+
+    Attributes
+    ----------
+    setup : Setup
+    loop : Loop
+    iteration : Iteration
+        The method bound to the system and the buffers.
+    """
+
+    def __init__(self, A, configuration, stopping, kept=None):
+        self.setup, self.stopping, self.space = Setup(A, configuration, stopping, kept), stopping, A.space
+        timings = self.setup.timings
+        with timed(timings, "workspace", self.space), self.space.agreed():
+            self._allocate()
+        timings["setup"] += timings["workspace"]
+
+    def shared(self, sharing):
+        """A copy with buffers of its own; matrices and factors are shared."""
+        made = object.__new__(Prepared)
+        made.setup, made.stopping, made.space = sharing(self.setup), self.stopping, sharing(self.space)
+        made._allocate()
+        return made
+
+    def _allocate(self):
+        """The buffers of a run, and the method bound to them; OutOfMemory before anything is allocated."""
+        c, n, dtype = self.setup.configuration, self.setup.A.shape[0], self.setup.A.dtype
+        rows = self.space.local_rows(n)
+        self.space.check_fits(rows * dtype.itemsize * (5 + c.method.stored), f"{c.name('method')} on {n} unknowns",
+                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
+                              "dtype='float32'")
+        self.workspace = Workspace(self.space)
+        self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, dtype)
+                                                     for name in ("b", "x", "b0", "x0", "r0"))
+        self._bind()
+
+    def _bind(self):
+        """Bind the method to the system and to the workspace's buffers. Nothing is captured yet."""
+        s = self.setup
+        self.loop = self.space.loop(self.stopping, s.A.shape[0])
+        applied = s.configuration.precond        # beside a method that smooths by its own inner operator
+        M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
+        self.iteration = s.configuration.method.bind(
+            System(s.matrix, M, self.b, self.x, s.weights, self.workspace, self.loop, s.S))
+        self._bound = s.launched
+
+    def update(self, A, keep_preconditioner=False):
+        """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
+
+        All is set up anew where the new values need a scaling that was left out for the old ones.
+        """
+        if self.setup.scaling_missing(A):
+            return self.__init__(A, self.setup.chosen, self.stopping)
+        self.setup.update(A, keep_preconditioner)
+        if self._bound != self.setup.launched:   # a factorisation failed, works again, or is applied in another way
+            self._bind()
+
+    def stop_by(self, stopping):
+        """Other tolerances; another limit or window binds the method anew."""
+        same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
+                       relative_to=self.stopping.relative_to) == self.stopping
+        self.stopping = stopping
+        if not same:
+            self._bind()
+
+    def run(self, b, x0=None, monitor=None) -> Result:
+        """Solve for one right-hand side (an array of shape (n,), of the host or of this space)."""
+        solve = Solve(self, b, monitor)
+        if solve.largest_b == 0:
+            self.x0.fill(0)
+            return solve.result(Reason.CONVERGED, 0.0, 0.0)
+        threshold = solve.start(x0)
+        if self.setup.failure is not None:
+            return solve.unfactored()
+        reason, residual, error = solve.iterate(x0 is None)
+        reason = last_word(reason, residual, threshold, solve.norm_b, self.setup.A, self.x0)
+        return solve.result(reason, residual, error)
+
+    def transform(self, step, source, out, transforms):
+        """Apply one direction of every transform, through r0 where there are two."""
+        if not transforms:
+            self.space.copy(source, out)
+        for k, transform in enumerate(transforms):
+            target = out if k == len(transforms) - 1 else self.r0
+            getattr(transform, step)(source, target)
+            source = target
+
+    def describe(self) -> list[str]:
+        """The nested configuration, one line a part."""
+        return summary.lines(self)
+
+
+class Solve:
+    """One right-hand side on its way through a prepared system.
+
+    Attributes
+    ----------
+    norm_b, largest_b : float
+        ‖b‖₂ and ‖b‖∞, after an incompatible part of b was taken out; 0 if the solution is 0.
+    history : list of float
+        Judged residual norms.
+    """
+
+    def __init__(self, prepared, b, monitor):
+        self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
+        self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
+        self.history, self.iterations, self.threshold = [], 0, 0.0
+        self.space.from_host(b, out=prepared.b0)
+        self.norm_b, self.largest_b = self.space.norms(prepared.b0)
+        if self.setup.nullspace is not None and self.largest_b:
+            self._make_compatible()
+        if self.largest_b and not SAFE[0] < self.norm_b < SAFE[1]:
+            raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
+                             "precision: solve for b divided by that, and multiply x by it")
+        # The user's monitor sees relative residuals.
+        self.monitor = monitor and (lambda k, norm: monitor(k, norm / self.norm_b))
+
+    def _make_compatible(self):
+        """Check b against the null space, and take its incompatible part out where that is asked for."""
+        p = self.prepared
+        part = self.setup.nullspace.check(p.b0, self.norm_b, p.stopping.threshold(self.norm_b))
+        if not part:
+            return
+        self.notes.append(f"a part of {part:.2e} ‖b‖ that no x can produce was taken out of b, as project=True "
+                          "asks; residuals are those of the rest")
+        rest, self.largest_b = self.space.norms(p.b0)
+        if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
+            self.largest_b = 0                   # nothing is left but rounding: x = 0
+        self.norm_b = rest
+
+    def start(self, x0) -> float:
+        """Bring b and x0 into the transformed system; the residual norm at which the system counts as solved."""
+        p, transforms, self.first = self.prepared, self.setup.transforms, self.norm_b
+        p.transform("forward_b", p.b0, p.b, transforms)
+        if x0 is None:
+            p.x.fill(0)
+            p.x0.fill(0)
+        else:
+            self.space.from_host(x0, out=p.x0)
+            p.transform("forward_x", p.x0, p.x, transforms)
+            self.first, self.counts = self._true_residual()[0], Counts(1, 0, 0)
+            if not self.first < SAFE[1]:
+                raise InputError(f"x0 leaves a residual of {self.first:.1e}, whose square leaves the range of double "
+                                 "precision: start from a smaller x0, or from none")
+        self.threshold = p.stopping.threshold(self.first if p.stopping.relative_to == "r0" else self.norm_b)
+        if self.setup.M is not None:
+            units = self.setup.configuration.method.unit_vectors
+            self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # between 1 and ‖r‖, where both come
+        return self.threshold
+
+    def unfactored(self) -> Result:
+        """The result where there are no factors: the starting vector."""
+        residual, error = self._true_residual()
+        self.history = [residual]
+        return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
+
+    def iterate(self, zero_guess):
+        """(the loop's reason, ‖b − A x‖₂, backward error). A 'converged' that the true residual contradicts, or a
+        breakdown, is resumed while that residual halves."""
+        p, last = self.prepared, np.inf
+        loop, window = p.loop, self.setup.configuration.method.window(self.setup.A.shape[0])
+        for attempt in range(RETRIES):
+            with self.space.together():
+                loop.begin(self.threshold, max(self.norm_b, self.first), window, self.iterations, self.monitor)
+                p.iteration.run(zero_guess, attempt)
+                loop.end()
+            if attempt == 0:                     # a resumed solve is short, and knows less of the spectrum
+                self.spectrum = p.iteration.spectrum()
+            self.history = [*self.history[:-1], *loop.history[:loop.iterations + 1]]
+            self.iterations += loop.iterations
+            residual, error = self._true_residual()
+            self.counts = self.counts.plus(p.iteration.counts(loop.iterations, zero_guess), check=1)
+            if residual <= self.threshold or loop.reason not in (Reason.CONVERGED, Reason.BREAKDOWN):
+                break
+            if residual > 0.5 * last or loop.maxiter <= self.iterations:
+                break
+            last, zero_guess = residual, False
+        return loop.reason, residual, error
+
+    def _true_residual(self):
+        """(‖b − A x‖₂, backward error) with the original matrix; x is left in x0."""
+        p, s = self.prepared, self.setup
+        p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
+        s.A.residual(p.x0, p.b0, p.r0)
+        norm, largest_r, _, largest_x = self.space.norms(p.r0, p.x0)
+        if not np.isfinite(largest_x):           # which a column of zeros may hide from b − A x
+            return np.inf, np.nan
+        return norm, largest_r / (s.norm_A * largest_x + self.largest_b)
+
+    def result(self, reason, residual, error) -> Result:
+        """What the user gets, of x in x0."""
+        self.space.synchronize()
+        p, s, c, watch = self.prepared, self.setup, self.setup.configuration, self.watch
+        scale = self.norm_b if self.largest_b else 1.0
+        return Result(
+            x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
+            history=np.array(self.history or [0.0]) / scale, method=c.name("method"), precond=c.name("precond"),
+            format=s.words["format"], ordering=c.name("ordering"), scaling=c.name("scaling") if s.scaled else "none",
+            device=self.space.device_name, dtype=s.A.dtype.name, configuration=p.describe(),
+            tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
+            preconditioner_applications=self.counts.preconditioner,
+            timings={**s.timings, "solve": watch.seconds, "compile": s.timings["compile"] + watch.compiled},
+            memory={**s.nbytes, "workspace": p.workspace.nbytes}, host_reads=p.loop.host_reads,
+            notes=summary.notes(p, self.notes), spectrum=self.spectrum)

@@ -1,0 +1,227 @@
+"""Setup: one configuration applied to one matrix. Everything that does not depend on b is done here, once."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swell.core.compilation import Stopwatch, timed
+from swell.core.errors import FactorisationError, InputError
+from swell.core.settings import describe, without_effect
+from swell.solving import summary
+
+
+class Setup:
+    """A matrix transformed, preconditioned and formatted.
+
+    Parameters
+    ----------
+    A : SystemMatrix or matrix-free LinearOperator
+        The original matrix.
+    configuration : Configuration
+    stopping : Stopping
+    kept : LinearOperator or None
+        A matrix in one of our formats, to be used as it is.
+
+    Attributes
+    ----------
+    chosen : Configuration
+        As given.
+    configuration : Configuration
+        With the flexible form of the method, where the preconditioner asks for it.
+    transforms : list of Transform
+        In the order in which they are applied; one that would change nothing is left out.
+    nullspace, permutation : Transform or None
+    M, S : LinearOperator or None
+        The preconditioner and the smoother.
+    matrix : LinearOperator
+        What the method multiplies with.
+    failure : FactorisationError or None
+        Why there is no M.
+    notes, part_notes : list of str
+        On the choices made; and on what each rank has built, true of all.
+    words : dict
+        Descriptions of the parts, true of all ranks.
+    norm_A : float
+        ‖A‖∞; NaN for a matrix-free A.
+    timings : dict
+        Seconds of each part, of the whole ("setup") and of compiling beside it ("compile").
+    """
+
+    def __init__(self, A, configuration, stopping, kept=None):
+        self.A, self.configuration, self.chosen = A, configuration, configuration
+        self.space, self.notes, self.timings = A.space, [], {}
+        watch = Stopwatch()
+        A.check(configuration, stopping)
+        with timed(self.timings, "transform", self.space):
+            system = self._transform(A)
+        with timed(self.timings, "preconditioner", self.space):
+            self._factor(lambda: self._preconditioner(system))
+            self.S = self._smoother(system)
+        with timed(self.timings, "format", self.space), self.space.agreed():
+            self.matrix = self._format(system, kept)
+            self.norm_A = A.norm_inf()
+        self.words, self.part_notes = summary.words(self)
+        self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
+
+    @property
+    def inner(self):
+        """The settings that ``M`` is built from: the method's own inner operator, or the preconditioner."""
+        c = self.configuration
+        return c.precond if c.method.inner is None else c.method.inner
+
+    @property
+    def weights(self):
+        """What turns the residual of the transformed system into the judged norm, or None."""
+        weights = (transform.residual_weights() for transform in self.transforms)
+        return next((w for w in weights if w is not None), None)
+
+    @property
+    def launched(self):
+        """What the captured work of an iteration depends on, besides addresses that stay."""
+        return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
+
+    def _transform(self, A):
+        """Apply the null space, the ordering, then the scaling."""
+        c = self.configuration
+        self.transforms, self.nullspace, self.permutation, self.facts, self.scaled = [], None, None, [], False
+        if not A.has_entries:
+            for kind in ("nullspace", "ordering", "scaling", "format"):
+                if getattr(c, kind) is not None:
+                    raise InputError(f"{kind}={c.name(kind)!r} needs a matrix with entries, and A is matrix-free")
+            return A
+        c.method.check(A)
+        if c.nullspace is not None:
+            self.nullspace = c.nullspace.build(A)
+            A = self._apply(self.nullspace, A)
+        if c.ordering is not None:
+            self.permutation = c.ordering.build(A)
+            A = self._apply(self.permutation, A)
+        if c.scaling is not None:
+            scaling = c.scaling.build(A)
+            self.scaled = not scaling.uniform
+            if self.scaled:
+                return self._apply(scaling, A)
+            self.notes.append("the diagonal is constant: Jacobi scaling would change nothing and was left out")
+        return A
+
+    def _apply(self, transform, A):
+        A = transform.matrix(A)
+        self.transforms.append(transform)
+        self.facts += transform.facts(A)
+        return A
+
+    def _factor(self, build):
+        """Build the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
+        self.failure = None
+        try:
+            with self.space.agreed():
+                self.M = build()
+        except FactorisationError as error:
+            self.M, self.failure = None, error
+
+    def _preconditioner(self, system):
+        c, settings = self.configuration, self.inner
+        if c.method.inner is not None and c.precond is not None:
+            raise InputError(f"{c.name('method')} has no place for a preconditioner: leave precond (or M) out")
+        if settings is None:
+            return None
+        if not c.method.preconditionable and c.method.inner is None:
+            raise InputError(f"{c.name('method')} applies no preconditioner: leave precond (or M) out, and take "
+                             "scaling='jacobi'; or use method='cg'")
+        if settings.from_entries and not system.has_entries:
+            owner = c.method if c.precond is None else settings
+            raise InputError(f"{describe(owner)} needs a matrix with entries, and A is matrix-free: give M= as a "
+                             "function or LinearOperator")
+        if settings.as_given and self.transforms:
+            name = c.name("precond") if settings.from_entries else "M"
+            out = " and ".join(k for k in ("ordering", "scaling", "nullspace") if getattr(c, k) is not None)
+            raise InputError(f"{name} acts on the system as it was given, without ordering and scaling: leave out "
+                             f"{out}")
+        if self.scaled and settings.against_scaling:
+            self.notes.append(f"scaling={c.name('scaling')!r} may cost iterations: {settings.against_scaling}")
+        M = settings.build(self._seen(system))
+        if M.variable and not c.method.flexible:
+            self._become_flexible()
+        if M.self_adjoint is False and c.method.self_adjoint_only:
+            kind = "symmetric, M = Mᵀ" if c.method.symmetric_only else "its own adjoint"
+            raise InputError(f"{c.name('method')} needs a preconditioner that is {kind}, and {describe(settings)} is "
+                             "not: choose its symmetric form, or method='gmres'")
+        return M
+
+    def _seen(self, system):
+        """The matrix that the preconditioner is built from: whole, this rank's diagonal block, or made regular."""
+        if self.nullspace is not None and self.configuration.method.regular:
+            return self.nullspace.regular(system, self.transforms[1:])
+        return system if self.inner.across_ranks else system.diagonal_block
+
+    def _become_flexible(self):
+        """Replace the method by its flexible form, and say so."""
+        c = self.configuration
+        flexible = c.method.flexible_form()
+        if flexible is None:
+            raise InputError(f"the preconditioner varies from step to step, which {c.name('method')} does not allow: "
+                             "use method='fgmres'")
+        self.configuration = replace(c, method=flexible)
+        self.notes.append(f"the preconditioner varies from step to step: {c.name('method')} became "
+                          f"{self.configuration.name('method')}")
+
+    def _smoother(self, system):
+        c = self.configuration
+        if c.smoother is None:
+            c.method.check_unsmoothed()
+            return None
+        if not c.method.smooths:
+            raise InputError(f"{c.name('method')} has no use for a smoother beside its preconditioner: "
+                             f"{c.method.instead_of_smoother}")
+        if not system.has_entries:
+            raise InputError(f"smoother={c.name('smoother')!r} needs a matrix with entries, and A is matrix-free")
+        without_effect(c.smoother, f"beside {c.name('method')}, which says how many sweeps are done",
+                       "set the method's own numbers of sweeps", "sweeps")
+        return c.smoother.build(system)
+
+    def _format(self, system, kept):
+        format = self.configuration.format
+        if kept is not None and not self.transforms and format is None:
+            return kept
+        return system if format is None else system.stored_as(format)
+
+    def scaling_missing(self, A) -> bool:
+        """True if scaling was left out, since it changed nothing, and would change a matrix of other values."""
+        scaling = self.chosen.scaling
+        return scaling is not None and not self.scaled and not scaling.build(A).uniform
+
+    def update(self, A, keep_preconditioner=False):
+        """Take a matrix of the same pattern. What comes of it equals a fresh setup, unless the preconditioner stays."""
+        watch = Stopwatch()
+        self.A = A
+        self.configuration.method.check(A)
+        self.facts = []
+        for transform in self.transforms:
+            transform.update(A)
+            A = transform.matrix(A)
+            self.facts += transform.facts(A)
+        if self.S is not None:
+            self.S.update(A)
+        if self.M is None or not keep_preconditioner or self.configuration.method.inner is not None:
+            self._factor(lambda: self._updated(A))
+        else:
+            self.M.keep_for(A if self.inner.across_ranks else A.diagonal_block)
+        self.matrix.update(A)
+        self.norm_A = self.A.norm_inf()
+        self.words, self.part_notes = summary.words(self)
+        self.space.synchronize()
+        self.timings = {"setup": watch.seconds, "compile": watch.compiled}
+
+    def _updated(self, A):
+        """The preconditioner for new values; the user's own stays."""
+        if self.inner is not None and self.M is None:            # nothing to update: the last factorisation failed
+            return self._preconditioner(A)
+        if self.inner is not None and self.inner.from_entries:
+            self.M.update(self._seen(A))
+        return self.M
+
+    @property
+    def nbytes(self) -> dict:
+        """Bytes of the matrix in its forms, and of the preconditioner."""
+        shared = self.matrix is self.A or (self.matrix.name == "csr" and not self.transforms)
+        return {"matrix": self.matrix.nbytes + (0 if shared else self.A.nbytes),
+                "preconditioner": 0 if self.M is None else self.M.nbytes}

@@ -1,0 +1,48 @@
+"""What a prepared system is made of, in words: the lines below a printed result, and its notes."""
+from __future__ import annotations
+
+from swell.core.settings import circumstances, describe, idle_notes
+
+
+def words(setup):
+    """({part: its description}, notes) of what each rank has built, true of all. All ranks call it together."""
+    M, matrix, space = setup.M, setup.matrix, setup.space
+    own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
+           "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
+    notes = space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
+    return dict(zip(own, space.said([*own.values()]), strict=True)), notes
+
+
+def notes(prepared, of_run) -> list[str]:
+    """All notes, each once: of the setup, of what ranks have built, of settings without effect, and of one run."""
+    s, c = prepared.setup, prepared.setup.configuration
+    idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
+    failed = [str(s.failure)] if s.failure else []
+    return list(dict.fromkeys((*s.notes, *s.part_notes, *idle, *of_run, *failed)))
+
+
+def lines(prepared) -> list[str]:
+    """The nested configuration of a prepared system, one line a part."""
+    s, c, words = prepared.setup, prepared.setup.configuration, prepared.setup.words
+    found = [f"{describe(c.method)} on {s.A.shape[0]} unknowns, {s.A.dtype.name}, {words['device']}"]
+    found += [f"  because {why}" for why in c.why]
+    if s.scaled:
+        found.append(f"  scaling: {describe(c.scaling)}")
+    found += [f"    {fact}" for fact in s.facts]
+    if s.permutation is not None:
+        note = f": {s.permutation.note}" if s.permutation.note else ""
+        found.append(f"  ordering: {describe(c.ordering)}{note}")
+    if s.nullspace is not None:
+        found.append(f"  null space: {s.nullspace.describe()}")
+    if s.S is not None:
+        found.append(f"  smoother: {s.S.describe()}")
+    if s.M is not None:
+        found.append(f"  preconditioner: {words['preconditioner']}")
+    entries = "" if s.matrix.nnz is None else f", {s.matrix.nnz} entries"
+    found.append(f"  matrix: {words['matrix']}{entries}")
+    if words["origin"]:
+        found.append(f"    {words['origin']}")
+    stopping = prepared.stopping
+    tolerance = f"rtol {stopping.rtol:g}" + (f", atol {stopping.atol:g}" if stopping.atol else "")
+    found.append(f"  stopping: {tolerance}, at most {prepared.loop.maxiter} iterations")
+    return found

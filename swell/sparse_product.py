@@ -1,0 +1,87 @@
+"""``multiply``: products of sparse matrices of any library, computed by `swell.formats.product`."""
+from __future__ import annotations
+
+from swell.core.devices import make_space
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.formats.product import Product
+from swell.inputs import device_of, read_factor
+
+
+def multiply(*factors, device=None):
+    """Multiply two or more sparse matrices: A B, or R A P.
+
+    Three and more are multiplied from the right: R (A P). Each sum is taken in the order of the left factor's columns,
+    so the result is the same to the bit in every run, with any number of threads.
+
+    Parameters
+    ----------
+    *factors : matrices
+        (m, k) and (k, n), and so on: SciPy or CuPy sparse of any kind, dense arrays, matrices of torch, JAX or PETSc,
+        or swell's own formats. Integers become double; of several types the result has the one that holds all. NaN and
+        Inf are multiplied like other values.
+    device : {"cpu", "cuda", "cuda:1"}, optional
+        Where to multiply; by default where the first factor is.
+
+    Returns
+    -------
+    csr_array, csr_matrix or CSRMatrix
+        (m, n), with sorted columns and without duplicates; entries whose sum is zero are kept. It is of the first
+        factor's library: CSR of SciPy (an array where the first factor is a sparse array), CSR of CuPy, or swell's own.
+        A factor of another library gives CSR of SciPy, or of CuPy if it is on a GPU.
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, and for what is no matrix with entries.
+    OutOfMemory
+        If a product would not fit, before it is allocated.
+    MissingDependency
+        For a GPU or a library that is not there.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, swell
+    >>> A = swell.gallery.poisson2d(4)
+    >>> P = sp.csr_array(np.kron(np.eye(8), np.ones((2, 1))))
+    >>> coarse = swell.multiply(P.T, A, P)
+    >>> coarse.shape, coarse.nnz, bool(abs(coarse - P.T @ A @ P).max() == 0)
+    ((8, 8), 28, True)
+
+    New values on the same patterns take less than half of the time. `swell.formats.product.Product` does that for
+    matrices of a space:
+
+    >>> from swell.formats.product import Product
+    >>> M = swell.CSRMatrix.from_scipy(A, swell.core.devices.make_space("cpu"))
+    >>> product = Product(M, M)
+    >>> product.update(M.with_values(3 * M.data), M)
+    >>> bool(abs(product.C.to_scipy() - 3 * A @ A).max() == 0)
+    True
+    """
+    if len(factors) < 2:
+        raise InputError(f"multiply got {len(factors)} matrices: expected two or more")
+    first = factors[0]
+    if isinstance(first, LinearOperator) and device in (None, first.space.name, first.space.device_name):
+        space = first.space
+    else:
+        space = make_space(device_of(first) if device is None else device)
+    with space.active():
+        *others, result = [read_factor(A, space) for A in factors]
+        while others:
+            result = Product(others.pop(), result).C
+        return _given_back(result, first)
+
+
+def _given_back(C, first):
+    """C as the kind of matrix that the first factor is."""
+    if isinstance(first, LinearOperator):
+        return C
+    if device_of(first) == "cpu":
+        import scipy.sparse as sp
+        kind = sp.csr_array if isinstance(first, sp.sparray) else sp.csr_matrix
+        made = kind(C.to_scipy())
+    else:
+        from cupyx.scipy.sparse import csr_matrix
+        made = csr_matrix(C.to_scipy()) if C.space.name == "cpu" else csr_matrix((C.data, C.indices, C.indptr), C.shape)
+    made.has_canonical_format = True
+    return made

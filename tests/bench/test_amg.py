@@ -1,0 +1,77 @@
+"""The benchmark of algebraic multigrid, on small systems."""
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from swell import gallery
+from swell.bench import amg, engine
+from swell.cli import main
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_solves(tmp_path, capsys):
+    """Every solver reaches the true tolerance, PyAMG's too where it is installed; what cannot be solved is said."""
+    out, report, file = tmp_path / "r.jsonl", tmp_path / "r.html", tmp_path / "own.npz"
+    sp.save_npz(file, sp.csr_matrix(gallery.jumping_diffusion((9, 9, 9))))
+    assert main(["bench", "amg", "--scale", "0.01", "--repeat", "2", "--matrices", "poisson3d:64000,ecology2~,upwind2d",
+                 "--files", str(file), "--out", str(out), "--report", str(report)]) == 0
+    found, shown = records(out), capsys.readouterr()
+    matrices = dict.fromkeys(r["matrix"] for r in found if r["matrix"] != "upwind2d")       # PyAMG alone tries that
+    assert list(matrices) == ["poisson3d", "ecology2~", "own"]
+    ours = [r for r in found if r["solver"] in amg.SOLVERS and r["matrix"] != "upwind2d"]
+    assert [r["solver"] for r in ours] == 3 * list(amg.SOLVERS)
+    for r in ours:
+        assert r["residual"] <= 1e-8 and min(r["setup_seconds"], r["update_seconds"], r["solve_seconds"]) > 0
+        assert (r["operator_complexity"] is not None) == (r["solver"] == "AMG")
+    by_name = {(r["matrix"], r["solver"]): r["iterations"] for r in ours}
+    assert by_name["ecology2~", "AMG"] < by_name["ecology2~", "IC(0)"] < by_name["ecology2~", "Jacobi"]
+    assert "upwind2d: AMG is left out: " in shown.err
+    assert "its time / AMG's" in shown.out and "data:image/png" in report.read_text("utf-8")
+    assert main(["bench", "amg", "--matrices", "poisson3d:many"]) == 2
+
+
+def test_peers(monkeypatch, capsys):
+    """PyAMG is used where it is there, said to be missing where it is not, and imported by nothing else."""
+    A = gallery.poisson2d(30)
+    space = amg.make_space("cpu")
+    monkeypatch.setattr(amg.importlib.util, "find_spec", lambda name: None)
+    assert [r["solver"] for r in amg.measure(space, "A", A, 1)] == list(amg.SOLVERS)
+    assert "pip install pyamg" in capsys.readouterr().err
+    monkeypatch.undo()
+    pytest.importorskip("pyamg", reason="needs PyAMG: pip install pyamg")
+    found = [r for r in amg.measure(space, "A", A, 1) if r["solver"] in amg.PEERS]
+    assert [r["solver"] for r in found] == list(amg.PEERS) and all(r["residual"] <= 1e-8 for r in found)
+    code = ("import sys, swell; swell.solve(swell.gallery.poisson2d(30), [1.0] * 900, method='cg', precond='amg'); "
+            "print('pyamg' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_scaling(tmp_path, capsys):
+    out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
+    assert main(["bench", "amg", "--scaling", "--scale", "0.01", "--most", "20000", "--out", str(out), "--report",
+                 str(report)]) == 0
+    found, shown = records(out), capsys.readouterr().out
+    assert list(dict.fromkeys(r["family"] for r in found)) == list(amg.families(0.01, 20_000))
+    assert all(r["reason"] == "CONVERGED" and r["residual"] <= 1e-8 and r["n"] <= 20_000 for r in found)
+    assert all(family in shown for family in amg.families(0.01, 20_000)) and "history" not in found[0]
+    assert "data:image/png" in report.read_text("utf-8")
+
+
+def test_stretched_cells_are_finite_volumes():
+    """Symmetric and definite; inside, rows sum to zero. Anisotropy is the ratio of the couplings."""
+    A = amg.stretched(12, 100.0)
+    assert abs(A - A.T).max() < 1e-12 * abs(A).max() and np.linalg.eigvalsh(A.toarray())[0] > 0
+    assert (np.delete(np.asarray(A.sum(1)).ravel().reshape(12, 12), (0, 11), 0)[:, 1:-1] < 1e-9 * abs(A).max()).all()
+    along = amg._along(10, 0.01)
+    assert along[5, 6] / along[5, 15] == pytest.approx(100)
+
+
+def test_hypres_figures_belong_to_one_size():
+    assert amg.hypre("ecology2~", 999_999)["iterations"] == 12 and amg.hypre("ecology2~", 10_000) == {}

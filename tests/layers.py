@@ -1,0 +1,56 @@
+"""The layers of the package from the bottom up: what each folder may import, and what is in it.
+
+`test_layers.py` holds the package to this list, and `docs/generate.py` makes the table of docs/ARCHITECTURE.md from it.
+A folder imports itself and the layers below. Two folders of one layer do not import each other.
+"""
+from __future__ import annotations
+
+STOREYS = {
+    "ground": [
+        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"}],
+    "storage": [
+        {"formats": "how a matrix is stored; facts gathered in one pass over it", "dense": "LU of dense matrices"}],
+    "algorithms": [
+        {"transforms": "scalings, permutations, null spaces: they change the system and are undone"},
+        {"orderings": "permutations and partitions of the rows"},
+        {"smoothers": "sweeps that damp errors; every one is a preconditioner too"},
+        {"krylov": "methods, one file each; refinement around an inner operator"},
+        {"preconditioners": "incomplete and complete factors, Schwarz, BDDC, deflation"}],
+    "one solve": [
+        {"solving": "setup, run and result: a configuration applied to a matrix"}],
+    "what to solve": [
+        {"io": "readers and writers of files", "gallery": "model problems"},
+        {"inputs": "the one door for matrices and vectors that users bring"},
+        {"advisor": "what to try, in order, and why; tuned formats"}],
+    "many ranks": [
+        {"distributed": "matrices and vectors in parts on ranks; `cuda:all`"}],
+    "doors": [
+        {"api": "`solve`, `prepare`, `Solver`"},
+        {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`"},
+        {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
+        {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc"},
+        {"integrations": "the former name of PETSc's guest"}],
+    "commands": [
+        {"cli": "one module a command"},
+        {"bench": "the benchmarks behind `swell bench`"},
+        {"__main__": "`python -m swell`"}],
+}
+LAYERS = [names for layers in STOREYS.values() for names in layers]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def table() -> str:
+    """The layers from the top down, in Markdown."""
+    lines = ["| layer | what is there |", "|---|---|"]
+    for names in reversed(LAYERS):
+        lines += [f"| `swell/{name}` | {what} |" for name, what in names.items()]
+    return "\n".join(lines)
+
+
+def picture() -> str:
+    """The layers as a drawing, a storey a line; "→" is "imports", and a storey imports all storeys below it."""
+    width = max(map(len, STOREYS)) + 2
+    rows = [f"{storey:{width}}| " + " → ".join(", ".join(names) for names in reversed(layers))
+            for storey, layers in reversed(STOREYS.items())]
+    line = "-" * width + "+" + "-" * (max(map(len, rows)) - width)
+    return "\n".join(["```text", *(part for row in rows for part in (row, line)), "```"])

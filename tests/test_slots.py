@@ -1,0 +1,64 @@
+"""The places of shared arrays are declared once: in C++ they are what Python says, and no kernel counts them."""
+from __future__ import annotations
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from swell.core import cuda_kernels
+from swell.core.loop import DirectLoop
+from swell.core.slots import STEMS as OF_CORE
+from swell.core.slots import Code, Flag, Limit, declarations
+from swell.core.stopping import Reason, Stopping
+from swell.krylov.slots import STEMS, Shadow
+from swell.preconditioners.amg.slots import STEMS as OF_AMG
+
+PACKAGE = pathlib.Path(cuda_kernels.__file__).parents[1]
+DECLARED = [*(("core", stem, groups) for stem, groups in OF_CORE.items()),
+            *(("krylov", stem, groups) for stem, groups in STEMS.items()),
+            *(("preconditioners/amg", stem, groups) for stem, groups in OF_AMG.items())]
+
+
+@pytest.mark.parametrize("package, stem, groups", DECLARED, ids=lambda value: value if isinstance(value, str) else "")
+def test_the_compiled_source_begins_with_the_names(package, stem, groups):
+    path = PACKAGE / package / "kernels" / f"{stem}.cu"
+    source = cuda_kernels.source(path)
+    assert source.endswith(f'#line 1 "{stem}.cu"\n' + path.read_text())
+    assert path.with_suffix(".py").exists()
+    for group in (Flag, Limit, Code, *groups):
+        said = re.search(rf"^enum {group.__name__} {{ (.*) }};$", source, re.MULTILINE)[1]
+        assert dict(item.split(" = ") for item in said.split(", ")) == {place.name: str(place.value) for place in group}
+        assert len(group) == len(group.__members__), "two names for one place"
+
+
+def test_a_package_without_slots_gets_the_judge_alone():
+    assert declarations("swell.dense", "cm") == declarations("swell.krylov", "no such kernels")
+
+
+def test_methods_with_a_shadow_vector_begin_alike():
+    for stem in ("bicgstab", "bicgstabl", "tfqmr", "qmr"):
+        assert [place.value for place in STEMS[stem][0]][:len(Shadow)] == [place.value for place in Shadow]
+
+
+def test_codes_are_the_numbers_of_reasons():
+    for code in Code:
+        if code is not Code.JUDGED:
+            assert code.name.startswith(Reason.of(code).name)
+
+
+def test_no_scalar_is_found_by_its_number():
+    for path in (PACKAGE / "krylov").rglob("*.*"):
+        if path.suffix in (".py", ".cu"):
+            assert not re.findall(r"\b(?:s|small|flags|limits|norm2|state)\[\d+\]", path.read_text()), path
+
+
+def test_the_record_has_a_column_for_each_right_hand_side():
+    from swell.core.devices import make_space
+    loop = DirectLoop(make_space("cpu"), Stopping(maxiter=7), 5)
+    assert loop.flags.shape == (len(Flag), 1) and loop.limits.shape == (len(Limit), 1) and loop.history.shape == (8,)
+    loop.begin(1e-3, 1.0, 4)
+    flags, limits, history = loop.state
+    assert flags[Flag.MAXITER] == 7 and flags[Flag.WINDOW] == 4 and limits[Limit.THRESHOLD2] == pytest.approx(1e-6)
+    assert all(np.shares_memory(mine, of) for mine, of in zip(loop.state, (loop.flags, loop.limits, loop.history)))
