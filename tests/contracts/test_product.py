@@ -10,6 +10,7 @@ from cases import rng
 from conftest import DTYPES, skip_what_others_show
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.registry import cpu_target
 from products import build, vector
 
 import swell
@@ -18,6 +19,7 @@ from swell.core.cpu import CpuSpace
 from swell.core.errors import InputError, OutOfMemory
 from swell.formats import product as module
 from swell.formats.csr import CSRMatrix
+from swell.formats.kernels import product as product_kernels
 from swell.formats.product import Product, TripleProduct
 
 SHAPES = [(1, 1, 1), (1, 40, 1), (40, 1, 40), (7, 90, 33), (300, 200, 1000), (1000, 30, 50)]
@@ -179,6 +181,28 @@ def test_the_same_bits_twice(space):
     A = matrix(2000, 2000, 0.01, "float32")
     found = [multiplied(space, A, A) for _ in range(2)]
     assert found[0].data.tobytes() == found[1].data.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_the_same_bits_whatever_was_compiled_before(dtype, monkeypatch):
+    """Numba keeps one complex product in a process, with the flags of the first kernel that has one."""
+    def compiled(fastmath):
+        @numba.njit(fastmath=fastmath)
+        def first(a, b):
+            return a * b + a
+        first(*np.ones(2, dtype))
+        return numba.njit(product_kernels._fill.py_func)
+
+    A = matrix(60, 60, 0.3, dtype)
+    indptr, indices = (array.astype(np.int32) for array in (A.indptr, A.indices))
+    found = []
+    for fastmath in (False, {"contract"}):
+        monkeypatch.setattr(cpu_target.target_context, "cached_internal_func", {})
+        columns, data, counts = np.empty(3600, np.int32), np.empty(3600, dtype), np.full(60, 60)
+        compiled(fastmath)(0, 60, 0, indptr, indices, A.data, indptr, indices, A.data, np.full(60, -1, np.int32), columns,
+                           data, counts)
+        found.append(data[:counts.sum()].tobytes())
+    assert found[0] == found[1]
 
 
 def test_the_same_bits_for_any_number_of_threads(all_threads):

@@ -8,12 +8,24 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import njit, prange, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 ONE, SIX, LAST = np.uint64(1), np.uint64(6), np.uint64(63)
 INSERTION = 32          # columns up to which a row is sorted by insertion
 FEW = 1 << 14           # entries that are not worth several threads
 GPU_ONLY = ("count_bins", "place_rows", "columns")
+
+
+def unfused(a, b):
+    """a b, every product and sum rounded, for kernels. Numba's own complex product is compiled once in a process, with
+    the flags of the first kernel that has one: after a kernel with "contract" it is fused in all that follow."""
+
+
+@overload(unfused, inline="always")
+def _unfused(a, b):
+    if isinstance(a, types.Complex):
+        return lambda a, b: complex(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+    return lambda a, b: a * b
 
 
 @njit(parallel=True, cache=True)
@@ -73,7 +85,7 @@ def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_d
             row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
             for entry in range(b_indptr[row], b_indptr[row + ONE]):
                 column = np.uint64(b_indices[np.uint64(entry)])
-                value = a * b_data[np.uint64(entry)]
+                value = unfused(a, b_data[np.uint64(entry)])
                 found = place[column]
                 if found < begin:
                     place[column] = at
@@ -175,4 +187,4 @@ def _values(first, last, a_indptr, a_indices, a_data, b_indptr, b_indices, b_dat
         for k in range(a_indptr[i], a_indptr[i + 1]):
             row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
             for entry in range(b_indptr[row], b_indptr[row + ONE]):
-                data[np.uint64(place[np.uint64(b_indices[np.uint64(entry)])])] += a * b_data[np.uint64(entry)]
+                data[np.uint64(place[np.uint64(b_indices[np.uint64(entry)])])] += unfused(a, b_data[np.uint64(entry)])
