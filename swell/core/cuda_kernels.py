@@ -37,10 +37,13 @@ The source as compiled begins with the names of ``core/slots.py`` and of the pac
 """
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
+import itertools
 import pathlib
 import re
+import struct
 import weakref
 from dataclasses import dataclass
 
@@ -48,7 +51,7 @@ import numpy as np
 
 from swell.core.compilation import counted
 from swell.core.errors import InputError
-from swell.core.launch import COOPERATIVE, DEPENDENT, launch_with
+from swell.core.launch import COOPERATIVE, DEPENDENT, Launch
 from swell.core.slots import declarations
 
 CORE = pathlib.Path(__file__).parent / "kernels"
@@ -56,6 +59,10 @@ ROOT = CORE.parents[2]      # the folder of the package swell
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
            "int32": "int", "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
            "uint32": "unsigned"}
+# What a launch packs by value; each begins at a multiple of 8 bytes.
+FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
+           "long long": "q", "bool": "?7x"}
+COMPLEX = ("ff", "dd")
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
@@ -158,45 +165,62 @@ def loaded(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int, 
 
 
 class Kernel:
-    """One kernel for one value type: called with the arguments of its Numba twin."""
+    """One kernel for one value type: called with the arguments of its Numba twin.
+
+    A launch costs the host some microseconds, so what never changes is prepared once: arguments are packed by one call
+    into a buffer whose addresses the driver has known since the first launch. A space has one caller at a time.
+    """
 
     def __init__(self, space, path, signature, dtype):
         self.space, self.path, self.signature = space, path, signature
         self.value = C_TYPES[np.dtype(dtype).name]
-        self.scalars = {"T": np.dtype(dtype), "int": np.dtype(np.int32), "long long": np.dtype(np.int64),
-                        "bool": np.dtype(np.bool_), "double": np.dtype(np.float64)}
+        self._at = {p.name: k for k, p in enumerate(signature.parameters)}
         self._functions = {}
+        self._each = WIDE // np.dtype(dtype).itemsize if signature.launch["pack"] else 1
+        self._wide = [k for k, p in enumerate(signature.parameters) if p.wide]
+        formats = [self._format(p) for p in signature.parameters]
+        self._complex = [k for k, format in enumerate(formats) if format in COMPLEX]
+        self._pack, self._buffer, addresses = packing(["Q", *formats])
+        launch, attribute = signature.launch, None
+        if launch["together"] or launch["cooperative"]:
+            attribute = COOPERATIVE
+        elif space.dependent_launch:
+            attribute = DEPENDENT
+        self._launch = Launch(addresses, attribute)
 
     def __call__(self, *arguments):
-        signature = self.signature
-        given = signature.parameters[:len(arguments)]
-        named = {p.name: a for p, a in zip(given, arguments)}
-        count = self._count(named)
-        for extra in signature.parameters[len(arguments):]:
-            named[extra.name] = count if extra.name == "n" else self._measure(named, extra.name)
-        grid, block = self._geometry(count, named)
+        launch, values = self.signature.launch, list(arguments)
+        count = self._count(values)
+        for extra in self.signature.parameters[len(arguments):]:
+            values.append(count if extra.name == "n" else self._measure(values, extra.name))
+        grid, block = self._geometry(count, values)
         if not grid:
             return
-        shared = int(named[signature.launch["shared"]]) if signature.launch["shared"] else 0
-        packed = [np.array(self.space.context.data.ptr, np.uint64)]
-        for p in signature.parameters:
-            value = named[p.name]
-            if p.wide and misaligned(value, value.data.ptr):
-                raise InputError(f"{self.path.name}: {signature.name} takes {p.name} 16 bytes at a time, and it (or a "
-                                 "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a "
-                                 "copy, as x[1:].copy() is, or a slice that begins at a multiple of "
-                                 f"{WIDE // value.itemsize} entries")
-            packed.append(np.array(value.data.ptr if value.size else 0, np.uint64) if p.pointer
-                          else np.array(value, self.scalars[p.type]))
-        function = self._function(named)
+        shared = int(values[self._at[launch["shared"]]]) if launch["shared"] else 0
+        function = self._function(values)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
-        together = signature.launch["together"] or signature.launch["cooperative"]
-        if together or self.space.dependent_launch:
-            attribute = COOPERATIVE if together else DEPENDENT
-            launch_with(attribute, function.kernel.ptr, grid, block, packed, self.space.current_stream(), shared)
-        else:
-            function((grid,), (block,), tuple(a[()] for a in packed), shared_mem=shared)
+        for k in self._wide:
+            self._require_aligned(values[k], self.signature.parameters[k].name)
+        for k, p in enumerate(self.signature.parameters):
+            if p.pointer:
+                values[k] = values[k].data.ptr if values[k].size else 0
+        for k in reversed(self._complex):
+            values[k:k + 1] = values[k].real, values[k].imag
+        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
+        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared)
+
+    def _format(self, parameter):
+        """How `struct` packs a parameter, at a multiple of 8 bytes."""
+        kind = self.value if parameter.type == "T" else parameter.type
+        return "Q" if parameter.pointer else FORMATS[kind]
+
+    def _require_aligned(self, array, name):
+        if misaligned(array, array.data.ptr):
+            raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and it (or a "
+                             "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a copy, "
+                             "as x[1:].copy() is, or a slice that begins at a multiple of "
+                             f"{WIDE // array.itemsize} entries")
 
     def _allow(self, function, shared):
         """Let a function have more shared memory than every device gives unasked."""
@@ -206,52 +230,66 @@ class Kernel:
                              f"and {self.space.describe()} has {most}: choose smaller blocks")
         function.max_dynamic_shared_size_bytes = shared
 
-    @staticmethod
-    def _measure(named, extra):
+    def _measure(self, values, extra):
         """The value of a parameter NAME_size or NAME_stride."""
         name, _, what = extra.rpartition("_")
-        array = named[name]
+        array = values[self._at[name]]
         return array.size if what == "size" else array.strides[0] // array.itemsize
 
-    def _function(self, named):
+    def _function(self, values):
         """The compiled instantiation for these arguments' types."""
-        types = {"T": self.value}
-        for kind, name in self.signature.template:
-            if name == "T":
-                continue
-            if kind == "typename":
-                mentions = next(p.name for p in self.signature.parameters if p.type == name)
-                types[name] = C_TYPES[named[mentions].dtype.name]
-            else:
-                value = named[name.lower()]
-                types[name] = str(value) if kind == "int" else "true" if value.size else "false"
-        key = tuple(sorted(types.items()))
+        key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
+                     else values[k].size > 0 for kind, k in self._deciding])
         if key not in self._functions:
             with counted():
-                self._functions[key] = loaded(self.path, key, self.space.device, name_expression(self.signature, types))
+                types = {"T": self.value, **self._types(values)}
+                expression = name_expression(self.signature, types)
+                self._functions[key] = loaded(self.path, tuple(sorted(types.items())), self.space.device, expression)
         return self._functions[key]
 
-    def _count(self, named):
+    @functools.cached_property
+    def _deciding(self):
+        """(kind, which argument) that decides each template parameter but T."""
+        parameters = self.signature.parameters
+        return [(kind, next(k for k, p in enumerate(parameters) if p.type == name) if kind == "typename"
+                 else self._at[name.lower()]) for kind, name in self.signature.template if name != "T"]
+
+    def _types(self, values):
+        """The template arguments but T, by name."""
+        names = [name for _, name in self.signature.template if name != "T"]
+        return {name: C_TYPES[values[k].dtype.name] if kind == "typename" else str(values[k]) if kind == "int"
+                else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
+
+    def _count(self, values):
         launch = self.signature.launch
         if launch["single"]:
             return 1
         if launch["slices"]:
-            return max(named[launch["slices"]].size - 1, 0)
-        array = named[launch["array"]]
+            return max(values[self._at[launch["slices"]]].size - 1, 0)
+        array = values[self._at[launch["array"]]]
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
-    def _geometry(self, count, named):
+    def _geometry(self, count, values):
         """(blocks, threads of a block)."""
         launch = self.signature.launch
         if launch["slices"]:
-            return count, int(named[launch["height"]])
+            return count, int(values[self._at[launch["height"]]])
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
-        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(named[launch["threads"]])
-        each = 16 // self.scalars["T"].itemsize if launch["pack"] else 1
-        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * each))
+        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(values[self._at[launch["threads"]]])
+        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * self._each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
+
+
+def packing(formats):
+    """(pack, buffer, addresses) for arguments of these formats: ``pack(buffer, 0, *values)`` writes them, and their
+    addresses are what the driver takes."""
+    packer = struct.Struct("=" + "".join(formats))
+    buffer = (ctypes.c_char * packer.size)()
+    start = ctypes.addressof(buffer)
+    offsets = itertools.accumulate((struct.calcsize("=" + format) for format in formats[:-1]), initial=start)
+    return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*offsets)
 
 
 class Kernels:

@@ -23,7 +23,8 @@ class _Attribute(ctypes.Structure):
 
 
 class _Config(ctypes.Structure):
-    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+    _fields_ = [("grid", ctypes.c_uint), ("grid_y", ctypes.c_uint), ("grid_z", ctypes.c_uint), ("block", ctypes.c_uint),
+                ("block_y", ctypes.c_uint), ("block_z", ctypes.c_uint), ("shared", ctypes.c_uint),
                 ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(_Attribute)), ("count", ctypes.c_uint)]
 
 
@@ -32,24 +33,39 @@ def _driver():
     return ctypes.CDLL("libcuda.so.1")
 
 
-def launch_with(attribute: int, function: int, grid: int, block: int, arguments, stream: int, shared: int = 0):
-    """Launch a function (a CUfunction's address) on a stream; ``arguments`` are NumPy scalars, ``shared`` is the
-    dynamic shared memory of a block in bytes, ``attribute`` is COOPERATIVE or DEPENDENT.
+class Launch:
+    """Launches with one attribute and arguments at fixed addresses; one caller at a time.
 
-    Raises
-    ------
-    InputError
-        If not all blocks of a cooperative launch can run at once.
-    RuntimeError
-        With the driver's error number.
+    Parameters
+    ----------
+    addresses : ctypes array of void pointers
+        Where each argument lies.
+    attribute : int or None
+        COOPERATIVE or DEPENDENT.
     """
-    pointers = (ctypes.c_void_p * len(arguments))(*[a.__array_interface__["data"][0] for a in arguments])
-    chosen = _Attribute(id=attribute, value=1)
-    config = _Config((grid, 1, 1), (block, 1, 1), shared, stream, ctypes.pointer(chosen), 1)
-    status = _driver().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), pointers, None)
-    if status == TOO_LARGE:
-        raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at once on "
-                         "this GPU, as they must: a limit is set on what this process may use of it. Lift it, or use "
-                         "method='cg'")
-    if status:
-        raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")
+
+    def __init__(self, addresses, attribute):
+        self._addresses, self._attribute = addresses, _Attribute(id=attribute or 0, value=1)
+        self._config = _Config(grid_y=1, grid_z=1, block_y=1, block_z=1, attributes=ctypes.pointer(self._attribute),
+                               count=attribute is not None)
+        self._reference = ctypes.byref(self._config)
+
+    def __call__(self, function: int, grid: int, block: int, stream: int, shared: int = 0):
+        """Launch a function (a CUfunction's address) with ``shared`` bytes of dynamic shared memory a block.
+
+        Raises
+        ------
+        InputError
+            If not all blocks of a cooperative launch can run at once.
+        RuntimeError
+            With the driver's error number.
+        """
+        config = self._config
+        config.grid, config.block, config.shared, config.stream = grid, block, shared, stream
+        status = _driver().cuLaunchKernelEx(self._reference, ctypes.c_void_p(function), self._addresses, None)
+        if status == TOO_LARGE:
+            raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at "
+                             "once on this GPU, as they must: a limit is set on what this process may use of it. Lift "
+                             "it, or use method='cg'")
+        if status:
+            raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")

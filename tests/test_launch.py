@@ -1,0 +1,148 @@
+"""What a launch of a kernel hands to the driver, without a GPU: a driver of our own reads the arguments back."""
+from __future__ import annotations
+
+import ctypes
+import types
+
+import numpy as np
+import pytest
+
+from swell.core import cuda_kernels, launch
+from swell.core.cuda_kernels import Kernel, signatures
+
+SOURCE = """
+// launch: elements of y, 256 threads
+template <typename T, typename I, int WIDTH>
+__global__ void plain(Context* ctx, const I* indices, const T* x, T* y, int width, long long first, double bound, bool down, T alpha,
+                      long long n, long long x_size) {
+}
+
+// launch: elements of y, 512 threads, a pack each, at most 2 blocks per multiprocessor
+template <typename T> __global__ void packs(Context* ctx, const T* x, T* y, long long y_stride) {
+}
+
+// launch: 2 blocks per multiprocessor of 512 threads, all at once
+template <typename T> __global__ void together(Context* ctx, T* x) {
+}
+
+// launch: a block of height threads for each slice of ptr, shared bytes shared
+template <typename I> __global__ void slices(Context* ctx, const I* ptr, int height, int shared, long long n) {
+}
+"""
+READ = {"Q": ctypes.c_uint64, "q": ctypes.c_int64, "d": ctypes.c_double, "f": ctypes.c_float, "i": ctypes.c_int,
+        "?": ctypes.c_bool}
+
+
+class Array:
+    """An array of a device, at an address."""
+
+    def __init__(self, size, dtype, address=4096):
+        self.host = np.zeros(size, dtype)
+        self.size, self.dtype, self.shape = self.host.size, self.host.dtype, self.host.shape
+        self.strides, self.itemsize, self.ndim = self.host.strides, self.host.itemsize, self.host.ndim
+        self.data = types.SimpleNamespace(ptr=address)
+
+
+class Driver:
+    """Keeps what the last launch was given."""
+
+    status = 0
+
+    def cuLaunchKernelEx(self, reference, function, addresses, extra):
+        self.config, self.function, self.addresses = reference._obj, function.value, list(addresses)
+        attribute = self.config.attributes.contents
+        self.attribute = (attribute.id, attribute.value) if self.config.count else None
+        return self.status
+
+    def read(self, formats):
+        return [READ[f].from_address(address).value if f in READ else
+                np.ctypeslib.as_array(((ctypes.c_float if f == "F" else ctypes.c_double) * 2).from_address(address))
+                .view(np.dtype(f))[0] for f, address in zip(formats, self.addresses, strict=True)]
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    made = Driver()
+    monkeypatch.setattr(launch, "_driver", lambda: made)
+    function = types.SimpleNamespace(kernel=types.SimpleNamespace(ptr=77), max_dynamic_shared_size_bytes=49152,
+                                     shared_size_bytes=1024)
+    made.compiled = []
+    monkeypatch.setattr(cuda_kernels, "loaded", lambda *what: made.compiled.append(what[-1]) or function)
+    made.code = function
+    return made
+
+
+@pytest.fixture
+def kernel(tmp_path, driver):
+    path = tmp_path / "kernels.cu"
+    path.write_text(SOURCE)
+    space = types.SimpleNamespace(context=Array(1, "u1", 64), dependent_launch=True, multiprocessors=3, device=0,
+                                  shared_memory=200_000, current_stream=lambda: 5, describe=lambda: "a GPU")
+    return lambda name, dtype="float64": Kernel(space, path, signatures(path)[name], dtype)
+
+
+@pytest.mark.parametrize("dtype, letter", [("float32", "f"), ("float64", "d"), ("complex64", "F"), ("complex128", "D")])
+def test_every_type_of_argument_arrives(dtype, letter, kernel, driver):
+    alpha = np.dtype(dtype).type(1.5 - 2.25j if letter in "FD" else 1.5)
+    plain = kernel("plain", dtype)
+    for first in (-3, np.int64(1 << 40)):
+        plain(Array(7, "int32", 128), Array(0, dtype, 999), Array(600, dtype, 512), 4, first, np.float64(0.1), np.True_,
+              alpha)
+        assert driver.read("QQQQi" + "qd?" + letter + "qq") == [64, 128, 0, 512, 4, first, 0.1, True, alpha, 600, 0]
+    config = driver.config
+    assert (config.grid, config.block, config.shared, config.stream, driver.function) == (3, 256, 0, 5, 77)
+    assert driver.attribute == (launch.DEPENDENT, 1)
+    assert driver.compiled == [f"plain<{cuda_kernels.C_TYPES[dtype]}, int, 4>"]      # looked up once
+
+
+def test_an_instantiation_for_each_combination_of_types(kernel, driver):
+    plain = kernel("plain")
+    for index, width in (("int32", 1), ("int64", 1), ("int32", 4), ("int32", 1)):
+        plain(Array(7, index), Array(5, "float64"), Array(6, "float64"), width, 0, 0.0, False, 1.0)
+    assert driver.compiled == ["plain<double, int, 1>", "plain<double, long long, 1>", "plain<double, int, 4>"]
+
+
+def test_a_whole_number_is_no_real_one(kernel, driver):
+    with pytest.raises(Exception, match="int"):
+        kernel("plain")(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0.5, 0.0, False, 1.0)
+
+
+def test_packs(kernel, driver):
+    packs = kernel("packs", "float32")
+    packs(Array(8, "float32"), Array((3, 8), "float32", 1024))
+    assert driver.read("QQQq") == [64, 4096, 1024, 8] and driver.config.grid == 1
+    packs(Array(8, "float32"), Array(10**6, "float32"))
+    assert driver.config.grid == 6                               # at most 2 a multiprocessor
+    with pytest.raises(cuda_kernels.InputError, match="packs takes x 16 bytes at a time"):
+        packs(Array(8, "float32", 4100), Array(8, "float32"))
+
+
+def test_all_at_once(kernel, driver):
+    together = kernel("together")
+    together(Array(5, "float64"))
+    assert (driver.config.grid, driver.config.block, driver.attribute) == (6, 512, (launch.COOPERATIVE, 1))
+    driver.status = launch.TOO_LARGE
+    with pytest.raises(cuda_kernels.InputError, match="6 blocks of 512 threads"):
+        together(Array(5, "float64"))
+    driver.status = 1
+    with pytest.raises(RuntimeError, match="CUresult 1"):
+        together(Array(5, "float64"))
+
+
+def test_shared_memory(kernel, driver):
+    slices = kernel("slices")
+    slices(Array(5, "int32"), 64, 60_000)
+    assert (driver.config.grid, driver.config.block, driver.config.shared) == (4, 64, 60_000)
+    assert driver.code.max_dynamic_shared_size_bytes == 60_000
+    with pytest.raises(cuda_kernels.InputError, match="needs 201000 bytes"):
+        slices(Array(5, "int32"), 64, 201_000)
+    slices(Array(1, "int32"), 64, 0)                             # no slice: nothing is launched
+    assert driver.config.shared == 60_000
+
+
+def test_devices_without_dependent_launch(kernel, driver):
+    plain = kernel("plain")
+    plain.space.dependent_launch = False
+    other = Kernel(plain.space, plain.path, plain.signature, "float64")
+    other(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0, 0.0, False, 1.0)
+    assert driver.attribute is None and driver.config.count == 0
