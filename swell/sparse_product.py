@@ -1,6 +1,8 @@
 """``multiply``: products of sparse matrices of any library, computed by `swell.formats.product`."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
@@ -66,7 +68,13 @@ def multiply(*factors, device=None):
     else:
         space = make_space(device_of(first) if device is None else device)
     with space.active():
-        *others, result = [read_factor(A, space) for A in factors]
+        read = [read_factor(A, space) for A in factors]
+        for k, (left, right) in enumerate(pairwise(read), start=1):
+            if left.shape[1] != right.shape[0]:
+                raise InputError(f"matrix {k} of multiply is {left.shape[0]} × {left.shape[1]} and matrix {k + 1} is "
+                                 f"{right.shape[0]} × {right.shape[1]}: expected as many rows of matrix {k + 1} as "
+                                 f"matrix {k} has columns; should one of them be transposed?")
+        *others, result = read
         while others:
             result = Product(others.pop(), result).C
         return _given_back(result, first)

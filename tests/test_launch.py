@@ -9,6 +9,7 @@ import pytest
 
 from swell.core import cuda_kernels, launch
 from swell.core.cuda_kernels import Kernel, signatures
+from swell.core.graph import GraphLoop
 
 SOURCE = """
 // launch: elements of y, 256 threads
@@ -76,7 +77,7 @@ def driver(monkeypatch):
 def kernel(tmp_path, driver):
     path = tmp_path / "kernels.cu"
     path.write_text(SOURCE)
-    space = types.SimpleNamespace(context=Array(1, "u1", 64), dependent_launch=True, multiprocessors=3, device=0,
+    space = types.SimpleNamespace(context=Array(1, "u1", 64), dependent_launch=True, multiprocessors=3, device=0, launches=0,
                                   shared_memory=200_000, current_stream=lambda: 5, describe=lambda: "a GPU")
     return lambda name, dtype="float64": Kernel(space, path, signatures(path)[name], dtype)
 
@@ -146,3 +147,15 @@ def test_devices_without_dependent_launch(kernel, driver):
     other = Kernel(plain.space, plain.path, plain.signature, "float64")
     other(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0, 0.0, False, 1.0)
     assert driver.attribute is None and driver.config.count == 0
+
+
+@pytest.mark.parametrize("kernels, bodies", [(1, 16), (6, 16), (7, 14), (50, 2), (200, 1)])
+def test_a_graph_is_as_long_as_its_kernels_ask(kernels, bodies):
+    """A solve of 12 long iterations should not run 32 of them."""
+    space, called = types.SimpleNamespace(launches=1000), []
+
+    def body():
+        called.append(1)
+        space.launches += kernels
+    GraphLoop._repeat(types.SimpleNamespace(space=space), body, 16)
+    assert len(called) == bodies

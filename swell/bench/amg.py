@@ -1,10 +1,11 @@
 """Algebraic multigrid: whole solves beside other preconditioners and PyAMG; iterations over n, anisotropy and jumps.
 
-Every method is CG to a true relative residual of 1e-8, for b = A times random numbers in [0, 1). Times are wall times:
-setup from the matrix in memory to a solver, checks and conversions included; update for new values of the same pattern;
-solve of one right-hand side. Each is the least of a few, taken turn and turn about, after small systems have compiled
-the kernels. On a CPU PyAMG's Ruge–Stüben and smoothed aggregation, with CG and at their defaults, run in the same
-process if it is there. hypre's figures are stored: BoomerAMG on one H200, the best of five settings.
+Every method solves to a true relative residual of 1e-8, for b = A times random numbers in [0, 1): CG with each
+preconditioner, and the method that swell chooses by itself. Times are wall times: setup from the matrix in the device's
+memory to a solver, checks and conversions included; solve of one right-hand side there; the same again; update for new
+values of the same pattern. Each is the least of a few, taken turn and turn about, after small systems have compiled the
+kernels. On a CPU PyAMG's Ruge–Stüben and smoothed aggregation, with CG and at their defaults, run in the same process
+if it is there. hypre's figures are stored: BoomerAMG on one H200, the best of five settings.
 """
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ RTOL = 1e-8
 SEED = 3
 REPEAT = 3
 PATIENCE = 20.0         # seconds of a solver on a matrix after which it is not repeated
-TIMES = ("setup_seconds", "update_seconds", "solve_seconds")
+TIMES = ("setup_seconds", "solve_seconds", "again_seconds", "update_seconds")
 PEER_ITERATIONS = 1000
 MOST = {"cpu": 2_200_000, "cuda": 64_000_000}       # unknowns of the largest systems of --scaling
-# label: (precond, scaling)
-SOLVERS = {"AMG": ("amg", None), "IC(0)": ("ic0", None), "Jacobi": (None, "jacobi")}
+SOLVERS = {"AMG": {"method": "cg", "precond": "amg"}, "IC(0)": {"method": "cg", "precond": "ic0"},
+           "Jacobi": {"method": "cg", "scaling": "jacobi"}, "by itself": {}}
 PEERS = {"PyAMG RS": "ruge_stuben_solver", "PyAMG SA": "smoothed_aggregation_solver"}
-HEADER = ("matrix", "preconditioner of CG", "n", "setup s", "update s", "solve s", "setup + solve", "its time / AMG's",
+HEADER = ("matrix", "solver", "n", "setup s", "solve s", "setup + solve", "its time / AMG's", "again s", "update s",
           "iterations", "operator complexity", "true residual", "hypre on one H200, ms (iterations)")
 SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity", "setup s", "solve s",
            "true residual")
@@ -76,7 +77,9 @@ def compile_kernels(space):
     A = jumping_diffusion((20, 20))
     for label in SOLVERS:
         try:
-            _prepare(space, A, label).solve(right_hand_side(space, A))
+            solver = _prepare(space, on_device(space, A), label)
+            solver.solve(right_hand_side(space, A))
+            solver.update(on_device(space, A))
         except InputError as error:
             engine.tell(f"{label} is left out: {error}")
 
@@ -87,16 +90,23 @@ def right_hand_side(space, A):
         return space.from_host(A @ np.random.default_rng(SEED).random(A.shape[0]))
 
 
+def on_device(space, A):
+    """The matrix where the solver works: SciPy's own on a CPU, one of CuPy's on a GPU."""
+    if space.name == "cpu":
+        return A
+    import cupyx.scipy.sparse
+    with space.active():
+        return cupyx.scipy.sparse.csr_matrix(A)
+
+
 def _prepare(space, A, label):
-    precond, scaling = SOLVERS[label]
-    return api.prepare(A, method="cg", precond=precond, scaling=scaling, device=space.device_name,
-                       stopping=Stopping(rtol=RTOL))
+    return api.prepare(A, device=space.device_name, stopping=Stopping(rtol=RTOL), **SOLVERS[label])
 
 
 def measure(space, name, A, repeat):
     """Iterate over the records of one SciPy matrix, of swell's solvers and PyAMG's, ``repeat`` times in turn."""
-    b, spent, best = right_hand_side(space, A), {}, {}
-    runs = {label: partial(_ours, space, name, A, b, label) for label in SOLVERS}
+    b, there, spent, best = right_hand_side(space, A), on_device(space, A), {}, {}
+    runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS}
     if space.name == "cpu" and importlib.util.find_spec("pyamg") is None:
         engine.tell("PyAMG is not installed, and is left out: pip install pyamg")
     elif space.name == "cpu":
@@ -118,13 +128,15 @@ def measure(space, name, A, repeat):
     yield from best.values()
 
 
-def _ours(space, name, A, b, label):
+def _ours(space, name, A, there, b, label):
     """swell's record."""
-    solver, setup = timed(lambda: _prepare(space, A, label))
-    update = timed(lambda: solver.update(A))[1]
+    solver, setup = timed(lambda: _prepare(space, there, label))
     result, solve = timed(lambda: solver.solve(b))
+    again = timed(lambda: solver.solve(b))[1]
+    update = timed(lambda: solver.update(there))[1]
     complexity = solver.M.hierarchy.operator_complexity if label == "AMG" and solver.M is not None else math.nan
-    return _record(space, name, A, label, space.to_host(result.x), setup, update, solve, result.iterations, complexity)
+    return _record(space, name, A, label, space.to_host(result.x), (setup, solve, again, update), result.iterations,
+                   complexity)
 
 
 def _peer(space, name, A, b, label):
@@ -134,7 +146,8 @@ def _peer(space, name, A, b, label):
     norms = []
     with np.errstate(all="ignore"):
         x, seconds = timed(lambda: levels.solve(b, tol=RTOL, accel="cg", maxiter=PEER_ITERATIONS, residuals=norms))
-    return _record(space, name, A, label, x, setup, math.nan, seconds, len(norms) - 1, levels.operator_complexity())
+    return _record(space, name, A, label, x, (setup, seconds, math.nan, math.nan), len(norms) - 1,
+                   levels.operator_complexity())
 
 
 def timed(call):
@@ -143,11 +156,11 @@ def timed(call):
     return call(), time.perf_counter() - start
 
 
-def _record(space, name, A, label, x, setup, update, solve, iterations, complexity):
+def _record(space, name, A, label, x, times, iterations, complexity):
     b = A @ np.random.default_rng(SEED).random(A.shape[0])
-    return {"benchmark": "amg", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "solver": label, "setup_seconds": setup,
-            "update_seconds": update, "solve_seconds": solve, "iterations": iterations,
-            "operator_complexity": complexity, "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b)),
+    return {"benchmark": "amg", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "solver": label,
+            **dict(zip(TIMES, times)), "iterations": iterations, "operator_complexity": complexity,
+            "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b)),
             "hypre": hypre(name, A.shape[0]), **engine.circumstances(space)}
 
 
@@ -202,7 +215,8 @@ def _scaled(space, family, systems):
         engine.tell(f"{family}: {name}")
         A = make()
         b = right_hand_side(space, A)
-        solver, setup = timed(lambda: _prepare(space, A, "AMG"))
+        there = on_device(space, A)
+        solver, setup = timed(lambda: _prepare(space, there, "AMG"))
         result, solve = timed(lambda: solver.solve(b))
         found = facts(solver.M)
         yield {"benchmark": "amg scaling", "family": family, "system": name, "n": A.shape[0], "nnz": A.nnz,
@@ -218,9 +232,10 @@ def _rows(records):
         total = r["setup_seconds"] + r["solve_seconds"]
         ours = next((k for k in records if (k["matrix"], k["solver"]) == (r["matrix"], "AMG")), None)
         ratio = total / (ours["setup_seconds"] + ours["solve_seconds"]) if ours else math.nan
-        rows.append((r["matrix"], r["solver"], r["n"], f"{r['setup_seconds']:.3g}",
-                     "" if math.isnan(r["update_seconds"]) else f"{r['update_seconds']:.3g}",
-                     f"{r['solve_seconds']:.3g}", f"{total:.3g}", engine.cell(ratio, 2), r["iterations"],
+        setup, solve, both, again, update = ("" if math.isnan(t) else f"{t:.3g}" for t in (
+            r["setup_seconds"], r["solve_seconds"], total, r["again_seconds"], r["update_seconds"]))
+        rows.append((r["matrix"], r["solver"], r["n"], setup, solve, both, engine.cell(ratio, 2), again, update,
+                     r["iterations"],
                      engine.cell(r["operator_complexity"], 2), f"{r['residual']:.1e}",
                      _stored(r["hypre"]) if r["solver"] == "AMG" else ""))
     return rows

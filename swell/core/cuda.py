@@ -24,6 +24,9 @@ CONTEXT = np.dtype([("flags", np.int64, (len(Flag), COLUMNS)), ("limits", np.flo
                     ("mirror", np.uint64), ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64),
                     ("left_count", np.int32), ("arrived", np.uint32)])
 
+TOTALS = 8              # arrays whose last entries are read at once
+MANY = 1 << 14          # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
+
 
 def require_cupy():
     """CuPy, if it and a GPU are there.
@@ -73,6 +76,8 @@ class CudaSpace(Space):
     multiprocessors : int
     shared_memory, cache : int
         Bytes that one block may have, and of the second-level cache.
+    launches : int
+        Kernels of swell that were launched so far.
     dependent_launch : bool
         Kernels may begin while the one before them drains (``launch.py``).
     bulk_copies : bool
@@ -87,7 +92,7 @@ class CudaSpace(Space):
         if device >= count:
             raise MissingDependency(f"device='cuda:{device}' was asked for and there are {count} GPUs: use cuda:0 to "
                                     f"cuda:{count - 1}")
-        self.xp, self.device = cupy, device
+        self.xp, self.device, self.launches = cupy, device, 0
         self._turn = threading.RLock()           # threads that share the space share its stream and its record
         use_gpu()
         with cupy.cuda.Device(device):
@@ -105,7 +110,9 @@ class CudaSpace(Space):
                 self._context = cupy.cuda.alloc_pinned_memory(CONTEXT.itemsize)
                 self.host_context = np.frombuffer(self._context, CONTEXT, 1)
                 self.host_context[...] = 0
+                self._totals = cupy.cuda.alloc_pinned_memory(8 * TOTALS)
                 self._scratch_doubles = 0
+                self._block_sums = cupy.zeros(1 + 2 * self.multiprocessors, np.int64)    # of add_up_together
                 self.reserve(1 << 16)
 
     def reserve(self, doubles: int):
@@ -235,7 +242,19 @@ class CudaSpace(Space):
         return counts
 
     def add_up(self, counts, starts):
-        self._counting.add_up(_as_numbers(counts), starts)
+        if counts.size < MANY:
+            self._counting.add_up(_as_numbers(counts), starts)
+        else:
+            self._counting.add_up_together(_as_numbers(counts), starts, self._block_sums)
+
+    def last_entries(self, *arrays):
+        """Through pinned memory: copies into it wait for nothing, and one wait does for all."""
+        stream = self.xp.cuda.get_current_stream()
+        words = [np.frombuffer(self._totals, array.dtype, 1, 8 * k) for k, array in enumerate(arrays)]
+        for array, word in zip(arrays, words):
+            array[-1:].data.copy_to_host_async(word.ctypes.data, array.itemsize, stream)
+        stream.synchronize()
+        return tuple(int(word[0]) for word in words)
 
     def group_largest(self, keys, size):
         most = self.empty(-(-keys.size // size), keys.dtype)

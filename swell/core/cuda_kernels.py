@@ -52,6 +52,7 @@ import numpy as np
 from swell.core.compilation import counted
 from swell.core.errors import InputError
 from swell.core.launch import COOPERATIVE, DEPENDENT, Launch
+from swell.core.sharing import Shareable
 from swell.core.slots import declarations
 
 CORE = pathlib.Path(__file__).parent / "kernels"
@@ -209,6 +210,7 @@ class Kernel:
             values[k:k + 1] = values[k].real, values[k].imag
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared)
+        self.space.launches += 1
 
     def _format(self, parameter):
         """How `struct` packs a parameter, at a multiple of 8 bytes."""
@@ -292,7 +294,7 @@ def packing(formats):
     return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*offsets)
 
 
-class Kernels:
+class Kernels(Shareable):
     """The kernels of one .cu file for one value type, as attributes, each made when it is first asked for."""
 
     def __init__(self, space, path, dtype):
@@ -305,3 +307,8 @@ class Kernels:
         kernel = Kernel(space, path, signatures(path)[name], dtype)
         setattr(self, name, kernel)
         return kernel
+
+    def shared(self, sharing):
+        """Kernels of the copy's space: a launch has its arguments in a buffer of its own."""
+        _, path, dtype = self._given
+        return Kernels(sharing.space, path, dtype)

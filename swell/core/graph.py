@@ -14,7 +14,10 @@ import numpy as np
 from swell.core.loop import Loop, interruptible
 from swell.core.slots import COLUMNS, Flag
 
-STEPS_PER_LAUNCH = 16   # iterations in one graph: enough to hide its launch, few enough to stop and report in time
+# A graph has some iterations: enough kernels to hide its launch, few enough to stop in time. One graph is launched
+# ahead of the one that runs, and both run to their end.
+STEPS_PER_LAUNCH = 16
+KERNELS_PER_LAUNCH = 96
 
 
 class GraphLoop(Loop):
@@ -92,8 +95,7 @@ class GraphLoop(Loop):
         stream = self.space.stream
         if self._graph is None:
             stream.begin_capture()
-            for _ in range(bodies):
-                body()
+            self._repeat(body, bodies)
             self._graph = stream.end_capture()
         self._launch(0)
         ahead = 0
@@ -103,6 +105,14 @@ class GraphLoop(Loop):
             self._events[1 - ahead].synchronize()        # an event, not a value: the next graph is already running
             self._look(1 - ahead)
             if self.stopped:
+                return
+
+    def _repeat(self, body, most):
+        """Call the body until a graph has enough kernels, ``most`` times at most."""
+        begin = self.space.launches
+        for _ in range(most):
+            body()
+            if self.space.launches - begin >= KERNELS_PER_LAUNCH:
                 return
 
     def _launch(self, k):

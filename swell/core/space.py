@@ -186,7 +186,11 @@ class Space(ABC):
         """The sum of integers: a host read."""
         starts = self.empty(counts.size + 1, np.int64)
         self.add_up(counts, starts)
-        return int(starts[-1])  # sync
+        return self.last_entries(starts)[0]  # sync
+
+    def last_entries(self, *arrays) -> tuple[int, ...]:
+        """The last entry of each array of integers, as sums end with their totals: one host read for all."""
+        return tuple(int(array[-1]) for array in arrays)
 
     def row_pointers(self, rows, count: int, dtype=np.int64):
         """Where each row begins among entries that are sorted by rows, of which these are the numbers; count + 1."""

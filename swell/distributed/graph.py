@@ -36,6 +36,11 @@ class DistributedGraphLoop(GraphLoop):
         if self._ranks.failure is not None:      # it may have come up while the graph was captured
             self.free()
 
+    def _repeat(self, body, most):
+        """Equally often on all ranks, however many kernels each of them launches."""
+        for _ in range(most):
+            body()
+
     def free(self):
         """Let go of the graph; the next run captures it anew."""
         self._graph = None

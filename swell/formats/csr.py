@@ -16,6 +16,7 @@ from swell.core.system_matrix import SystemMatrix
 from swell.formats.blocks import detect, given_size
 from swell.formats.facts import Facts, gather
 from swell.formats.matrix import Matrix, index_type, rows_of
+from swell.formats.transpose import transposed_arrays
 
 
 @dataclass(frozen=True)
@@ -176,31 +177,21 @@ class CSRMatrix(Matrix, SystemMatrix):
         return detect(self)
 
     @property
-    def _known_block(self):
+    def known_block(self):
+        """`block_size` if it is known, else 0."""
         return vars(self).get("block_size", 0)
 
     def with_values(self, data):
         """The same pattern with other values."""
-        made = CSRMatrix(self.space, self.indptr, self.indices, data, self.shape, block=self._known_block)
+        made = CSRMatrix(self.space, self.indptr, self.indices, data, self.shape, block=self.known_block)
         made.notes = self.notes
         return made
 
     def transpose(self, conjugate=False):
         """Aᵀ, or Aᴴ."""
-        xp = self.space.xp
-        if self.space.name == "cpu":             # two passes, where sorting takes ten times as long
-            from swell.formats.kernels.csr import transpose
-            indptr, indices = np.zeros(self.shape[1] + 1, self.indptr.dtype), np.empty_like(self.indices)
-            data = np.empty_like(self.data)
-            transpose(self.indptr, self.indices, self.data, indptr, indices, data)
-            return self._transposed(indptr, indices, data, conjugate)
-        order = xp.argsort(self.indices, kind="stable")          # rows ascend already, so they do within each column
-        indptr = self.space.row_pointers(self.indices, self.shape[1], self.indptr.dtype)
-        return self._transposed(indptr, self.rows()[order], self.data[order], conjugate)
-
-    def _transposed(self, indptr, indices, data, conjugate):
+        indptr, indices, data = transposed_arrays(self, self.indices[:0])
         return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1],
-                         block=self._known_block)
+                         block=self.known_block)
 
     def astype(self, dtype):
         return self.with_values(self.data.astype(dtype))

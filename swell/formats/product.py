@@ -107,7 +107,7 @@ class Product:
 
     def _entries(self, starts):
         """nnz(C), and room for its columns and values."""
-        entries = int(starts[-1])  # sync
+        entries, = self._space.last_entries(starts)  # sync
         self._check_fits(self._bytes(entries), f"with {entries} entries")
         index = index_type(*self._shape, entries)
         return self._space.empty(entries, index), self._space.empty(entries, self._dtype)
@@ -162,10 +162,8 @@ class Product:
 
     def _binned(self, counts, each):
         """The rows by groups of threads that have room for ``each`` entries a thread, and where each bin begins."""
-        rows, bins, bounds = (self._space.empty(size, dtype) for size, dtype in (
-            (counts.size, counts.dtype), (2 * BINS, np.int64), (BINS + 1, np.int64)))
-        bins.fill(0)
-        bounds.fill(0)
+        rows, zeros = self._space.empty(counts.size, counts.dtype), self._space.xp.zeros(3 * BINS + 1, np.int64)
+        bins, bounds = zeros[:2 * BINS], zeros[2 * BINS:]
         self._kernels.count_bins(counts, each, bins)
         self._kernels.place_rows(counts, each, bins, rows, bounds)
         return rows, bounds

@@ -100,9 +100,24 @@ def test_add_up(n, kind, pointers, space):
     assert ask(space, space.total, counts) == expected[-1]
 
 
-def test_sums_beyond_32_bits(space):
-    counts = np.full(1000, 2**31 - 1, np.int32)
-    assert ask(space, space.total, counts) == 1000 * (2**31 - 1)
+@pytest.mark.parametrize("n", [2**14 - 1, 2**14, 2**14 + 1, 2**15 + 17])
+def test_add_up_of_few_and_of_many(n, space):
+    """Sums by one block and by all of them, several times in a row: the barrier's count goes on."""
+    for seed in range(3):
+        counts = np.random.default_rng(seed).integers(-5, 100, n)
+        expected = np.concatenate(([0], np.cumsum(counts)))
+
+        def starts(counts):
+            out = space.from_host(np.full(n + 1, -7))
+            space.add_up(counts, out)
+            return out
+        same(ask(space, starts, counts), expected)
+
+
+@pytest.mark.parametrize("n", [1000, 20_000])
+def test_sums_beyond_32_bits(n, space):
+    counts = np.full(n, 2**31 - 1, np.int32)
+    assert ask(space, space.total, counts) == n * (2**31 - 1)
 
 
 @pytest.mark.parametrize("pointers", ["int32", "int64"])

@@ -52,8 +52,6 @@ def fitting(kind, name, dtype, seed=0):
 
 
 def built(kind, name, A, space):
-    if name == "amg" and space.name == "cuda":
-        pytest.skip("AMG runs on a CPU so far")
     return resolve(kind, name).build(CSRMatrix.from_scipy(A, space))
 
 

@@ -56,3 +56,24 @@ template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up
                              [&](long long i, long long sum) { starts[i] = P(sum); });
   if (threadIdx.x == 0) starts[counts_size] = P(all);
 }
+
+// The same by all blocks: each adds up its part of the counts, and after a barrier the parts before it. scratch: the barrier's
+// count, 0 before the first launch, and a place for each block's sum.
+// launch: 2 blocks per multiprocessor of 512 threads, all at once
+template <typename C, typename P> __global__ void __launch_bounds__(512, 2) add_up_together(Context* ctx, const C* counts, P* starts,
+                                                                                            long long* scratch,
+                                                                                            long long counts_size) {
+  if (stopped(ctx)) return;
+  const long long n = counts_size, part = (n + gridDim.x * 32ll - 1) / (gridDim.x * 32ll) * 32;         // whole accesses
+  const long long begin = min(n, blockIdx.x * part), end = min(n, begin + part);
+  long long sum = 0, before = 0;
+#pragma unroll 8
+  for (long long i = begin + threadIdx.x; i < end; i += blockDim.x) sum += counts[i];
+  sum = block_total(sum);
+  if (threadIdx.x == 0) scratch[1 + blockIdx.x] = sum;
+  grid_wait(reinterpret_cast<unsigned long long*>(scratch));
+  for (int block = threadIdx.x; block < blockIdx.x; block += blockDim.x) before += __ldcg(scratch + 1 + block);
+  const long long all = scan(begin, end, block_total(before), [&](long long i) { return (long long)counts[i]; },
+                             [&](long long i, long long sum) { starts[i] = P(sum); });
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[n] = P(all);
+}

@@ -1,4 +1,4 @@
-// Sums of all numbers before each, by one block of 1024 threads.
+// Sums of all numbers before each, by one block.
 #pragma once
 #include "context.cuh"
 
@@ -11,34 +11,53 @@ DEVICE long long warp_scan(long long value) {                 // inclusive
   return value;
 }
 
-// By one block: put(i, the sum of count(0) to count(i - 1)) for i = 0 to n - 1. Returns the sum of all.
-template <class Count, class Put> DEVICE long long scan(long long n, Count count, Put put) {
-  constexpr int THREADS = 1024, EACH = 8;
+// The sum over the block, in every thread.
+DEVICE long long block_total(long long value) {
+  __shared__ long long of_warp[32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
+  if (lane == 0) of_warp[warp] = value;
+  __syncthreads();
+  value = lane < blockDim.x / 32 ? of_warp[lane] : 0;
+  for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
+  __syncthreads();
+  return value;
+}
+
+// By one block: put(i, before + the sum of count(begin) to count(i - 1)) for i = begin to end - 1. Returns `before` and the sum of
+// all. The lanes of a warp read neighbours, eight times.
+template <class Count, class Put> DEVICE long long scan(long long begin, long long end, long long before, Count count, Put put) {
+  constexpr int EACH = 8;
   __shared__ long long of_warp[32], total;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  long long before = 0;
-  for (long long base = 0; base < n; base += THREADS * EACH) {
-    const long long first = base + threadIdx.x * (long long)EACH;
+  for (long long base = begin; base < end; base += blockDim.x * EACH) {
+    const long long first = base + warp * (32 * EACH) + lane;
     long long mine[EACH], sum = 0;
 #pragma unroll
-    for (int e = 0; e < EACH; ++e) sum += mine[e] = first + e < n ? count(first + e) : 0;
-    const long long upto = warp_scan(sum);
-    if (lane == 31) of_warp[warp] = upto;
-    __syncthreads();
-    if (warp == 0) {
-      const long long warps = warp_scan(of_warp[lane]);
-      of_warp[lane] = warps - of_warp[lane];
-      if (lane == 31) total = warps;
-    }
-    __syncthreads();
-    long long at = before + of_warp[warp] + upto - sum;
+    for (int e = 0; e < EACH; ++e) mine[e] = first + 32 * e < end ? count(first + 32 * e) : 0;
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
-      if (first + e < n) put(first + e, at);
-      at += mine[e];
+      const long long upto = warp_scan(mine[e]);
+      mine[e] = sum + upto - mine[e];
+      sum += __shfl_sync(~0u, upto, 31);
     }
+    if (lane == 0) of_warp[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+      const long long own = lane < blockDim.x / 32 ? of_warp[lane] : 0, upto = warp_scan(own);
+      of_warp[lane] = upto - own;
+      if (lane == 31) total = upto;
+    }
+    __syncthreads();
+    const long long start = before + of_warp[warp];
+#pragma unroll
+    for (int e = 0; e < EACH; ++e)
+      if (first + 32 * e < end) put(first + 32 * e, start + mine[e]);
     before += total;
     __syncthreads();
   }
   return before;
 }
+
+// put(i, the sum of count(0) to count(i - 1)) for i = 0 to n - 1. Returns the sum of all.
+template <class Count, class Put> DEVICE long long scan(long long n, Count count, Put put) { return scan(0, n, 0, count, put); }

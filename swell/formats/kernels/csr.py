@@ -130,18 +130,3 @@ def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
                 new_indices[at], entry[at] = new_indices[at - 1], entry[at - 1]
                 at -= 1
             new_indices[at], entry[at] = column, begin + k
-
-
-@njit(cache=True)
-def transpose(indptr, indices, data, new_indptr, new_indices, new_data):
-    """Aᵀ, one row of A after the other, so that its rows ascend in each column; new_indptr comes as zeros."""
-    for k in range(indices.size):
-        new_indptr[indices[np.uint64(k)] + 1] += 1
-    new_indptr[:] = np.cumsum(new_indptr)
-    at = new_indptr[:-1].copy()                  # where the next entry of each column goes
-    for i in range(indptr.size - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            column = np.uint64(indices[np.uint64(k)])
-            new_indices[np.uint64(at[column])] = i
-            new_data[np.uint64(at[column])] = data[np.uint64(k)]
-            at[column] += 1

@@ -13,6 +13,7 @@ from swell.core.errors import FactorisationError
 
 SINGULAR = 1e-11        # of a row's diagonal entry: a pivot at or below it is rounding
 INDEFINITE = 1e-8       # of a row's diagonal entry: a negative pivot beyond it is not
+PANEL = 16              # pivots a step of the elimination, as in kernels/dense.py and dense.cu
 
 
 class DenseInverse:
@@ -28,21 +29,21 @@ class DenseInverse:
         self.space = A.space
         self.inverse = A.space.empty(A.shape[0]**2, dtype)
         self._kernels = A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
-        self.renew(A, scales)
+        self.update(A, scales)
 
-    def renew(self, A, scales):
+    def update(self, A, scales):
         """Take new values of A, in place."""
         space, n = self.space, A.shape[0]
-        dense, work = space.xp.zeros((n, n)), space.empty(3 * n, np.float64)
+        dense, work = space.empty(n * n, np.float64), space.empty((1 + 2 * PANEL) * n, np.float64)
         worst, record = space.empty(1, np.float64), space.xp.zeros(1, np.int64)
-        dense[A.rows(), A.indices] = scales[A.rows()] * A.data * scales[A.indices]
         kernels = space.kernels("swell.preconditioners.amg", "dense", np.float64)
-        kernels.invert(dense.reshape(-1), work[:n], work[n:], SINGULAR, worst, record)
+        kernels.scatter(A.indptr, A.indices, A.data, scales, dense)
+        kernels.invert(dense, work[:n], work[n:], SINGULAR, worst, record)
         if n and float(worst[0]) < -INDEFINITE:  # sync
             raise FactorisationError("AMG needs a positive definite matrix, and elimination on its coarsest level has "
                                      f"a pivot of {float(worst[0]):.2e} of its diagonal entry: use precond='ilu0' with "
                                      "method='gmres', or method='direct'")
-        self.inverse[...] = dense.reshape(-1)
+        self.inverse[...] = dense
         space.synchronize()                      # a product reads the inverse before the kernel before it has ended
 
     def solve(self, b, x):

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from swell.formats.product import Product
+from swell.formats.transpose import transposed
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
 from swell.preconditioners.amg.slots import State
@@ -68,24 +67,10 @@ class Level:
         self.RAP.update(self.R, self.AP.C)
         return self.RAP.C
 
-    def coarse_diagonal(self):
-        """The diagonal entry of each coarse row, in the order of the next level."""
-        xp, count = self.P.space.xp, self.P.shape[1]
-        found = xp.empty(count + 1)
-        found[xp.where(self.state == State.COARSE, self.numbers[:-1], count)] = self.A.diagonal()
-        return found[:-1]
-
     @property
     def nbytes(self):
         arrays = sum(a.nbytes for a in (self.strong, self.state, self.numbers, self.order))
         return arrays + sum(M.nbytes for M in (self.P, self.R, self.AP.C, self.RAP.C))
-
-
-def transposed(P):
-    """(Pᵀ, where each of its values is among the values of P)."""
-    numbers = P.with_values(P.space.xp.arange(P.nnz, dtype=np.float64)).transpose()
-    order = numbers.data.astype(P.indices.dtype)
-    return numbers.with_values(P.data[order]), order
 
 
 class Hierarchy:
@@ -127,13 +112,13 @@ class Hierarchy:
         strong = strong_links(A, s)
         state = pmis(A, strong, with_neighbours(A, marked))
         numbers = coarse_numbers(A, state)
-        coarse = int(numbers[-1])  # sync
+        P = interpolation(A, strong, state, numbers, s)
+        coarse = P.shape[1]
         if not coarse:
             self.ended = "no row has a strong link"
         elif coarse > STALLED * A.shape[0]:
             self.ended = f"{coarse} of {A.shape[0]} rows would stay"
         else:
-            P = interpolation(A, strong, state, numbers, coarse, s)
             self.levels.append(Level.of(A, strong, state, numbers, P))
             return self.levels[-1].RAP.C, carried(A, state, numbers, marked, coarse)
         return A, marked

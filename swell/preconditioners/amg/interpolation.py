@@ -24,8 +24,8 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
 
-def interpolation(A, strong, state, numbers, coarse, settings):
-    """P as a CSRMatrix of n rows and ``coarse`` columns.
+def interpolation(A, strong, state, numbers, settings):
+    """P as a CSRMatrix, with a column for each row of the next level.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def interpolation(A, strong, state, numbers, coarse, settings):
         The number of each coarse row on the next level, and last how many there are.
     """
     space, n, most = A.space, A.shape[0], settings.pmax
-    index = index_type(n, coarse, n * most)
+    index = index_type(n, n, n * most)
     wide, values, lengths = space.empty(n * most, index), space.empty(n * most, A.dtype), space.empty(n, np.int32)
-    _interpolate(A, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths, coarse)
+    _interpolate(A, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths)
     indptr = space.empty(n + 1, index)
     space.add_up(lengths, indptr)
-    stored = int(indptr[-1])  # sync
+    coarse, stored = space.last_entries(numbers, indptr)  # sync
     indices, data = space.empty(stored, index), space.empty(stored, A.dtype)
     _kernels(A).compact(most, wide, values, indptr, indices, data)
     return CSRMatrix(space, indptr, indices, data, (n, coarse))
@@ -49,12 +49,11 @@ def interpolation(A, strong, state, numbers, coarse, settings):
 
 def reinterpolate(A, strong, state, numbers, settings, P):
     """New values of P for new values of A, on its pattern, in place."""
-    _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32),
-                 P.shape[1])
+    _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32))
     P.discard_adjoint()
 
 
-def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, lengths, coarse):
+def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, lengths):
     space, kernels, n = A.space, _kernels(A), A.shape[0]
     counts, begins, sums = space.empty(n, np.int32), space.empty(n + 1, A.indptr.dtype), space.empty(n, A.dtype)
     kernels.coarse_lengths(A.indptr, A.indices, strong, state, counts)
@@ -63,7 +62,7 @@ def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, len
     kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
     kernels.interpolate(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums,
                         settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data,
-                        lengths, coarse)
+                        lengths)
 
 
 def _kernels(A):

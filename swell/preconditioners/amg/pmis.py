@@ -29,8 +29,9 @@ def pmis(A, strong, forced, first=0):
     """
     space, n = A.space, A.shape[0]
     kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
-    counts, keys, record = space.xp.zeros(n, np.int32), space.empty(n, np.int64), space.xp.zeros(4, np.int64)
-    state, beaten = space.empty(n, np.uint8), space.xp.zeros(n, np.uint8)
+    zeros = space.xp.zeros(32 + 5 * n, np.uint8)
+    record, counts, beaten = zeros[:32].view(np.int64), zeros[32:32 + 4 * n].view(np.int32), zeros[32 + 4 * n:]
+    keys, state = space.empty(n, np.int64), space.empty(n, np.uint8)
     kernels.influences(A.indices, strong, counts)
     kernels.begin(A.indptr, strong, counts, forced, first, keys, state)
     kernels.rounds(A.indptr, A.indices, strong, keys, state, beaten, record)

@@ -166,9 +166,6 @@ def _double(A):
 
 def check(A):
     """Raise an error that says what to do unless A is real, symmetric, and has a positive diagonal."""
-    if A.space.name != "cpu":
-        raise InputError("AMG runs on a CPU so far: expected device='cpu'; on a GPU use precond='ic0' or "
-                         "scaling='jacobi'")
     if A.dtype.kind == "c":
         raise InputError(f"AMG got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
                          "'shifted_laplacian' for waves")

@@ -31,7 +31,7 @@ __global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices
   });
 }
 
-// The values of diag(fine)⁻¹ P diag(coarse).
+// The values of diag(fine)⁻¹ P diag(coarse); 0 where `fine` is.
 // launch: elements of fine, 256 threads
 template <typename I, typename V>
 __global__ void balance(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
@@ -39,8 +39,115 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
   if (stopped(ctx)) return;
   visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? fine[p.row] : 1.0;
-    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) out[k] = V(data[k] / own * coarse[indices[k]]);
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) out[k] = V(own > 0 ? data[k] / own * coarse[indices[k]] : 0.0);
   });
+}
+
+// The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which holds that of P, a few entries a row.
+// launch: elements of fine, 256 threads
+template <typename I, typename J, typename V>
+__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const J* p_indptr,
+                                       const J* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
+                                       long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+    if (!p.there) return;
+    const double own = fine[p.row];
+    const long long first = p_indptr[p.row], last = p_indptr[p.row + 1];
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
+      const long long column = indices[k];
+      double value = 0;
+      for (long long at = first; at < last; ++at)
+        if (p_indices[at] == column) value = own > 0 ? p_data[at] / own : 0.0;
+      out[k] = V((value - __dmul_rn(own, data[k])) * coarse[column]);
+    }
+  });
+}
+
+// aᵢᵢ, 0 where nothing is stored.
+template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, const I* indices, const double* data) {
+  for (long long k = indptr[i]; k < indptr[i + 1]; ++k)
+    if (indices[k] == i) return data[k];
+  return 0;
+}
+
+// scales = 0 where a row's diagonal entry on the next level is at most `singular` of the one that it had.
+// launch: elements of state, 256 threads
+template <typename I, typename J>
+__global__ void drop_rounding(Context* ctx, const unsigned char* state, const I* numbers, const I* indptr, const I* indices,
+                              const double* data, const J* c_indptr, const J* c_indices, const double* c_data, double singular,
+                              double* scales, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n || state[i] != COARSE) return;
+  const long long row = numbers[i];
+  const double own = diagonal_entry(i, indptr, indices, data);
+  if (fabs(diagonal_entry(row, c_indptr, c_indices, c_data)) <= singular * own) scales[row] = 0;
+}
+
+// Entry k of a row and each 32nd after it, times rows of x: added to sum. `column` and `value` are those of entry k.
+template <int WIDTH, class T, class I>
+DEVICE void add_entries(long long k, long long end, I column, T value, const I* indices, const T* data, const T* x,
+                        T (&sum)[WIDTH]) {
+  while (k < end) {
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) sum[c] = fused(value, x[(long long)column * WIDTH + c], sum[c]);
+    if ((k += 32) < end) column = indices[k], value = data[k];
+  }
+}
+
+// Over the warp, to every lane.
+template <int WIDTH, class T> DEVICE void add_lanes(T (&sum)[WIDTH]) {
+#pragma unroll
+  for (int c = 0; c < WIDTH; ++c)
+    for (int o = 16; o; o >>= 1) sum[c] = sum[c] + shuffle_xor(sum[c], o);
+}
+
+// y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; the first entries are on
+// their way while the kernel before this one drains.
+// launch: elements of y, 256 threads, a warp each
+template <typename T, typename I, int WIDTH>
+__global__ void rows_product(Context* ctx, const I* indptr, const I* indices, const T* data, int width, const T* x, T* y,
+                             long long y_size) {
+  let_next_start();
+  const long long i = thread_id() / 32, n = y_size / WIDTH;
+  const int lane = threadIdx.x % 32;
+  const bool there = i < n;
+  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
+  const I column = k < end ? indices[k] : I(0);
+  const T value = k < end ? data[k] : T(0);
+  if (stopped(ctx) || !there) return;
+  T sum[WIDTH] = {};
+  add_entries(k, end, column, value, indices, data, x, sum);
+  add_lanes(sum);
+  if (lane == 0)
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) y[i * WIDTH + c] = sum[c];
+}
+
+// x = b + S b + Q coarse, WIDTH columns each. A warp a row, as above.
+// launch: elements of x, 256 threads, a warp each
+template <typename T, typename I, typename J, int WIDTH>
+__global__ void correct(Context* ctx, const I* indptr, const I* indices, const T* data, const J* q_indptr, const J* q_indices,
+                        const T* q_data, int width, const T* b, const T* coarse, T* x, long long x_size) {
+  let_next_start();
+  const long long i = thread_id() / 32, n = x_size / WIDTH;
+  const int lane = threadIdx.x % 32;
+  const bool there = i < n;
+  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
+  const long long q = there ? q_indptr[i] + lane : 0, q_end = there ? q_indptr[i + 1] : 0;
+  const I column = k < end ? indices[k] : I(0);
+  const T value = k < end ? data[k] : T(0);
+  const J q_column = q < q_end ? q_indices[q] : J(0);
+  const T q_value = q < q_end ? q_data[q] : T(0);
+  if (stopped(ctx) || !there) return;
+  T sum[WIDTH] = {};
+  add_entries(k, end, column, value, indices, data, b, sum);
+  add_entries(q, q_end, q_column, q_value, q_indices, q_data, coarse, sum);
+  add_lanes(sum);
+  if (lane == 0)
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) x[i * WIDTH + c] = b[i * WIDTH + c] + sum[c];
 }
 
 // y = the product of a square matrix, row after row, with the WIDTH columns of x, whose rows are contiguous. A warp a row;

@@ -4,6 +4,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.preconditioners.amg.slots import State
+
+COARSE = int(State.COARSE)
+
 
 @njit(parallel=True, cache=True)
 def l1_scales(indptr, data, omega, scales):
@@ -26,10 +30,67 @@ def smoothing_matrix(indptr, indices, data, scales, out):
 
 @njit(parallel=True, cache=True)
 def balance(indptr, indices, data, fine, coarse, out):
-    """The values of diag(fine)⁻¹ P diag(coarse)."""
+    """The values of diag(fine)⁻¹ P diag(coarse); 0 where ``fine`` is."""
     for i in prange(fine.size):
         for k in range(indptr[i], indptr[i + 1]):
-            out[k] = data[k] / fine[i] * coarse[indices[k]]
+            out[k] = data[k] / fine[i] * coarse[indices[k]] if fine[i] > 0 else 0.0
+
+
+@njit(parallel=True, cache=True)
+def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
+    """The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which holds that of P."""
+    for i in prange(fine.size):
+        at = p_indptr[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            value = 0.0
+            if at < p_indptr[i + 1] and p_indices[at] == indices[k]:
+                value = p_data[at] / fine[i] if fine[i] > 0 else 0.0
+                at += 1
+            out[k] = (value - fine[i] * data[k]) * coarse[indices[k]]
+
+
+@njit(parallel=True, cache=True)
+def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_data, singular, scales):
+    """scales = 0 where a row's diagonal entry on the next level is at most ``singular`` of the one that it had."""
+    for i in prange(state.size):
+        if state[i] == COARSE:
+            row = numbers[i]
+            own = diagonal_entry(i, indptr, indices, data)
+            if abs(diagonal_entry(row, c_indptr, c_indices, c_data)) <= singular * own:
+                scales[row] = 0.0
+
+
+@njit(cache=True)
+def diagonal_entry(i, indptr, indices, data):
+    """aᵢᵢ, 0 where nothing is stored."""
+    for k in range(indptr[i], indptr[i + 1]):
+        if indices[k] == i:
+            return data[k]
+    return 0.0
+
+
+@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def rows_product(indptr, indices, data, width, x, y):
+    """y = the product of a CSR matrix with the ``width`` columns of x, whose rows are contiguous."""
+    for i in prange(indptr.size - 1):
+        for c in range(width):
+            total = y.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                total += data[k] * x[np.int64(indices[k]) * width + c]
+            y[i * width + c] = total
+
+
+@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def correct(indptr, indices, data, q_indptr, q_indices, q_data, width, b, coarse, x):
+    """x = b + S b + Q coarse, ``width`` columns each."""
+    for i in prange(indptr.size - 1):
+        for c in range(width):
+            total = x.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                total += data[k] * b[np.int64(indices[k]) * width + c]
+            for k in range(q_indptr[i], q_indptr[i + 1]):
+                total += q_data[k] * coarse[np.int64(q_indices[k]) * width + c]
+            x[i * width + c] = b[i * width + c] + total
 
 
 @njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})

@@ -338,13 +338,13 @@ DEVICE bool make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long lon
 }
 
 // The rows of P. Unless `known`, row i begins at i `most`, and its columns and lengths[i] are written; else the pattern is given,
-// and the values alone are written. coarse: how many columns P has.
+// and the values alone are written.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void __launch_bounds__(256, 4) interpolate(Context* ctx, const I* indptr, const I* indices, const double* data,
     const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
     const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
-    int* lengths, long long coarse, long long n, long long data_size) {
+    int* lengths, long long n, long long data_size) {
   __shared__ Table<32> of_warp[8];
   if (stopped(ctx)) return;
   const Links<I> A{indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums};

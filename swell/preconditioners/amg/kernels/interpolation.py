@@ -137,10 +137,10 @@ def rescale(whole, kept):
 
 @njit(parallel=True, cache=True)
 def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most, known,
-                p_indptr, p_indices, p_data, lengths, coarse):
+                p_indptr, p_indices, p_data, lengths):
     """The rows of P. Unless ``known``, row i begins at i ``most``, and its columns and lengths[i] are written; else the
-    pattern is given, and the values alone are written. ``coarse``: how many columns P has."""
-    n = state.size
+    pattern is given, and the values alone are written."""
+    n, coarse = state.size, numbers[state.size]
     for chunk in prange(CHUNKS):
         slots = np.full(coarse, -1, np.int32)
         columns, weights = np.empty(coarse, np.int32), np.empty(coarse)         # few are touched

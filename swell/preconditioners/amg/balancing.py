@@ -1,0 +1,53 @@
+"""Balancing: what the cycle stores of a hierarchy, in variables that take the smoother's diagonal into the matrices.
+
+With D = diag(√(ω / dᵢ)) on each level, d the ℓ1 diagonal, and D_c on the next one,
+
+    S = I − D A D,    P̃ = D⁻¹ P D_c,    Q = S P̃ = (D⁻¹ P − D A P) D_c.
+
+A smoothing step is x = S x + b. All entries lie near 1, so that single precision holds them whatever the scale of A.
+Q needs no product of its own: A P was made for the next level's matrix.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.preconditioners.amg.coarsest import SINGULAR
+from swell.preconditioners.amg.smoother import scales
+
+
+def balancing(hierarchy, omega):
+    """D of each level. It is 0 where a coarse diagonal entry is rounding: there a part of the problem without boundary
+    values has shrunk to one row, which no coarse correction may reach."""
+    found = [scales(A, omega) for A in hierarchy.matrices]
+    for level, scale in zip(hierarchy.levels, found[1:]):
+        A, C = level.A, level.RAP.C
+        kernels(A).drop_rounding(level.state, level.numbers, A.indptr, A.indices, A.data, C.indptr, C.indices, C.data,
+                                 SINGULAR, scale)
+    return found
+
+
+def smoothing_matrix(A, scale, dtype):
+    """S as a CSRMatrix of another precision, with the pattern of A."""
+    S = A.with_values(A.space.empty(A.nnz, dtype))
+    kernels(A).smoothing_matrix(A.indptr, A.indices, A.data, scale, S.data)
+    return S
+
+
+def interpolation(level, fine, coarse, dtype):
+    """P̃, with the pattern of P."""
+    P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
+    kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
+    return P
+
+
+def smoothed_interpolation(level, fine, coarse, dtype):
+    """Q, with the pattern of A P."""
+    AP, P = level.AP.C, level.P
+    Q = AP.with_values(AP.space.empty(AP.nnz, dtype))
+    kernels(level.A).smoothed_interpolation(AP.indptr, AP.indices, AP.data, P.indptr, P.indices, P.data, fine, coarse,
+                                            Q.data)
+    return Q
+
+
+def kernels(A):
+    return A.space.kernels("swell.preconditioners.amg", "cycle", np.float64)

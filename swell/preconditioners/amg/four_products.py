@@ -1,0 +1,60 @@
+"""A level of the V(1, 1) cycle by four products, each of which reads its matrix once:
+
+    r = S b,   b_c = P̃ᵀ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
+
+On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, a CPU in CSR, which is as fast there
+and needs no layout.
+"""
+from __future__ import annotations
+
+from swell.formats.csr import CSR
+from swell.formats.sell import SELL
+from swell.preconditioners.amg.balancing import interpolation, smoothing_matrix
+
+
+class FourProducts:
+    """One level, with what `balancing.py` makes of it.
+
+    Parameters
+    ----------
+    level : Level
+    fine, coarse : float64 arrays
+        D of this level and of the next one.
+    dtype : numpy.dtype
+        Of the cycle.
+    """
+
+    scratch = ("_r",)
+
+    def __init__(self, level, fine, coarse, dtype):
+        self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
+        self.space = level.A.space
+        stored = (CSR() if self.space.name == "cpu" else SELL()).build
+        self.matrices = [stored(M) for M in self._values()]
+        self.S, self.P, self.R = self.matrices
+        self._r = self.space.empty(fine.size, dtype)
+
+    def _values(self):
+        """S, P̃ and P̃ᵀ in CSR."""
+        P = interpolation(self.level, self.fine, self.coarse, self.dtype)
+        return (smoothing_matrix(self.level.A, self.fine, self.dtype), P,
+                self.level.R.with_values(P.data[self.level.order]))
+
+    def update(self):
+        """Recompute for new values of the level."""
+        for old, new in zip(self.matrices, self._values()):
+            old.update(new)
+
+    def descend(self, b, coarse):
+        """coarse = what is left of b for the next level."""
+        self.S.apply(b, self._r)                                               # r = S b
+        self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
+
+    def ascend(self, b, coarse, x):
+        """x = the cycle of b, for the next level's x."""
+        self.P.apply_plus(coarse, b, self._r)                                  # y = b + P̃ x_c
+        self.S.apply_plus(self._r, b, x)                                       # x = b + S y
+
+    @property
+    def nbytes(self):
+        return sum(M.nbytes for M in self.matrices) + self._r.nbytes

@@ -1,0 +1,45 @@
+"""A level of the V(1, 1) cycle by two products. With Q = S P̃ the cycle of a level is M = I + S + Q M_c Qᵀ:
+
+    b_c = Qᵀ b,   (coarse levels: x_c),   x = b + S b + Q x_c.
+
+Q has some three times the entries of P̃, but two launches follow one another where four would: on levels of some ten
+thousand rows a GPU waits for launches and memory, not for bytes. A warp works on a row of the CSR matrices.
+"""
+from __future__ import annotations
+
+from swell.formats.transpose import transposed
+from swell.preconditioners.amg.balancing import smoothed_interpolation, smoothing_matrix
+
+
+class TwoProducts:
+    """One level; parameters as of `FourProducts`."""
+
+    def __init__(self, level, fine, coarse, dtype):
+        self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
+        self._kernels = level.A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
+        self.S, self.Q = self._values()
+        self.R, self._order = transposed(self.Q)
+
+    def _values(self):
+        return (smoothing_matrix(self.level.A, self.fine, self.dtype),
+                smoothed_interpolation(self.level, self.fine, self.coarse, self.dtype))
+
+    def update(self):
+        """Recompute for new values of the level, in place."""
+        for old, new in zip((self.S, self.Q), self._values()):
+            old.data[...] = new.data
+        self.R.data[...] = self.Q.data[self._order]
+
+    def descend(self, b, coarse):
+        """coarse = what is left of b for the next level."""
+        R = self.R
+        self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, coarse)                          # b_c = Qᵀ b
+
+    def ascend(self, b, coarse, x):
+        """x = the cycle of b, for the next level's x."""
+        S, Q = self.S, self.Q
+        self._kernels.correct(S.indptr, S.indices, S.data, Q.indptr, Q.indices, Q.data, 1, b, coarse, x)
+
+    @property
+    def nbytes(self):
+        return self.S.data.nbytes + self.Q.data.nbytes + self.R.nbytes + self._order.nbytes
