@@ -1,6 +1,6 @@
 """The transpose of a CSR matrix, and where each of its values came from, so that new values are a gather.
 
-A CPU counts the entries of each column and takes the rows in their order: two passes, a chunk of rows for each thread.
+A CPU counts the entries of each column and takes the rows in their order: two passes, by one thread.
 
 A GPU takes four launches and no host read: a histogram of the columns, `Space.add_up`, a place for each entry in its
 column, taken by an atomic, and a sort of each column's entries by their rows. The atomics leave an order that differs
@@ -9,11 +9,7 @@ GPU moves about 44 N bytes.
 """
 from __future__ import annotations
 
-import numpy as np
-
 LONG = 512              # entries of a row of Mᵀ beyond which a whole block sorts it, as in transpose.cu
-FEW = 1 << 15           # entries that are not worth several threads of a CPU
-ROOM = 4                # counters of all threads for each entry
 
 
 def transposed(M):
@@ -41,19 +37,11 @@ def transposed_arrays(M, order):
     indptr, indices = space.empty(M.shape[1] + 1, index), space.empty(M.nnz, index)
     data = space.empty(M.nnz, M.dtype)
     kernels = space.kernels("swell.formats", "transpose", M.dtype)
-    (_on_cpu if space.name == "cpu" else _on_gpu)(M, kernels, indptr, indices, data, order)
+    if space.name == "cpu":
+        kernels.transpose(M.indptr, M.indices, M.data, indptr, indices, data, order)
+    else:
+        _on_gpu(M, kernels, indptr, indices, data, order)
     return indptr, indices, data
-
-
-def _on_cpu(M, kernels, *made):
-    """A chunk of rows for each thread, where the matrix is worth it and has entries enough for their counters."""
-    import numba
-    chunks = 1 if M.nnz < FEW else min(numba.get_num_threads(), ROOM * M.nnz // M.shape[1])
-    if chunks < 2:
-        kernels.transpose(M.indptr, M.indices, M.data, *made)
-        return
-    bounds = np.searchsorted(M.indptr, np.linspace(0, M.nnz, chunks + 1)[1:-1])
-    kernels.transpose_in_chunks(M.indptr, M.indices, M.data, np.r_[0, bounds, M.shape[0]], *made)
 
 
 def _on_gpu(M, kernels, indptr, indices, data, order):

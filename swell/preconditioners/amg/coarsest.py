@@ -13,7 +13,7 @@ from swell.core.errors import FactorisationError
 
 SINGULAR = 1e-11        # of a row's diagonal entry: a pivot at or below it is rounding
 INDEFINITE = 1e-8       # of a row's diagonal entry: a negative pivot beyond it is not
-PANEL = 16              # pivots a step of the elimination, as in kernels/dense.py and dense.cu
+PANEL = 16              # pivots that a GPU eliminates in a step, as in kernels/dense.cu
 
 
 class DenseInverse:
