@@ -114,6 +114,7 @@ SPECIAL = {
     "outer product": (sp.csr_array(np.ones((150, 1))), sp.csr_array(np.ones((1, 170)))),
     "inner product": (sp.csr_array(np.ones((1, 9000))), sp.csr_array(np.ones((9000, 1)))),
     "rows of every length": (sp.csr_array(np.tri(130)), sp.csr_array(sp.eye_array(130, 20_000, k=7))),
+    "every length, columns descend": (sp.csr_array(np.tri(150)), sp.csr_array(np.fliplr(np.eye(150)))),
     "twice as long": (sp.csr_array(np.ones((2, 600))), sp.csr_array(sp.eye_array(600, 700, k=7))),
     "Poisson": (gallery.poisson3d(12), gallery.poisson3d(12)),
     "long rows": (matrix(12, 300, 0.5), matrix(300, 9000, 0.05)),

@@ -6,12 +6,15 @@ the order of A's columns, from zero on, so the result has the same bits for any 
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, prange, types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
-ONE, SIX, LAST = np.uint64(1), np.uint64(6), np.uint64(63)
-INSERTION = 32          # columns up to which a row is sorted by insertion
+from swell.core.kernels.intrinsics import LANES, count_below, prefetch, zeros_behind
+
+ONE, SIX, EIGHT, LAST = np.uint64(1), np.uint64(6), np.uint64(8), np.uint64(63)
+INSERTION, MANY = 8, 64     # columns up to which a row is sorted by insertion; words of 64 bits
+RANKED = 128            # columns up to which each is compared with each
+AHEAD = 8               # entries of A from asking for a row of B to reading it
 FEW = 1 << 14           # entries that are not worth several threads
 GPU_ONLY = ("count_bins", "place_rows", "columns")
 
@@ -69,44 +72,57 @@ def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, boun
               np.full(columns, -1, indices.dtype), indices, data, counts)
 
 
+@njit(cache=True, forceinline=True)
+def _ask(k, a_indices, b_indptr, b_indices, b_data):
+    """Ask for the row of B that is read ``AHEAD`` entries after entry k of A, and for where a later one begins."""
+    last = a_indices.size - 1
+    prefetch(b_indptr, np.uint64(a_indices[np.uint64(min(k + 2 * AHEAD, last))]))
+    begin = np.uint64(b_indptr[np.uint64(a_indices[np.uint64(min(k + AHEAD, last))])])
+    prefetch(b_indices, begin)
+    prefetch(b_data, begin)
+    prefetch(b_data, begin + EIGHT)
+
+
 @njit(cache=True)
 def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indices, data, counts):
-    """place[j] is where column j was found; in this row if not before ``begin``."""
-    zero = data.dtype.type(0)
+    """place[j] is where column j was found; in this row if not before ``begin``. A column that was found and a new one
+    take the same instructions, since no processor predicts which it is."""
     longest = 0
     for i in range(first, last):
         longest = max(longest, counts[i])
-    sums = np.empty(longest, data.dtype)
+    sums, keys = np.zeros(longest, data.dtype), np.empty(RANKED + LANES, indices.dtype)
     bits = np.zeros(place.size // 64 + 1, np.uint64)
     words = np.empty(bits.size + 1, indices.dtype)
     for i in range(first, last):
         begin = at
         for k in range(a_indptr[i], a_indptr[i + 1]):
+            _ask(k, a_indices, b_indptr, b_indices, b_data)
             row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
             for entry in range(b_indptr[row], b_indptr[row + ONE]):
                 column = np.uint64(b_indices[np.uint64(entry)])
-                value = unfused(a, b_data[np.uint64(entry)])
                 found = place[column]
-                if found < begin:
-                    place[column] = at
-                    indices[np.uint64(at)] = column
-                    sums[np.uint64(at - begin)] = zero + value
-                    at += 1
-                else:
-                    sums[np.uint64(found - begin)] += value
+                new = found < begin
+                found = at if new else found
+                place[column] = found
+                indices[np.uint64(found)] = column
+                sums[np.uint64(found - begin)] += unfused(a, b_data[np.uint64(entry)])
+                at += new
         if at - begin <= INSERTION:
             _sort(indices, begin, at)
+        elif at - begin <= RANKED:
+            _sort_by_ranks(indices, begin, at, keys)
         else:
             _sort_by_bits(indices, begin, at, bits, words)
         for k in range(begin, at):
             data[np.uint64(k)] = sums[np.uint64(place[np.uint64(indices[np.uint64(k)])] - begin)]
+        sums[:at - begin] = 0
         counts[i] = at - begin
 
 
 @njit(cache=True)
 def _sort(keys, first, last):
     """Sort the keys from first to last by insertion, or as many keys deserve."""
-    if last - first > 2 * INSERTION:
+    if last - first > MANY:
         keys[first:last].sort()
         return
     for k in range(first + 1, last):
@@ -115,6 +131,20 @@ def _sort(keys, first, last):
             keys[np.uint64(at)] = keys[np.uint64(at - 1)]
             at -= 1
         keys[np.uint64(at)] = key
+
+
+@njit(cache=True, forceinline=True)
+def _sort_by_ranks(columns, first, last, keys):
+    """Sort up to RANKED columns from first to last: as many are less, so far behind ``first`` is a column's place."""
+    count = last - first
+    for k in range(count):
+        keys[np.uint64(k)] = columns[np.uint64(first + k)]
+    keys[count:count + LANES] = np.iinfo(columns.dtype).max
+    for k in range(count):
+        key, at = keys[np.uint64(k)], first
+        for begin in range(0, count, LANES):
+            at += count_below(keys, begin, key)
+        columns[np.uint64(at)] = key
 
 
 @njit(cache=True)
@@ -135,17 +165,9 @@ def _sort_by_bits(columns, first, last, bits, words):
         word = np.uint64(words[np.uint64(k)])
         left, bits[word] = bits[word], 0
         while left:
-            columns[at] = (word << SIX) + _zeros_behind(left)
+            columns[at] = (word << SIX) + zeros_behind(left)
             left &= left - ONE
             at += ONE
-
-
-@intrinsic
-def _zeros_behind(context, word):
-    """How many zeros are behind the last one of a word that is not 0."""
-    def build(context, builder, signature, values):
-        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
-    return types.uint64(types.uint64), build
 
 
 @njit(parallel=True, cache=True)
@@ -185,6 +207,7 @@ def _values(first, last, a_indptr, a_indices, a_data, b_indptr, b_indices, b_dat
             place[np.uint64(indices[np.uint64(k)])] = k
             data[np.uint64(k)] = zero
         for k in range(a_indptr[i], a_indptr[i + 1]):
+            _ask(k, a_indices, b_indptr, b_indices, b_data)
             row, a = np.uint64(a_indices[np.uint64(k)]), a_data[np.uint64(k)]
             for entry in range(b_indptr[row], b_indptr[row + ONE]):
                 data[np.uint64(place[np.uint64(b_indices[np.uint64(entry)])])] += unfused(a, b_data[np.uint64(entry)])

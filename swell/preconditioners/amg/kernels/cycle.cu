@@ -45,9 +45,9 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
 
 // The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which holds that of P, a few entries a row.
 // launch: elements of fine, 256 threads
-template <typename I, typename J, typename V>
-__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const J* p_indptr,
-                                       const J* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
+template <typename I, typename P, typename V>
+__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const P* p_indptr,
+                                       const P* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
                                        long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
@@ -73,9 +73,9 @@ template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, co
 
 // scales = 0 where a row's diagonal entry on the next level is at most `singular` of the one that it had.
 // launch: elements of state, 256 threads
-template <typename I, typename J>
+template <typename I, typename P>
 __global__ void drop_rounding(Context* ctx, const unsigned char* state, const I* numbers, const I* indptr, const I* indices,
-                              const double* data, const J* c_indptr, const J* c_indices, const double* c_data, double singular,
+                              const double* data, const P* c_indptr, const P* c_indices, const double* c_data, double singular,
                               double* scales, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
@@ -127,8 +127,8 @@ __global__ void rows_product(Context* ctx, const I* indptr, const I* indices, co
 
 // x = b + S b + Q coarse, WIDTH columns each. A warp a row, as above.
 // launch: elements of x, 256 threads, a warp each
-template <typename T, typename I, typename J, int WIDTH>
-__global__ void correct(Context* ctx, const I* indptr, const I* indices, const T* data, const J* q_indptr, const J* q_indices,
+template <typename T, typename I, typename P, int WIDTH>
+__global__ void correct(Context* ctx, const I* indptr, const I* indices, const T* data, const P* q_indptr, const P* q_indices,
                         const T* q_data, int width, const T* b, const T* coarse, T* x, long long x_size) {
   let_next_start();
   const long long i = thread_id() / 32, n = x_size / WIDTH;
@@ -138,7 +138,7 @@ __global__ void correct(Context* ctx, const I* indptr, const I* indices, const T
   const long long q = there ? q_indptr[i] + lane : 0, q_end = there ? q_indptr[i + 1] : 0;
   const I column = k < end ? indices[k] : I(0);
   const T value = k < end ? data[k] : T(0);
-  const J q_column = q < q_end ? q_indices[q] : J(0);
+  const P q_column = q < q_end ? q_indices[q] : P(0);
   const T q_value = q < q_end ? q_data[q] : T(0);
   if (stopped(ctx) || !there) return;
   T sum[WIDTH] = {};

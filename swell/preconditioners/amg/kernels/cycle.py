@@ -23,9 +23,10 @@ def l1_scales(indptr, data, omega, scales):
 def smoothing_matrix(indptr, indices, data, scales, out):
     """The values of S = I − D A D with D = diag(scales)."""
     for i in prange(scales.size):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            out[k] = (1.0 if i == j else 0.0) - scales[i] * data[k] * scales[j]
+        own = scales[i]
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j = np.uint64(indices[k])
+            out[k] = (1.0 if np.uint64(i) == j else 0.0) - own * data[k] * scales[j]
 
 
 @njit(parallel=True, cache=True)

@@ -1,6 +1,8 @@
 """PMIS on the CPU, threads sharing the rows; see pmis.py one folder up.
 
-Several threads may write the same byte of ``beaten``; all write 1, so their order does not matter.
+The rows that are undecided are a list, which each round shortens. Who beats whom no processor predicts: each link has
+one write without a branch, to a byte that nobody reads if it decides nothing. Several threads may write the same byte;
+all write 1, so their order does not matter.
 """
 from __future__ import annotations
 
@@ -11,14 +13,15 @@ from swell.preconditioners.amg.slots import State
 
 UNDECIDED, FINE = np.uint8(State.UNDECIDED), np.uint8(State.FINE)
 COARSE, ISOLATED = np.uint8(State.COARSE), np.uint8(State.ISOLATED)
+CHUNKS = 64             # of the undecided rows
+LINE = 64               # bytes of a cache line
 
 
 @njit(cache=True)
 def influences(indices, strong, counts):
     """counts[j] += how many rows depend strongly on row j. Integers: the same in any order."""
     for k in range(indices.size):
-        if strong[k]:
-            counts[indices[k]] += 1
+        counts[np.uint64(indices[k])] += strong[k]
 
 
 @njit(cache=True)
@@ -50,50 +53,69 @@ def begin(indptr, strong, counts, forced, first, keys, state):
 
 
 @njit(parallel=True, cache=True)
-def contest(indptr, indices, strong, keys, state, beaten):
-    """beaten = 1 for the lesser key of every strong link between two undecided rows."""
-    for i in prange(state.size):
-        if state[i] == UNDECIDED:
-            for k in range(indptr[i], indptr[i + 1]):
-                j = indices[k]
-                if strong[k] and state[j] == UNDECIDED:
-                    if keys[i] < keys[j]:
-                        beaten[i] = 1
-                    else:
-                        beaten[j] = 1
+def contest(rows, indptr, indices, strong, keys, beaten):
+    """beaten = 1 for the lesser key of every strong link of undecided ``rows``. Decided rows have the key −1 and may be
+    beaten, too."""
+    for c in prange(CHUNKS):
+        nobody = np.uint64(keys.size + c * LINE)
+        for r in range(c * rows.size // CHUNKS, (c + 1) * rows.size // CHUNKS):
+            i = np.uint64(rows[r])
+            lost = False
+            for k in range(indptr[i], indptr[i + np.uint64(1)]):
+                j, linked = np.uint64(indices[np.uint64(k)]), strong[np.uint64(k)] != 0
+                lost |= linked & (keys[i] < keys[j])
+                beaten[j if linked & (keys[j] < keys[i]) else nobody] = 1
+            if lost:
+                beaten[i] = 1
 
 
 @njit(parallel=True, cache=True)
-def promote(state, beaten):
+def promote(rows, state, keys, beaten):
     """Undecided rows that nobody has beaten become coarse."""
-    for i in prange(state.size):
-        if state[i] == UNDECIDED and beaten[i] == 0:
-            state[i] = COARSE
+    for r in prange(rows.size):
+        i = np.uint64(rows[r])
+        if beaten[i] == 0:
+            state[i], keys[i] = COARSE, -1
         beaten[i] = 0
 
 
 @njit(parallel=True, cache=True)
-def cover(indptr, indices, strong, state):
-    """Undecided rows that depend strongly on a coarse row become fine. Returns how many stay undecided."""
-    remaining = 0
-    for i in prange(state.size):
-        if state[i] == UNDECIDED:
-            covered = False
-            for k in range(indptr[i], indptr[i + 1]):
-                covered |= strong[k] != 0 and state[indices[k]] == COARSE
-            if covered:
-                state[i] = FINE
-            else:
-                remaining += 1
-    return remaining
+def cover(rows, indptr, indices, strong, state, keys):
+    """Undecided rows that depend strongly on a coarse row become fine."""
+    for r in prange(rows.size):
+        i = np.uint64(rows[r])
+        covered = False
+        for k in range(indptr[i], indptr[i + np.uint64(1)]):
+            covered |= (strong[np.uint64(k)] != 0) & (state[np.uint64(indices[np.uint64(k)])] == COARSE)
+        if covered & (state[i] == UNDECIDED):
+            state[i], keys[i] = FINE, -1
+
+
+@njit(cache=True)
+def undecided(rows, state):
+    """The undecided ones of the rows, in their place."""
+    count = 0
+    for r in range(rows.size):
+        rows[count] = rows[r]
+        count += state[np.uint64(rows[r])] == UNDECIDED
+    return rows[:count]
 
 
 @njit(cache=True)
 def rounds(indptr, indices, strong, keys, state, beaten, record):
-    """Rounds until every row is decided. ``beaten`` is 0 before and after; ``record`` is for a GPU's blocks."""
-    while cover(indptr, indices, strong, state):                 # first: forced rows are coarse already
-        contest(indptr, indices, strong, keys, state, beaten)
-        promote(state, beaten)
+    """Rounds until every row is decided. ``beaten`` and ``record`` are for a GPU; ``keys`` are used up."""
+    beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a line for each chunk's idle writes
+    rows = np.empty(state.size, indices.dtype)
+    for i in range(state.size):
+        rows[i], keys[i] = i, keys[i] if state[i] == UNDECIDED else -1
+    rows = undecided(rows, state)
+    while True:
+        cover(rows, indptr, indices, strong, state, keys)        # first: forced rows are coarse already
+        rows = undecided(rows, state)
+        if not rows.size:
+            return
+        contest(rows, indptr, indices, strong, keys, beaten)
+        promote(rows, state, keys, beaten)
 
 
 @njit(parallel=True, cache=True)

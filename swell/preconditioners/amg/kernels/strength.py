@@ -1,6 +1,7 @@
 """Strength of connection on the CPU, threads sharing the rows; see strength.py one folder up."""
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, prange
 
 
@@ -10,14 +11,14 @@ def strong_links(indptr, indices, data, theta, max_row_sum, strong):
     for i in prange(indptr.size - 1):
         diagonal = total = largest = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            total += data[k]
-            if indices[k] == i:
-                diagonal = data[k]
-            else:
-                largest = max(largest, -data[k])
-        linked = largest > 0 and abs(total) <= max_row_sum * diagonal
+            value, own = data[np.uint64(k)], indices[np.uint64(k)] == i
+            total += value
+            diagonal = value if own else diagonal
+            largest = -value if (not own) & (-value > largest) else largest
+        linked = (largest > 0) & (abs(total) <= max_row_sum * diagonal)
         for k in range(indptr[i], indptr[i + 1]):
-            strong[k] = linked and indices[k] != i and data[k] < 0 and -data[k] >= theta * largest
+            value, own = data[np.uint64(k)], indices[np.uint64(k)] == i
+            strong[np.uint64(k)] = linked & (not own) & (value < 0) & (-value >= theta * largest)
 
 
 @njit(parallel=True, cache=True)

@@ -1,0 +1,48 @@
+"""Instructions of a CPU that neither Python nor NumPy has a word for, for Numba kernels."""
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+LANES = 16              # keys that `count_below` compares at once
+
+
+@intrinsic
+def zeros_behind(context, word):
+    """How many zeros are behind the last one of a word that is not 0."""
+    def build(context, builder, signature, values):
+        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
+    return types.uint64(types.uint64), build
+
+
+@intrinsic
+def prefetch(context, array, at):
+    """Ask for the cache line of array[at], which may lie outside of the array. It changes no value."""
+    def build(context, builder, signature, values):
+        i8, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        name = builder.module.declare_intrinsic("llvm.prefetch", [i8], ir.FunctionType(ir.VoidType(), [i8, *3 * [i32]]))
+        builder.call(name, [_address(context, builder, signature, values, i8), i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+    return types.void(array, at), build
+
+
+@intrinsic
+def count_below(context, keys, at, key):
+    """How many of the `LANES` keys from keys[at] on are less than a key of the same type."""
+    def build(context, builder, signature, values):
+        vector = ir.VectorType(context.get_value_type(signature.args[0].dtype), LANES)
+        found = builder.load(_address(context, builder, signature, values, vector.as_pointer()))
+        found.align = context.get_abi_sizeof(vector.element)
+        undefined = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(undefined, values[2], ir.IntType(32)(0))
+        every = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), LANES * [0]))
+        mask = builder.bitcast(builder.icmp_signed("<", found, every), ir.IntType(LANES))
+        return builder.zext(builder.ctpop(mask), ir.IntType(64))
+    return types.int64(keys, at, keys.dtype), build
+
+
+def _address(context, builder, signature, values, pointer):
+    """The address of values[0][values[1]] as a pointer of this type."""
+    data = context.make_array(signature.args[0])(context, builder, values[0]).data
+    return builder.bitcast(builder.gep(data, [values[1]]), pointer)
