@@ -11,6 +11,17 @@ import numba
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
+if os.environ.get("SWELL_EMULATED_GPU"):                 # a GPU on this CPU: emulation/cupy/__init__.py
+    sys.path.insert(0, str(pathlib.Path(__file__).parent / "emulation"))
+    from cupy import NotEmulated
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(item):
+        """Skip what the emulation refuses."""
+        try:
+            return (yield)
+        except NotEmulated as refused:
+            pytest.skip(str(refused))
 
 from swell.core.errors import MissingDependency
 from swell.core.devices import make_space

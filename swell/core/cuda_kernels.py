@@ -165,7 +165,7 @@ def loaded(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int, 
     return compiled(path, types, device).get_function(expression)
 
 
-class Kernel:
+class Kernel(Shareable):
     """One kernel for one value type: called with the arguments of its Numba twin.
 
     A launch costs the host some microseconds, so what never changes is prepared once: arguments are packed by one call
@@ -173,11 +173,11 @@ class Kernel:
     """
 
     def __init__(self, space, path, signature, dtype):
-        self.space, self.path, self.signature = space, path, signature
-        self.value = C_TYPES[np.dtype(dtype).name]
+        self.space, self.path, self.signature, self.dtype = space, path, signature, np.dtype(dtype)
+        self.value = C_TYPES[self.dtype.name]
         self._at = {p.name: k for k, p in enumerate(signature.parameters)}
         self._functions = {}
-        self._each = WIDE // np.dtype(dtype).itemsize if signature.launch["pack"] else 1
+        self._each = WIDE // self.dtype.itemsize if signature.launch["pack"] else 1
         self._wide = [k for k, p in enumerate(signature.parameters) if p.wide]
         formats = [self._format(p) for p in signature.parameters]
         self._complex = [k for k, format in enumerate(formats) if format in COMPLEX]
@@ -211,6 +211,10 @@ class Kernel:
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared)
         self.space.launches += 1
+
+    def shared(self, sharing):
+        """The kernel of the copy's space: a launch has its arguments in a buffer of its own."""
+        return Kernel(sharing.space, self.path, self.signature, self.dtype)
 
     def _format(self, parameter):
         """How `struct` packs a parameter, at a multiple of 8 bytes."""
@@ -309,6 +313,6 @@ class Kernels(Shareable):
         return kernel
 
     def shared(self, sharing):
-        """Kernels of the copy's space: a launch has its arguments in a buffer of its own."""
+        """The kernels of the copy's space."""
         _, path, dtype = self._given
         return Kernels(sharing.space, path, dtype)

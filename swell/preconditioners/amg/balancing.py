@@ -21,7 +21,7 @@ def balancing(hierarchy, omega):
     found = [scales(A, omega) for A in hierarchy.matrices]
     for level, scale in zip(hierarchy.levels, found[1:]):
         A, C = level.A, level.RAP.C
-        kernels(A).drop_rounding(level.state, level.numbers, A.indptr, A.indices, A.data, C.indptr, C.indices, C.data,
+        _kernels(A).drop_rounding(level.state, level.numbers, A.indptr, A.indices, A.data, C.indptr, C.indices, C.data,
                                  SINGULAR, scale)
     return found
 
@@ -29,14 +29,14 @@ def balancing(hierarchy, omega):
 def smoothing_matrix(A, scale, dtype):
     """S as a CSRMatrix of another precision, with the pattern of A."""
     S = A.with_values(A.space.empty(A.nnz, dtype))
-    kernels(A).smoothing_matrix(A.indptr, A.indices, A.data, scale, S.data)
+    _kernels(A).smoothing_matrix(A.indptr, A.indices, A.data, scale, S.data)
     return S
 
 
 def interpolation(level, fine, coarse, dtype):
     """P̃, with the pattern of P."""
     P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
-    kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
+    _kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
     return P
 
 
@@ -44,10 +44,10 @@ def smoothed_interpolation(level, fine, coarse, dtype):
     """Q, with the pattern of A P."""
     AP, P = level.AP.C, level.P
     Q = AP.with_values(AP.space.empty(AP.nnz, dtype))
-    kernels(level.A).smoothed_interpolation(AP.indptr, AP.indices, AP.data, P.indptr, P.indices, P.data, fine, coarse,
+    _kernels(level.A).smoothed_interpolation(AP.indptr, AP.indices, AP.data, P.indptr, P.indices, P.data, fine, coarse,
                                             Q.data)
     return Q
 
 
-def kernels(A):
+def _kernels(A):
     return A.space.kernels("swell.preconditioners.amg", "cycle", np.float64)

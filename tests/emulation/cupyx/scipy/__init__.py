@@ -1,0 +1,1 @@
+"""The part of CuPyX with SciPy's interface."""

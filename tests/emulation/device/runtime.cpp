@@ -1,0 +1,385 @@
+// Runs CUDA kernels on one CPU thread: a fiber for each CUDA thread, switched at barriers, warp operations and, so that whoever
+// waits for a value in memory lets others on, after some hundred steps. It is what `libcuda.so.1` is to the loader.
+#include "emulated.h"
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <vector>
+
+using namespace emulated;
+typedef unsigned long long u64;
+enum State { READY, YIELDED, AT_WARP, AT_BLOCK, AT_NAMED, DONE };
+constexpr size_t STACK = 128 << 10, PAGE = 4096;
+constexpr int NAMED = 16, FAULT = 719, TOO_LARGE = 720, INVALID = 1;
+
+struct Block;
+struct Fiber : Thread {
+  void* stack;
+  Block* of;
+  State state;
+  int lane, kind, source, named;
+  unsigned mask;
+  u64 value, result;
+};
+struct Block {
+  std::vector<Fiber> fibers;
+  std::vector<unsigned> alive, arrived;    // lanes of each warp: not at the end; at a warp operation
+  std::vector<char> shared, dynamic;       // static shared memory while another block runs; dynamic, and its guard
+  int left, waiting, votes, at[NAMED];
+};
+struct Order { int kind = 0, window = 1; u64 seed = 1; } order;      // 0 forward, 1 reverse, 2 random
+
+extern "C" {
+Thread* emulated_now;
+dim3 emulated_blocks, emulated_threads;
+int emulated_budget;
+char emulated_error[4096];
+void (*emulated_capture)(void* stream, void* function, int grid, int block, int shared, int together, void** params);
+double emulated_limit = 60;                // seconds of one launch
+void emulated_switch(void** from, void* to);
+}
+asm(R"(
+.globl emulated_switch
+emulated_switch:
+  pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
+  ret
+)");
+
+static std::mutex one_at_a_time;
+static std::vector<char*> stacks;
+static void *scheduler, **parameters;
+static Function* function;
+static jmp_buf failed;
+static thread_local bool running;
+static Fiber* now() { return static_cast<Fiber*>(emulated_now); }
+static u64 random_bits() {
+  order.seed ^= order.seed << 13, order.seed ^= order.seed >> 7, order.seed ^= order.seed << 17;
+  return order.seed;
+}
+
+[[noreturn]] static void fail(const char* format, ...) {
+  int used = snprintf(emulated_error, sizeof emulated_error, "emulated GPU: %s", function->name);
+  if (emulated_now)
+    used += snprintf(emulated_error + used, sizeof emulated_error - used, ", block %u, thread %u", emulated_now->block.x,
+                     emulated_now->thread.x);
+  used += snprintf(emulated_error + used, sizeof emulated_error - used, ": ");
+  va_list list;
+  va_start(list, format);
+  vsnprintf(emulated_error + used, sizeof emulated_error - used, format, list);
+  va_end(list);
+  fprintf(stderr, "%s\n", emulated_error);
+  longjmp(failed, 1);
+}
+
+// -- device memory: every array ends before a page that nobody may touch, and begins behind bytes that are checked -------
+
+static std::map<char*, size_t> arrays;     // by where they begin
+static char* end_of(char* p, size_t size) { return p + (size + 15) / 16 * 16; }
+extern "C" void* emulated_malloc(size_t size) {
+  std::lock_guard<std::mutex> hold(one_at_a_time);
+  const size_t held = (size + 15) / 16 * 16, pages = (held + 64 + PAGE - 1) / PAGE * PAGE;
+  char* base = (char*)mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  mprotect(base + pages, PAGE, PROT_NONE);
+  memset(base, 0xFF, pages);
+  char* p = base + pages - held;
+  arrays[p] = size;
+  return p;
+}
+// 1 if something was written before the array or behind it.
+extern "C" int emulated_free(char* p) {
+  std::lock_guard<std::mutex> hold(one_at_a_time);
+  const size_t size = arrays[p];
+  char *base = (char*)((size_t)(p - 64) / PAGE * PAGE), *end = end_of(p, size);
+  int touched = 0;
+  for (char* q = p - 64; q < p; ++q) touched |= *q != char(0xFF);
+  for (char* q = p + size; q < end; ++q) touched |= *q != char(0xFF);
+  arrays.erase(p);
+  munmap(base, end + PAGE - base);
+  return touched;
+}
+static void on_fault(int signal, siginfo_t* info, void*) {
+  if (!running) {                          // not a kernel's: let Python's own fault handler have it
+    ::signal(signal, SIG_DFL);
+    return;
+  }
+  char* at = (char*)info->si_addr;
+  if (signal == SIGFPE) fail("an integer division by zero");
+  auto next = arrays.upper_bound(at);
+  if (next == arrays.begin()) fail("an access to %p, which is no memory of the device", at);
+  --next;
+  fail("an access to %p, %lld bytes behind the end of the nearest array before it, of %zu bytes", at,
+       (long long)(at - next->first - next->second), next->second);
+}
+
+// -- fibers --------------------------------------------------------------------------------------------------------------
+
+static void leave() { emulated_switch(&now()->stack, scheduler); }
+static void complete_warp(Block& b, int warp);
+static void complete_block(Block& b) {
+  if (!b.waiting || b.waiting < b.left) return;
+  for (Fiber& f : b.fibers)
+    if (f.state == AT_BLOCK) f.state = READY, f.result = b.votes;
+  b.waiting = b.votes = 0;
+}
+static u64 combined(int kind, u64 a, u64 b) {
+  switch (kind) {
+    case ADD: case UADD: return unsigned(a + b);
+    case LEAST: return (int)b < (int)a ? b : a;
+    case MOST: return (int)b > (int)a ? b : a;
+    case ULEAST: return std::min(a, b);
+    case UMOST: return std::max(a, b);
+    case AND: return a & b;
+    case OR: return a | b;
+    case XOR: return a ^ b;
+  }
+  return a;
+}
+static void life() {
+  function->entry(parameters);
+  Fiber* f = now();
+  Block& b = *f->of;
+  const int warp = f->thread.x / 32;
+  f->state = DONE;
+  --b.left;
+  b.alive[warp] &= ~(1u << f->lane);
+  complete_warp(b, warp);
+  complete_block(b);
+  leave();
+  abort();
+}
+// The lanes of one mask go on if all of them that live have come.
+static void complete_group(Block& b, int warp, unsigned mask) {
+  Fiber* lanes = &b.fibers[warp * 32];
+  const unsigned need = mask & b.alive[warp];
+  if (!need || (b.arrived[warp] & need) != need) return;
+  const int first = __builtin_ctz(need), kind = lanes[first].kind;
+  u64 votes = 0, total = lanes[first].value;
+  for (unsigned rest = need; rest; rest &= rest - 1) {
+    const Fiber& f = lanes[__builtin_ctz(rest)];
+    if (f.mask != mask) return;
+    if (f.kind != kind)
+      fail("lanes %d and %d of warp %d meet in different warp operations (%d and %d)", first, f.lane, warp, kind, f.kind);
+    votes |= u64(f.value != 0) << f.lane;
+    if (f.lane != first) total = combined(kind, total, f.value);
+  }
+  for (unsigned rest = need; rest; rest &= rest - 1) {
+    Fiber& f = lanes[__builtin_ctz(rest)];
+    f.state = READY;
+    f.result = kind == SHUFFLE ? (need >> f.source & 1 ? lanes[f.source].value : ~0ull)          // all bits set: of nobody
+               : kind == VOTE ? u64(need) << 32 | votes : kind == MATCH ? 0 : total;
+    if (kind == MATCH)
+      for (unsigned others = need; others; others &= others - 1)
+        if (lanes[__builtin_ctz(others)].value == f.value) f.result |= others & -others;
+  }
+  b.arrived[warp] &= ~need;
+}
+static void complete_warp(Block& b, int warp) {
+  for (unsigned open = b.arrived[warp]; open; open &= open - 1)
+    if (b.arrived[warp] & open & -open) complete_group(b, warp, b.fibers[warp * 32 + __builtin_ctz(open)].mask);
+}
+extern "C" u64 emulated_warp(unsigned mask, int kind, u64 value, int source) {
+  Fiber* f = now();
+  if (!(mask >> f->lane & 1)) fail("a warp operation whose mask %08x has no bit for lane %d, which calls it", mask, f->lane);
+  const int warp = f->thread.x / 32;
+  f->state = AT_WARP, f->mask = mask, f->kind = kind, f->value = value, f->source = source;
+  f->of->arrived[warp] |= 1u << f->lane;
+  complete_group(*f->of, warp, mask);
+  leave();
+  return f->result;
+}
+extern "C" int emulated_block(int, int value) {
+  Fiber* f = now();
+  f->state = AT_BLOCK;
+  ++f->of->waiting;
+  f->of->votes += value != 0;
+  complete_block(*f->of);
+  leave();
+  return int(f->result);
+}
+extern "C" void emulated_named(int barrier, int threads, bool waits) {
+  Fiber* f = now();
+  Block& b = *f->of;
+  if (waits) f->state = AT_NAMED, f->named = barrier;
+  if (++b.at[barrier] == threads) {
+    b.at[barrier] = 0;
+    for (Fiber& other : b.fibers)
+      if (other.state == AT_NAMED && other.named == barrier) other.state = READY;
+  }
+  if (waits) leave();
+}
+extern "C" void emulated_preempt() {
+  now()->state = YIELDED;
+  leave();
+}
+
+// -- launches ------------------------------------------------------------------------------------------------------------
+
+static void begin(Block& b, int number, int slot, int shared) {
+  const int threads = emulated_threads.x, warps = (threads + 31) / 32;
+  b.fibers.assign(threads, Fiber());
+  b.alive.assign(warps, 0), b.arrived.assign(warps, 0);
+  b.left = threads, b.waiting = b.votes = 0;
+  memset(b.at, 0, sizeof b.at);
+  b.dynamic.assign(shared + 256, char(0xFF));
+  b.shared.assign(function->shared_end - function->shared_begin, char(0xFF));
+  unsigned char* dynamic = (unsigned char*)(((size_t)b.dynamic.data() + 127) / 128 * 128);
+  while ((int)stacks.size() < (slot + 1) * threads) {
+    constexpr int EACH = 256;
+    char* memory = (char*)mmap(nullptr, EACH * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (int k = 0; k < EACH; ++k) stacks.push_back(memory + k * STACK);
+  }
+  for (int t = 0; t < threads; ++t) {
+    Fiber& f = b.fibers[t];
+    f.thread = {unsigned(t), 0, 0}, f.block = {unsigned(number), 0, 0};
+    f.dynamic = dynamic, f.of = &b, f.lane = t % 32, f.state = READY;
+    b.alive[t / 32] |= 1u << t % 32;
+    void** top = (void**)(stacks[slot * threads + t] + STACK - 64 * (t % 32));     // not all in one set of the cache
+    top[-1] = nullptr, top[-2] = (void*)life;
+    f.stack = top - 8;
+  }
+}
+static void require_dynamic(const Block& b, int shared) {
+  const char* end = (const char*)b.fibers[0].dynamic + shared;
+  for (const char* p = end; p < b.dynamic.data() + b.dynamic.size(); ++p)
+    if (*p != char(0xFF)) fail("a write %d bytes behind the %d bytes of dynamic shared memory", int(p - end), shared);
+}
+static bool run_warp(Block& b, int warp) {
+  const int first = warp * 32, count = std::min<int>(32, b.fibers.size() - first);
+  bool any = false;
+  int rounds = order.kind == 2 ? 1 + random_bits() % 30 : 50;          // then others, for whom it may wait, have their turn
+  for (bool again = true; again && rounds--;) {
+    again = false;
+    const int shift = order.kind == 2 ? random_bits() % 32 : 0;
+    for (int k = 0; k < count; ++k) {
+      const int mixed = count == 32 ? (k * 11 + shift) % 32 : (k + shift) % count;
+      const int lane = order.kind == 0 ? k : order.kind == 1 ? count - 1 - k : mixed;
+      Fiber& f = b.fibers[first + lane];
+      if (f.state != READY) continue;
+      emulated_now = &f;
+      emulated_budget = order.kind == 2 ? random_bits() % 100 : 500;
+      emulated_switch(&scheduler, f.stack);
+      again = any = true;
+    }
+  }
+  return any;
+}
+static bool run_block(Block& b) {
+  bool any = false;
+  for (Fiber& f : b.fibers)
+    if (f.state == YIELDED) f.state = READY;
+  const int warps = b.alive.size(), shift = order.kind == 2 ? random_bits() % warps : 0;
+  for (int k = 0; k < warps; ++k) any |= run_warp(b, order.kind == 1 ? warps - 1 - k : (k + shift) % warps);
+  return any;
+}
+static double seconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+static void say_stuck(const std::vector<Block>& blocks, const char* what) {
+  char text[2048];
+  int used = 0, told = 0;
+  for (const Block& b : blocks)
+    for (const Fiber& f : b.fibers) {
+      if (f.state == DONE || (f.thread.x && (&f)[-1].state == f.state && (&f)[-1].mask == f.mask) || ++told > 12) continue;
+      static const char* names[] = {"is running", "spins", "waits in a warp operation", "waits at __syncthreads",
+                                    "waits at a named barrier"};
+      used += snprintf(text + used, sizeof text - used, "\n  block %u: from thread %u on: %s", f.block.x, f.thread.x,
+                       names[f.state]);
+      if (f.state == AT_WARP) used += snprintf(text + used, sizeof text - used, " for lanes %08x", f.mask);
+    }
+  emulated_now = nullptr;
+  fail("%s%s", what, text);
+}
+static void run(int grid, int shared, int together) {
+  const int slots = std::min(grid, together ? grid : order.window);
+  std::vector<Block> blocks(slots);
+  std::vector<char> active(slots, 0);
+  const size_t size = function->shared_end - function->shared_begin;
+  int next = 0, current = -1;
+  const double until = seconds() + emulated_limit;
+  for (long long pass = 0;; ++pass) {
+    bool any = false, left = false;
+    for (int k = 0; k < slots; ++k) {
+      const int s = order.kind == 1 ? slots - 1 - k : k;
+      if (!active[s] && next < grid) {
+        const int number = order.kind == 1 ? grid - 1 - next : next;
+        ++next;
+        begin(blocks[s], number, s, shared);
+        active[s] = 1;
+        if (current == s) memcpy(function->shared_begin, blocks[s].shared.data(), size);
+      }
+      if (!active[s]) continue;
+      if (current != s) {
+        if (current >= 0) memcpy(blocks[current].shared.data(), function->shared_begin, size);
+        memcpy(function->shared_begin, blocks[s].shared.data(), size);
+        current = s;
+      }
+      any |= run_block(blocks[s]);
+      if (!blocks[s].left) require_dynamic(blocks[s], shared), active[s] = 0;
+      left |= active[s] || next < grid;
+    }
+    if (!left) return;
+    if (!any) say_stuck(blocks, "deadlock: no thread can go on");
+    if (pass % 256 == 255 && seconds() > until) say_stuck(blocks, "no end in the time it has: do threads spin for ever?");
+  }
+}
+
+extern "C" int emulated_run(Function* f, int grid, int block, int shared, int together, void** params) {
+  std::lock_guard<std::mutex> hold(one_at_a_time);
+  if (grid < 1 || block < 1 || block > 1024 || shared > f->most) {
+    fprintf(stderr, "emulated GPU: %s cannot be launched with %d blocks of %d threads and %d bytes of dynamic shared memory "
+            "(it may have %d)\n", f->name, grid, block, shared, f->most);
+    return INVALID;
+  }
+  if (together && grid > 96) return TOO_LARGE;
+  function = f, parameters = params;
+  emulated_blocks = {unsigned(grid), 1, 1}, emulated_threads = {unsigned(block), 1, 1};
+  static char room[64 << 10];
+  stack_t own = {}, before;
+  own.ss_sp = room, own.ss_size = sizeof room;
+  sigaltstack(&own, &before);
+  struct sigaction handler = {}, old[3];
+  handler.sa_sigaction = on_fault, handler.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  const int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
+  for (int k = 0; k < 3; ++k) sigaction(signals[k], &handler, &old[k]);
+  int status = 0;
+  running = true;
+  if (setjmp(failed)) status = FAULT; else run(grid, shared, together);
+  running = false;
+  emulated_now = nullptr;
+  for (int k = 0; k < 3; ++k) sigaction(signals[k], &old[k], nullptr);
+  before.ss_flags &= ~SS_ONSTACK;
+  sigaltstack(&before, nullptr);
+  return status;
+}
+
+static std::set<void*> capturing;          // streams
+extern "C" void emulated_capturing(void* stream, int on) {
+  if (on) capturing.insert(stream); else capturing.erase(stream);
+}
+struct Attribute { int id; char padding[4]; int value; char rest[60]; };
+struct Config { unsigned grid[3], block[3], shared; void* stream; Attribute* attributes; unsigned count; };
+extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
+  int together = 0;
+  for (unsigned k = 0; k < c->count; ++k) together |= c->attributes[k].id == 2 && c->attributes[k].value;
+  if (capturing.count(c->stream)) {
+    emulated_capture(c->stream, f, c->grid[0], c->block[0], c->shared, together, params);
+    return 0;
+  }
+  return emulated_run(f, c->grid[0], c->block[0], c->shared, together, params);
+}
+extern "C" void emulated_order(int kind, int window, u64 seed) { order = {kind, window, seed * 2 + 1}; }

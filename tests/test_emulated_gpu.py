@@ -1,0 +1,106 @@
+"""The emulated GPU (emulation/cupy/__init__.py): what it finds in wrong kernels, and GPU tests on it: products, transposes, a
+captured CG, and algebraic multigrid, whose levels have the bits of a CPU's, in any order of threads."""
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parent / "emulation"
+ORDERS = {"forward": {}, "random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
+# Files of tests, and which of their cases for a GPU.
+CASES = {"contracts/test_amg_levels.py": "agree or costs or by_rows", "contracts/test_transpose.py": "float64",
+         "contracts/test_krylov.py": "test_true_residual and float64-cuda-jacobi and not idrs", "test_sharing.py": "amg or block_jacobi"}
+START = """
+import sys
+import cupy
+import numpy as np
+def launch(body, *arguments, threads=64, together=False):
+    code = 'extern "C" __global__ void kernel(' + ", ".join(
+        f"{'double* ' if hasattr(a, 'get') else 'int '}{n}" for n, a in zip("xyz", arguments)) + ") {" + body + "}"
+    cupy.RawKernel(code, "kernel")((1,), (threads,), arguments)
+def error(*given, **named):
+    try:
+        launch(*given, **named)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return str(error)
+x = cupy.zeros(64)
+"""
+# By what they show: a script that prints True.
+FOUND = {
+    "a right kernel": "launch('x[threadIdx.x] = 2 * threadIdx.x;', x); print((x.get() == 2 * np.arange(64)).all())",
+    "a missing barrier": """
+launch('__shared__ double s[64]; const int t = threadIdx.x; s[t] = t; x[t] = s[(t + 32) % 64];', x)
+wrong = x.get()
+launch('__shared__ double s[64]; const int t = threadIdx.x; s[t] = t; __syncthreads(); x[t] = s[(t + 32) % 64];', x)
+print((x.get() == (np.arange(64) + 32) % 64).all() and not (wrong == x.get()).all())""",
+    "a deadlock": """
+print('deadlock' in error('if (threadIdx.x < 16) __shfl_sync(~0u, 1, 0); else __syncthreads();', x))""",
+    "a spinning thread": "print('no end' in error('while (*(volatile double*)x == 0) {}', x))",
+    "two warp operations that meet": """
+print('different' in error('if (threadIdx.x % 2) __syncwarp(); else x[0] = __shfl_sync(~0u, 1, 0);', x))""",
+    "a mask without the caller": "print('has no bit' in error('__syncwarp(1);', x))",
+    "a read behind an array": "print('behind the end' in error('x[0] = x[64];', x))",
+    "a write before an array": """
+y = cupy.zeros(3)
+launch('y[-1] = 1;'.replace('y', 'x'), y, threads=1)
+del y
+try:
+    cupy.cuda.get_current_stream().synchronize()
+except cupy.cuda.runtime.CUDARuntimeError as e:
+    print('outside of an array of 24 bytes' in str(e))""",
+    "memory that nobody wrote": "print(np.isnan(cupy.empty(3).get()).all())",
+    "shared memory that nobody wrote": """
+launch('__shared__ double s[64]; x[threadIdx.x] = s[5];', x)
+print(np.isnan(x.get()).all())""",
+    "arrays of two kinds": """
+def refused(f):
+    try: f()
+    except TypeError: return True
+y = np.ones(64)
+print(all(map(refused, [lambda: np.asarray(x), lambda: x + y, lambda: y + x, lambda: cupy.sqrt(y)])))
+""",
+    "a graph": """
+s = cupy.cuda.Stream()
+with s:
+    s.begin_capture()
+    launch('x[threadIdx.x] += 1;', x)
+    x *= 2
+    before = x._held.sum()
+    try: x.get()
+    except cupy.cuda.runtime.CUDARuntimeError: before += 1
+    graph = s.end_capture()
+    graph.launch(s), graph.launch(s)
+print(before == 1 and (x.get() == 6).all())""",
+}
+
+
+def emulated(arguments, variables):
+    """What a process prints whose GPU is emulated."""
+    if shutil.which("g++") is None:
+        pytest.skip("the emulated GPU compiles kernels with g++, which is not installed")
+    if os.uname().machine != "x86_64":
+        pytest.skip("the emulated GPU switches threads by instructions of x86-64")
+    paths = os.pathsep.join([str(FOLDER), str(FOLDER.parents[1])])
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": paths, **variables})
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_it_shows(what):
+    printed = emulated(["-c", START + FOUND[what]], {"SWELL_EMULATED_LIMIT": "1"})
+    assert printed.split() == ["True"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("file", CASES)
+def test_gpu_tests(file, order):
+    printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
+                       {"SWELL_EMULATED_GPU": "1", **ORDERS[order]})
+    assert " passed" in printed.splitlines()[-1]
