@@ -11,6 +11,7 @@ import sys
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent / "emulation"
+CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
 ORDERS = {"forward": {}, "random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
 # Files of tests, and which of their cases for a GPU.
 CASES = {"contracts/test_amg_levels.py": "agree or costs or by_rows", "contracts/test_transpose.py": "float64",
@@ -83,11 +84,11 @@ def emulated(arguments, variables):
     """What a process prints whose GPU is emulated."""
     if shutil.which("g++") is None:
         pytest.skip("the emulated GPU compiles kernels with g++, which is not installed")
-    if os.uname().machine != "x86_64":
-        pytest.skip("the emulated GPU switches threads by instructions of x86-64")
+    if " fma " not in pathlib.Path("/proc/cpuinfo").read_text():
+        pytest.skip("the emulated GPU needs an x86-64 processor with fused multiplication")
     paths = os.pathsep.join([str(FOLDER), str(FOLDER.parents[1])])
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "PYTHONPATH": paths, **variables})
+                          env={"SWELL_EMULATED_CACHE": str(CACHE), **os.environ, "PYTHONPATH": paths, **variables})
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 
