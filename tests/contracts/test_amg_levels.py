@@ -72,7 +72,7 @@ def test_two_products_are_four(name, dtype, space, monkeypatch):
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("rows", [0, 10**6])
 def test_an_update_is_a_fresh_build_to_the_bit(name, rows, space, monkeypatch):
-    """Of the values: the splitting and the patterns are those of the first matrix."""
+    """With the first matrix's splitting and patterns."""
     few_rows(monkeypatch, rows)
     A = SYSTEMS[name]()
     b = np.random.default_rng(3).standard_normal(A.shape[0])

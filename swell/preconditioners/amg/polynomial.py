@@ -52,7 +52,7 @@ class Relaxation:
 
 
 class Polynomial:
-    """A level of the cycle with such a smoother; the other parameters are those of `FourProducts`."""
+    """One level with such a smoother; ``steps`` as in `Relaxation`, the other parameters as in `FourProducts`."""
 
     scratch = ("_x",)
 

@@ -43,7 +43,7 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
   });
 }
 
-// The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which holds that of P, a few entries a row.
+// The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 // launch: elements of fine, 256 threads
 template <typename I, typename P, typename V>
 __global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const P* p_indptr,

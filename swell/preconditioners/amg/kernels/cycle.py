@@ -39,7 +39,7 @@ def balance(indptr, indices, data, fine, coarse, out):
 
 @njit(parallel=True, cache=True)
 def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
-    """The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which holds that of P."""
+    """The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern."""
     for i in prange(fine.size):
         at = p_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):

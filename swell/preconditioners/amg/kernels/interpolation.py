@@ -45,7 +45,7 @@ def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_in
     """The strong coarse columns of fine rows, by their numbers on the next level, and sums[i] = βᵢ, their sum."""
     for i in prange(state.size):
         at, end, k, total = np.uint64(c_indptr[i]), np.uint64(c_indptr[i + 1]), np.uint64(indptr[i]), 0.0
-        while at < end:                                          # so that nobody writes behind his row
+        while at < end:                                          # so that no row writes past its end
             found = is_coarse(k, indices, strong, state)
             c_indices[at], c_data[at] = numbers[np.uint64(indices[k])], data[k]
             total += data[k] if found else 0.0

@@ -1,8 +1,8 @@
 """PMIS on the CPU, threads sharing the rows; see pmis.py one folder up.
 
 The rows that are undecided are a list, which each round shortens. Who beats whom no processor predicts: each link has
-one write without a branch, to a byte that nobody reads if it decides nothing. Several threads may write the same byte;
-all write 1, so their order does not matter.
+one write without a branch, to an unused byte if it decides nothing. Several threads may write the same byte; all write
+1, so their order does not matter.
 """
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ def contest(rows, indptr, indices, strong, keys, beaten):
     """beaten = 1 for the lesser key of every strong link of undecided ``rows``. Decided rows have the key −1 and may be
     beaten, too."""
     for c in prange(CHUNKS):
-        nobody = np.uint64(keys.size + c * LINE)
+        unused = np.uint64(keys.size + c * LINE)
         for r in range(c * rows.size // CHUNKS, (c + 1) * rows.size // CHUNKS):
             i = np.uint64(rows[r])
             lost = False
             for k in range(indptr[i], indptr[i + np.uint64(1)]):
                 j, linked = np.uint64(indices[np.uint64(k)]), strong[np.uint64(k)] != 0
                 lost |= linked & (keys[i] < keys[j])
-                beaten[j if linked & (keys[j] < keys[i]) else nobody] = 1
+                beaten[j if linked & (keys[j] < keys[i]) else unused] = 1
             if lost:
                 beaten[i] = 1
 
 
 @njit(parallel=True, cache=True)
 def promote(rows, state, keys, beaten):
-    """Undecided rows that nobody has beaten become coarse."""
+    """Undecided rows that unused has beaten become coarse."""
     for r in prange(rows.size):
         i = np.uint64(rows[r])
         if beaten[i] == 0:
