@@ -167,8 +167,8 @@ class RealCase:
         converges, the smallest residual wins: between two at the level of rounding the machine's arithmetic decides.
     limit : int
         Iterations within which it ends.
-    ends : pair of Reason
-        For b = A·1 and for b = ones.
+    ends : pair of Reason, or of tuples of them
+        For b = A·1 and for b = ones; several where the machine's rounding decides whether the last digit is reached.
     first : str or None
         The advisor's first choice, where it failed for either b.
     """
@@ -181,6 +181,7 @@ class RealCase:
 
 
 ATTAINABLE = Reason.ATTAINABLE_ACCURACY
+EITHER = (C, ATTAINABLE)
 REAL = [
     RealCase("1138_bus", "cg", 1100),
     RealCase("4elt_lap", "cg gmres", 1000, (C, SINGULAR), "cg"),     # a graph Laplacian: constants are its null space
@@ -195,7 +196,7 @@ REAL = [
     RealCase("epb0", "bicgstab", 140),
     RealCase("fasp_spe01_bsr3", "bicgstab", 30),
     RealCase("foam_hump_U", "bicgstab", 20),
-    RealCase("foam_hump_p", "cg direct", 400, (C, ATTAINABLE), "cg"),   # ‖|A||x|‖ is 1e8 ‖b‖: flat cells, no outlet
+    RealCase("foam_hump_p", "cg direct", 400, (C, EITHER), "cg"),       # ‖|A||x|‖ is 1e8 ‖b‖: flat cells, no outlet
     RealCase("foam_motorBike_ldu", "cg", 800),
     RealCase("fs_183_6", "bicgstab", 15),
     RealCase("gr_30_30", "cg", 60),
@@ -207,7 +208,7 @@ REAL = [
     RealCase("ml_elasticity", "cg", 100),
     RealCase("muelu_condif2", "bicgstab", 10),
     RealCase("nos5", "cg", 400),
-    RealCase("nos7", "cg direct", 200, (ATTAINABLE, ATTAINABLE), "cg"),    # ‖|A||x|‖ is 1e8 ‖b‖ for either b
+    RealCase("nos7", "cg direct", 200, (EITHER, EITHER), "cg"),    # ‖|A||x|‖ is 1e8 ‖b‖ for either b
     RealCase("orsirr_1", "bicgstab", 60),
     RealCase("pde2961", "bicgstab", 60),
     RealCase("pyamg_helmholtz_2D", "cocg", 60),
