@@ -28,7 +28,7 @@ def run(arguments) -> int:
         meter = engine.Meter(space)
         found = engine.Findings("swell bench spgemm: sparse products", space, arguments)
         found.take(record for name, A in systems for record in _measure(meter, name, A, arguments.repeat or 5))
-    found.table("Sparse products; ratios: the peer's time, with sorting, and that of the numeric phase alone", HEADER,
+    found.table("Sparse products; ratios: the peer's time with sorting, and the numeric phase's time", HEADER,
                 _rows(found.records))
     found.report(("Products a second", _figure(found.records)))
     return 0

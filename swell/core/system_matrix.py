@@ -27,7 +27,7 @@ class SystemMatrix(LinearOperator):
 
         A size that came with the matrix stays; else the largest that `blocks.detect` finds. All ranks have the same
         one, and no rank's rows begin or end inside a block. Matrices of the same pattern inherit it; a permutation
-        does not know it, and the result is looked at anew.
+        does not know it, and it is detected in the result.
         """
 
     @abstractmethod

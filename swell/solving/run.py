@@ -154,7 +154,7 @@ class Solve:
         if not part:
             return
         self.notes.append(f"a part of {part:.2e} ‖b‖ that no x can produce was taken out of b, as project=True "
-                          "asks; residuals are those of the rest")
+                          "asks; residuals leave it out")
         rest, self.largest_b = self.space.norms(p.b0)
         if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
             self.largest_b = 0                   # nothing is left but rounding: x = 0

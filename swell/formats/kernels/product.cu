@@ -151,7 +151,7 @@ template <class I> struct Table {
   I* keys;
   unsigned size;                                                    // a power of two
 
-  // For so many columns at most, in this group's part of the pool.
+  // For up to this many columns, in this group's part of the pool.
   DEVICE Table(unsigned char* pool, long long most, int lanes)
       : keys((I*)pool + (threadIdx.x - lane_of(lanes)) * (2 * KEYS<I>)), size(2) {
     while (size < 2 * most) size *= 2;
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(256, 5) count(Context* ctx, const I* a_indptr,
       });
 }
 
-// indices = the columns of C, sorted in each row; rows and bounds are those of `count`.
+// indices = the columns of C, sorted in each row; rows and bounds as in `count`.
 // launch: 5 blocks per multiprocessor of 256 threads
 template <typename I, typename P>
 __global__ void __launch_bounds__(256, 5) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,

@@ -46,7 +46,7 @@ class FourProducts:
             old.update(new)
 
     def descend(self, b, coarse):
-        """coarse = what is left of b for the next level."""
+        """Write the next level's right-hand side to ``coarse``."""
         self.S.apply(b, self._r)                                               # r = S b
         self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
 

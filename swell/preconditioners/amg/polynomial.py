@@ -66,7 +66,7 @@ class Polynomial:
         self._products.update()
 
     def descend(self, b, coarse):
-        """coarse = what is left of b for the next level."""
+        """Write the next level's right-hand side to ``coarse``."""
         self._relaxation.start(b, self._x)
         self._relaxation.residual(b, self._x)
         self._products.R.apply(self._relaxation.r, coarse)                     # b_c = P̃ᵀ r

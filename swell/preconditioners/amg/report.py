@@ -1,6 +1,6 @@
 """The hierarchy as a table: rows, entries, entries a row and the share of the rows above, with complexities and bytes.
 
-Operator complexity, the entries of all levels over those of A, is what a cycle costs beside a product with A, and what
+Operator complexity, the entries of all levels over those of A, measures a cycle's cost in products with A, and what
 the setup stores. 2 to 3 is usual; above 4 a smaller ``strength`` or a smaller ``pmax`` thins the levels.
 """
 from __future__ import annotations

@@ -31,7 +31,7 @@ class TwoProducts:
         self.R.data[...] = self.Q.data[self._order]
 
     def descend(self, b, coarse):
-        """coarse = what is left of b for the next level."""
+        """Write the next level's right-hand side to ``coarse``."""
         R = self.R
         self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, coarse)                          # b_c = Qᵀ b
 

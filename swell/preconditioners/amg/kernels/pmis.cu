@@ -22,7 +22,7 @@ DEVICE unsigned scattered(long long row) {
   return h ^ (h >> 16);
 }
 
-// Each row's key, its count before its number's hash, and what is known from the start. first: the number of row 0 in the whole
+// Each row's key (its count, then its number's hash) and its first state. first: the number of row 0 in the whole
 // matrix.
 // launch: elements of state, 256 threads
 template <typename I>

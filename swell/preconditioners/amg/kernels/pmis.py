@@ -35,7 +35,7 @@ def scattered(row):
 
 @njit(parallel=True, cache=True)
 def begin(indptr, strong, counts, forced, first, keys, state):
-    """Each row's key, its count before its number's hash, and what is known from the start. ``first``: the number of
+    """Each row's key (its count, then its number's hash) and its first state. ``first``: the number of
     row 0 in the whole matrix."""
     for i in prange(state.size):
         linked = False
