@@ -48,6 +48,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "ReverseCuthillMcKee": "orderings.cuthill_mckee", "CuthillMcKee": "orderings.cuthill_mckee",
     "GreedyColoring": "orderings.multicolor", "JonesPlassmann": "orderings.multicolor",
     "Partition": "orderings.partition", "Bisection": "orderings.bisection",
+    "MinimumDegree": "orderings.minimum_degree",
     "transversal": "orderings.transversal",
     "Stopping": "core.stopping", "Reason": "core.stopping",
     "Result": "solving.result", "Results": "solving.result",

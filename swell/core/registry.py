@@ -69,6 +69,7 @@ TABLE = {
         "twisted": "swell.orderings.twisted:Twisted",
         "partition": "swell.orderings.partition:Partition",
         "bisection": "swell.orderings.bisection:Bisection",
+        "minimum_degree": "swell.orderings.minimum_degree:MinimumDegree",
     },
     "triangular": {
         "exact": "swell.preconditioners.exact:Exact",

@@ -1,0 +1,244 @@
+"""Approximate minimum degree on the host: the quotient graph of Amestoy, Davis and Duff 1996, in their notation.
+
+A variable i that stays has two lists in ``lists``, from ``start[i]`` on: its ``elements[i]`` elements ℰ_i, then its
+variables 𝒜_i; together ``length[i]`` numbers. An element e has the list ℒ_e of its variables. ``size[i]`` is |i|, the
+rows that the supervariable i stands for: negative while i is in the ℒ_p in work and after i was a pivot, zero after i
+was merged or put last. ``degree`` is d_i of a variable and |ℒ_e| of an element. ``w[e]`` is zero after e was absorbed.
+In memory variables come first, by index, then elements, by age, so that one pass closes the gaps (`compact`).
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def symmetrise(indptr, indices, start, length, lists):
+    """Write the pattern of A + Aᵀ without its diagonal into ``lists``, row after row, ascending; its length.
+    ``start`` comes with a place for the end; ``lists`` needs 2 nnz places."""
+    n = length.size
+    begin = np.zeros(n + 1, indptr.dtype)                        # Aᵀ by counting: its rows ascend
+    turned = np.empty(indices.size, indices.dtype)
+    for k in range(indices.size):
+        begin[indices[k] + 1] += 1
+    for i in range(n):
+        begin[i + 1] += begin[i]
+    at = begin[:-1].copy()
+    for i in range(n):
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            turned[at[j]] = i
+            at[j] += 1
+    end = 0
+    for i in range(n):
+        start[i] = end
+        k, t = indptr[i], begin[i]
+        while k < indptr[i + 1] or t < begin[i + 1]:
+            own = indices[k] if k < indptr[i + 1] else n
+            theirs = turned[t] if t < begin[i + 1] else n
+            j = min(own, theirs)
+            k += own == j
+            t += theirs == j
+            if j != i:
+                lists[end] = j
+                end += 1
+        length[i] = end - start[i]
+    return end
+
+
+@njit(cache=True, no_cpython_wrapper=True)
+def link(head, after, before, d, i):
+    """Put variable i into the list of degree d."""
+    first = head[d]
+    if first >= 0:
+        before[first] = i
+    after[i], before[i], head[d] = first, -1, i
+
+
+@njit(cache=True, no_cpython_wrapper=True)
+def unlink(head, after, before, d, i):
+    """Take variable i out of the list of degree d."""
+    if before[i] >= 0:
+        after[before[i]] = after[i]
+    else:
+        head[d] = after[i]
+    if after[i] >= 0:
+        before[after[i]] = before[i]
+
+
+@njit(cache=True, no_cpython_wrapper=True)
+def compact(start, length, lists, size, w, pivots, step):
+    """Close the gaps between the lists in use; the first free place."""
+    free, n = 0, size.size
+    for k in range(n + step):
+        x = k if k < n else pivots[k - n]
+        if (size[x] > 0 if k < n else w[x] > 0):
+            first = start[x]
+            start[x] = free
+            for t in range(first, first + length[x]):
+                lists[free] = lists[t]
+                free += 1
+    return free
+
+
+@njit(cache=True, no_cpython_wrapper=True)
+def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, bucket, chain, into):
+    """Merge the variables of ℒ_p with equal lists, which are found by their hash keys; the next free mark."""
+    for t in range(first, end):
+        if size[lists[t]] == 0:
+            continue
+        h = key[lists[t]]
+        i = bucket[h]
+        bucket[h] = -1                                           # the whole bucket is compared now
+        while i >= 0 and chain[i] >= 0:
+            for k in range(start[i], start[i] + length[i]):
+                w[lists[k]] = mark
+            previous, j = i, chain[i]
+            while j >= 0:
+                same = length[j] == length[i] and elements[j] == elements[i]
+                k = start[j]
+                while same and k < start[j] + length[j]:
+                    same = w[lists[k]] == mark
+                    k += 1
+                if same:
+                    size[i] += size[j]                                           # |i| ← |i| + |j|, both negative
+                    size[j], into[j] = 0, i
+                    chain[previous] = chain[j]
+                else:
+                    previous = j
+                j = chain[j]
+            mark += 1
+            i = chain[i]
+    return mark
+
+
+@njit(cache=True)
+def eliminate(start, length, lists, free, dense, size, degree, pivots, into, entries_limit, flops_limit):
+    """Eliminate all variables of at most ``dense`` neighbours; (pivots, entries of L + U, flops).
+
+    On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into``
+    leads from every other variable to one that it was merged into, and from an element to the one that absorbed it; −1
+    ends the way. The elimination stops as soon as a sum exceeds its limit.
+    """
+    n = length.size
+    head, after, before = np.empty(n + 1, lists.dtype), np.empty(n, lists.dtype), np.empty(n, lists.dtype)
+    elements, key = np.zeros(n, lists.dtype), np.empty(n, lists.dtype)
+    bucket, chain = np.empty(n, lists.dtype), np.empty(n, lists.dtype)
+    w = np.ones(n, np.int64)
+    head[:], bucket[:], into[:] = -1, -1, -1
+    left, step, least, mark, entries, flops = n, 0, 0, 2, 0.0, 0.0
+    for i in range(n):
+        size[i], degree[i] = 1, length[i]
+    for i in range(n):
+        if length[i] > dense:
+            size[i] = 0
+            left -= 1
+            for k in range(start[i], start[i] + length[i]):
+                degree[lists[k]] -= 1
+    for i in range(n):
+        if size[i]:
+            link(head, after, before, degree[i], i)
+    while left > 0 and entries <= entries_limit and flops <= flops_limit:
+        while head[least] < 0:
+            least += 1
+        p = head[least]
+        unlink(head, after, before, least, p)
+        if free + degree[p] > lists.size:
+            free = compact(start, length, lists, size, w, pivots, step)
+        # ℒ_p = (𝒜_p ∪ ⋃ ℒ_e) \ {p}, e ∈ ℰ_p
+        mass, first, d = size[p], free, 0
+        size[p] = 0
+        for t in range(start[p], start[p] + elements[p] + 1):
+            last = t == start[p] + elements[p]
+            if last:
+                begin, end = t, start[p] + length[p]
+            else:
+                e = lists[t]
+                begin, end = start[e], start[e] + length[e]
+                w[e], into[e] = 0, p                                             # absorbed
+            for k in range(begin, end):
+                i = lists[k]
+                if size[i] > 0:
+                    unlink(head, after, before, degree[i], i)
+                    d += size[i]
+                    size[i] = -size[i]
+                    lists[free] = i
+                    free += 1
+        start[p], elements[p] = first, 0
+        # w(e) = |ℒ_e \ ℒ_p| for all elements beside ℒ_p, counted from mark on
+        for t in range(first, free):
+            i = lists[t]
+            for k in range(start[i], start[i] + elements[i]):
+                e = lists[k]
+                if w[e] >= mark:
+                    w[e] += size[i]
+                elif w[e] > 0:
+                    w[e] = mark + degree[e] + size[i]
+        # prune the lists, bound the degrees, hash
+        for t in range(first, free):
+            i = lists[t]
+            at, outside, h = start[i], 0, p
+            for k in range(start[i], start[i] + elements[i]):
+                e = lists[k]
+                if w[e] > mark:
+                    outside += w[e] - mark                                       # Σ |ℒ_e \ ℒ_p|
+                    h += e
+                    lists[at] = e
+                    at += 1
+                elif w[e] > 0:
+                    w[e], into[e] = 0, p                                         # aggressive absorption
+            own = at
+            for k in range(start[i] + elements[i], start[i] + length[i]):
+                j = lists[k]
+                if size[j] > 0:
+                    outside += size[j]                                           # |𝒜_i \ ℒ_p|
+                    h += j
+                    lists[at] = j
+                    at += 1
+            if outside == 0:                                                     # mass elimination
+                mass -= size[i]
+                d += size[i]
+                size[i], into[i] = 0, p
+                continue
+            lists[at], lists[own] = lists[own], p                                # p joins ℰ_i
+            elements[i], length[i] = own + 1 - start[i], at + 1 - start[i]
+            degree[i] = min(degree[i], outside)
+            h %= n
+            key[i], chain[i], bucket[h] = h, bucket[h], i
+        mark = merge_alike(first, free, start, length, elements, lists, size, w, mark + n + 1, key, bucket, chain, into)
+        # d_i = min(n − k, d_i + |ℒ_p \ i|, |𝒜_i \ i| + |ℒ_p \ i| + Σ |ℒ_e \ ℒ_p|)
+        left -= mass
+        end = first
+        for t in range(first, free):
+            i = lists[t]
+            if size[i]:
+                size[i] = -size[i]
+                degree[i] = min(left, degree[i] + d) - size[i]
+                link(head, after, before, degree[i], i)
+                least = min(least, degree[i])
+                lists[end] = i
+                end += 1
+        free, length[p], degree[p], size[p] = end, end - first, d, -mass
+        w[p] = 1 if d else 0
+        pivots[step] = p
+        step += 1
+        for below in range(d, d + mass):                                         # entries of a column of L
+            entries += 2 * below + 1
+            flops += below + 2.0 * below * below
+    return step, entries, flops
+
+
+@njit(cache=True)
+def count_last(ends, beside, group, into, degree):
+    """Add to |ℒ_p| of each pivot the rows put last that its column of L has an entry in: in the tree of elements, all
+    on the way from a neighbour of such a row to a root. ``ends`` says where each row's neighbours end in ``beside``."""
+    seen = np.full(degree.size, -1)
+    k = 0
+    for row in range(ends.size):
+        while k < ends[row]:
+            p = group[beside[k]]
+            while p >= 0 and seen[p] != row:
+                seen[p] = row
+                degree[p] += 1
+                p = into[p]
+            k += 1
