@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "solve": "api", "prepare": "api", "Solver": "api", "multiply": "sparse_product",
     "CG": "krylov.cg", "ResidentCG": "krylov.resident_cg",
     "SingleReductionCG": "krylov.single_reduction_cg",
-    "GMRES": "krylov.gmres", "FGMRES": "krylov.fgmres",
+    "MINRES": "krylov.minres", "GMRES": "krylov.gmres", "FGMRES": "krylov.fgmres",
     "BiCGSTAB": "krylov.bicgstab", "COCG": "krylov.cocg", "COCR": "krylov.cocr",
     "BiCGSTABL": "krylov.bicgstabl", "TFQMR": "krylov.tfqmr",
     "IDRS": "krylov.idrs", "QMR": "krylov.qmr",

@@ -20,7 +20,7 @@ from swell.distributed.launcher import launched
 from swell.distributed.mpi import init
 
 METHODS = [name for name in names("method") if load("method", name).distributed and name != "stationary"]
-HERMITIAN = ("cg", "single_reduction_cg")
+HERMITIAN = ("cg", "single_reduction_cg", "minres")
 
 
 def system(dtype="float64", symmetric=True):

@@ -73,7 +73,7 @@ def of(*methods, **others):
 SHORT = ("bicgstabl", "tfqmr", "qmr", "idrs")    # besides bicgstab
 SYMMETRIC = ("cocg", "cocr")
 KRYLOV = ("cg", "gmres", "fgmres", "bicgstab")
-ALL = (*KRYLOV, *SHORT, "direct", "auto")
+ALL = (*KRYLOV, "minres", *SHORT, "direct", "auto")
 GENERAL = ("gmres", "fgmres", "bicgstab", *SHORT, "direct", "auto")
 
 
@@ -128,6 +128,13 @@ def indefinite():
     return gallery.shifted_laplacian((10, 10), 0.5)
 
 
+def hermitian_indefinite():
+    """Complex Hermitian with eigenvalues of both signs: a shifted Laplacian with phases."""
+    A = indefinite()
+    phase = sp.diags_array(np.exp(1j * rng().uniform(0, 6, A.shape[0])))
+    return sp.csr_array(phase @ A @ phase.conj())
+
+
 SMALL = [
     Case("spd", lambda: gallery.poisson2d(15), "A·random", of(*ALL, *SYMMETRIC)),
     # Condition 1e9: 2000 iterations do not do without scaling, which the advisor applies.
@@ -140,16 +147,19 @@ SMALL = [
     Case("diagonal", lambda: sp.diags_array(np.arange(1.0, 41)).tocsr(), "ones", of(*ALL, *SYMMETRIC)),
     Case("identity", lambda: sp.eye_array(50).tocsr(), "A·random", of(*ALL, *SYMMETRIC)),
     Case("1 x 1", lambda: sp.csr_array([[3.0]]), "ones", of(*ALL, *SYMMETRIC)),
-    Case("singular, consistent", neumann, "A·random", of(*KRYLOV, *SHORT, *SYMMETRIC, "auto")),
+    Case("singular, consistent", neumann, "A·random", of(*KRYLOV, "minres", *SHORT, *SYMMETRIC, "auto")),
     # The right-hand side is the null space: cg sees (p, A p) = 0, the others divide by what is left of rounding.
     Case("singular, inconsistent", neumann, "ones",
          {"cg": INDEFINITE, "gmres": SINGULAR, "direct": SINGULAR, "auto": SINGULAR,
-          **{m: Reason.BREAKDOWN for m in ("bicgstab", "bicgstabl", "tfqmr", "idrs", *SYMMETRIC)}}),
-    Case("indefinite", indefinite, "A·random", of(*GENERAL, *SYMMETRIC, cg=INDEFINITE)),
-    Case("negative definite", lambda: -gallery.poisson2d(8), "ones", of(*GENERAL, cg=INDEFINITE)),
-    Case("saddle point", lambda: gallery.saddle_point(6), "A·random", of(*GENERAL, *SYMMETRIC, cg=INDEFINITE)),
+          **{m: Reason.BREAKDOWN for m in ("minres", "bicgstab", "bicgstabl", "tfqmr", "idrs", *SYMMETRIC)}}),
+    Case("indefinite", indefinite, "A·random", of(*GENERAL, "minres", *SYMMETRIC, cg=INDEFINITE)),
+    Case("hermitian indefinite", hermitian_indefinite, "A·random", of(*GENERAL, "minres", cg=INDEFINITE)),
+    Case("negative definite", lambda: -gallery.poisson2d(8), "ones", of(*GENERAL, "minres", cg=INDEFINITE)),
+    Case("saddle point", lambda: gallery.saddle_point(6), "A·random",
+         of(*GENERAL, "minres", *SYMMETRIC, cg=INDEFINITE)),
     Case("zero diagonal", zero_diagonal, "ones", of(*GENERAL)),
-    Case("empty rows, consistent", empty_rows, "A·random", of(*KRYLOV, *SHORT, *SYMMETRIC, "auto", direct=SINGULAR)),
+    Case("empty rows, consistent", empty_rows, "A·random",
+         of(*KRYLOV, "minres", *SHORT, *SYMMETRIC, "auto", direct=SINGULAR)),
     Case("empty rows, inconsistent", empty_rows, "ones",
          {"cg": Reason.DIVERGED, "gmres": Reason.STAGNATED, "direct": SINGULAR, "auto": SINGULAR}),
 ]

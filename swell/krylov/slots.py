@@ -62,6 +62,32 @@ class COCR(Slots):
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
+class MINRES(Slots):
+    """MINRES; all are real. v and d are not scaled."""
+
+    ALPHA = enum.auto()             # (z, A z), which is β² α
+    QQ = enum.auto()                # (A z, A z), which comes with it
+    NORM2 = enum.auto()             # norm² of the judged residual
+    RR = enum.auto()                # (r, r)
+    BETA2 = enum.auto()             # β² = (v, z)
+    NEXT_BETA2 = enum.auto()
+    ZZ = enum.auto()                # (z, z), which comes with the next β²
+    VV = enum.auto()                # (v, v) of the next v
+    DD = enum.auto()                # (d, d)
+    LAST_BETA2 = enum.auto()        # β² of the iteration before; 0 in the first
+    COS = enum.auto()               # the last rotation
+    SIN = enum.auto()
+    DELTA = enum.auto()             # δ before that rotation
+    EPSILON = enum.auto()           # ε of this iteration
+    PHI = enum.auto()               # φ = (r, M r)^½
+    GAMMA = enum.auto()             # γ of the iteration before
+    LAST_GAMMA = enum.auto()        # and of the one before that
+    COLUMN = enum.auto()            # the largest norm of a column of T so far
+    A2 = enum.auto()                # the largest (A z, A z)/(z, z) so far: ‖A‖², from below
+    DRIFT = enum.auto()             # ε ‖A‖ times the lengths of all steps: rounding may have driven b − A x so far from r
+    ENDED = enum.auto()             # the Code with which the iteration ended
+
+
 class Shadow(Slots):
     """The first places of every method with a shadow vector r̂."""
 
@@ -165,5 +191,5 @@ class GMRESSums(Slots):
 
 
 STEMS = {"cg": (CG,), "single_reduction_cg": (SingleReductionCG,), "cocg": (COCG,), "cocr": (COCR,),
-         "shadow": (Shadow,), "bicgstab": (BiCGSTAB,), "bicgstabl": (BiCGSTABL,), "tfqmr": (TFQMR,), "qmr": (QMR,),
-         "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms)}
+         "minres": (MINRES,), "shadow": (Shadow,), "bicgstab": (BiCGSTAB,), "bicgstabl": (BiCGSTABL,),
+         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms)}

@@ -30,8 +30,8 @@ def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
 
 @pytest.mark.parametrize("precond", [None, "jacobi"])
 @pytest.mark.parametrize("method, each", [("cg", 2), ("single_reduction_cg", 1), ("gmres", 1), ("fgmres", 1), ("cocg", 2),
-                                          ("cocr", 2), ("bicgstab", 3), ("tfqmr", 2), ("qmr", 2), ("bicgstabl(l=1)", 3),
-                                          ("bicgstabl(l=3)", 7), ("idrs(s=1)", 3), ("idrs(s=4)", 6)])
+                                          ("cocr", 2), ("minres", 2), ("bicgstab", 3), ("tfqmr", 2), ("qmr", 2),
+                                          ("bicgstabl(l=1)", 3), ("bicgstabl(l=3)", 7), ("idrs(s=1)", 3), ("idrs(s=4)", 6)])
 def test_reductions_an_iteration(ranks, method, each, precond):
     """Of k and of 2 k iterations: the difference is what k of them take."""
     A, b = system()

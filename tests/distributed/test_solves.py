@@ -58,12 +58,12 @@ def test_product(ranks, partition, format, dtype, overlap):
                                              ("gmres", "schwarz(overlap=2)"), ("bicgstab", "schwarz(overlap=0)"),
                                              ("tfqmr", "ilu0"), ("qmr", "ilu0"), ("qmr", "schwarz(overlap=2)"),
                                              ("qmr", "schwarz(kind='additive', inner='ilu0')"), ("idrs", "jacobi"),
-                                             ("bicgstabl", "ilu0"), ("cocr", "ic0")])
+                                             ("bicgstabl", "ilu0"), ("cocr", "ic0"), ("minres", "ic0")])
 @pytest.mark.parametrize("partition", ["rows", "graph"])
 def test_preconditioners_of_each_rank(ranks, method, precond, partition):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
-    A, b = system(symmetric=method in ("cg", "cocr", None))
+    A, b = system(symmetric=method in ("cg", "cocr", "minres", None))
     for x, result, _ in ranks.run(solved, A, b, partition, {"method": method, "precond": precond}):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
 
