@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from cases import complex_symmetric, hermitian, real_matrix, rng, unsymmetric
+from cases import complex_symmetric, hermitian, hermitian_indefinite, real_matrix, rng, unsymmetric
 
 import swell
 from swell import gallery
@@ -65,10 +65,11 @@ def test_cocg_on_a_real_system_is_cg(precond, device):
     assert here.iterations == cg.iterations and here.history == pytest.approx(cg.history, rel=1e-6)
 
 
-def test_cocr_on_a_real_system_is_conjugate_residuals():
-    """Of which MINRES has the residuals, and an indefinite matrix is none too many."""
+@pytest.mark.parametrize("method", ["minres", "cocr"])
+def test_the_least_residuals_of_an_indefinite_matrix(method):
+    """COCR on a real system is the method of conjugate residuals, which has the residuals of MINRES."""
     A, b = gallery.shifted_laplacian((9, 9), 0.5), rng().standard_normal(81)
-    r = swell.solve(A, b, method="cocr", rtol=1e-9)
+    r = swell.solve(A, b, method=method, rtol=1e-9)
     V, H = np.linalg.qr(np.array([b]).T)[0], None
     least = [1.0]
     for k in range(1, 20):                                       # the least residual of each Krylov space
@@ -77,6 +78,93 @@ def test_cocr_on_a_real_system_is_conjugate_residuals():
         least.append(np.linalg.norm(b - H @ np.linalg.lstsq(H, b)[0]) / np.linalg.norm(b))
     assert r.converged and r.history[:20] == pytest.approx(np.array(least), rel=1e-5)
     assert (np.diff(r.history) <= 1e-12).all()
+
+
+def stokes(n):
+    """A saddle point of an n × n grid of Poisson matrices in two components, and the inverse of blocks of its diagonal."""
+    K = sp.block_diag([gallery.poisson2d(n)] * 2)
+    d = sp.diags_array([np.ones(n), -np.ones(n - 1)], offsets=[0, -1])
+    B = sp.hstack([sp.kron(sp.eye_array(n), d), sp.kron(d, sp.eye_array(n))])
+    inverse = spla.splu(sp.csc_matrix(K))
+    mass = 1 / (B @ inverse.solve(B.T.toarray())).diagonal()                 # in place of the Schur complement
+    M = spla.LinearOperator((3 * n * n, 3 * n * n), dtype=float, matvec=lambda x: np.concatenate(
+        [inverse.solve(x[:2 * n * n]), mass * x[2 * n * n:]]))
+    return sp.csr_array(sp.block_array([[K, B.T], [B, None]])), M
+
+
+@pytest.mark.parametrize("system", ["shifted", "hermitian", "stokes", "stokes with blocks"])
+def test_minres_takes_the_iterations_of_scipys(system):
+    """Whose count is of the same residuals, ‖b − A x‖₂ of each iterate."""
+    A, M = gallery.shifted_laplacian((20, 20), 0.5), None
+    if system == "hermitian":
+        A = hermitian_indefinite()
+    elif system != "shifted":
+        A, M = stokes(8)
+        M = M if "blocks" in system else None
+    b = A @ rng().standard_normal(A.shape[0])
+    ours = swell.solve(A, b, method="minres", M=M)
+    theirs = history_of_minres(A, b, M)
+    assert ours.converged and np.linalg.norm(b - A @ ours.x) <= 1e-8 * np.linalg.norm(b)
+    assert abs(ours.iterations - np.flatnonzero(theirs <= 1e-8)[0]) <= 1 + 0.05 * ours.iterations
+    same = min(20, ours.iterations)
+    assert ours.history[:same] == pytest.approx(theirs[:same], rel=1e-6)
+
+
+def history_of_minres(A, b, M):
+    """Relative residuals of SciPy's minres; it has no complex numbers, and A is then [Re −Im; Im Re]."""
+    if A.dtype.kind == "c":
+        A, b = sp.csr_array(sp.block_array([[A.real, -A.imag], [A.imag, A.real]])), np.concatenate([b.real, b.imag])
+    norms = [1.0]
+    spla.minres(A, b, M=M, rtol=1e-14, callback=lambda x: norms.append(np.linalg.norm(b - A @ x) / np.linalg.norm(b)))
+    return np.array(norms)
+
+
+def test_minres_with_blocks_takes_as_many_steps_on_a_finer_grid():
+    counts = []
+    for n in (8, 16):
+        A, M = stokes(n)
+        counts.append(swell.solve(A, np.ones(3 * n * n), method="minres", M=M).iterations)
+    assert counts[1] <= 1.5 * counts[0] <= 90
+
+
+def test_minres_solves_a_singular_system_that_has_solutions(device):
+    A = gallery.neumann((20, 20))
+    b = A @ rng().standard_normal(400)
+    r = swell.solve(A, b, method="minres", device=device)
+    assert r.converged and abs(r.x.sum()) <= 1e-6 * np.linalg.norm(r.x)          # nothing of the null space came in
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_minres_stays_near_the_least_squares_solution_of_a_system_that_has_none(seed, device):
+    """It ends where rounding would spoil x: the residual is the part of b that is not in the range."""
+    A, b = gallery.neumann((12, 12)), np.random.default_rng(seed).standard_normal(144)
+    r = swell.solve(A, b, method="minres", device=device)
+    assert r.reason is Reason.BREAKDOWN
+    assert r.residual == pytest.approx(abs(b.sum()) / 12 / np.linalg.norm(b), rel=0.1)
+
+
+@pytest.mark.parametrize("M", [-np.eye(144), np.diag(np.r_[-1.0, np.ones(143)]), np.zeros((144, 144))])
+def test_minres_with_a_preconditioner_that_is_not_definite(M):
+    A = gallery.poisson2d(12)
+    r = swell.solve(A, np.ones(144), method="minres", M=M)
+    assert r.reason is Reason.INDEFINITE and "minres: the preconditioner" in r.message
+    assert np.linalg.norm(np.ones(144) - A @ r.x) == pytest.approx(12 * r.residual)
+
+
+def test_minres_with_a_diagonal_of_both_signs_as_its_preconditioner(device):
+    A = gallery.poisson2d(12) - 8 * sp.diags_array(np.r_[1.0, np.zeros(143)])
+    r = swell.solve(A, np.ones(144), method="minres", precond="jacobi", device=device)
+    assert r.reason is Reason.INDEFINITE and np.isfinite(r.x).all()
+    assert swell.solve(A, np.ones(144), method="minres", device=device).converged
+
+
+def test_minres_refuses_what_is_not_hermitian_with_the_place(device):
+    A = gallery.poisson2d(12).tolil()
+    A[7, 8] = 5
+    with pytest.raises(swell.InputError, match=r"minres needs a Hermitian matrix.*\((7, 8|8, 7)\).*'gmres'"):
+        swell.solve(A.tocsr(), np.ones(144), method="minres", device=device)
+    with pytest.raises(swell.InputError, match="minres needs a preconditioner that is its own adjoint"):
+        swell.solve(gallery.poisson2d(12), np.ones(144), method="minres", precond="ilut", device=device)
 
 
 def test_tfqmr_has_the_residuals_of_scipys(dtype):

@@ -84,7 +84,7 @@ class MINRES(Slots):
     LAST_GAMMA = enum.auto()        # and of the one before that
     COLUMN = enum.auto()            # the largest norm of a column of T so far
     A2 = enum.auto()                # the largest (A z, A z)/(z, z) so far: ‖A‖², from below
-    DRIFT = enum.auto()             # ε ‖A‖ times the lengths of all steps: rounding may have driven b − A x so far from r
+    DRIFT = enum.auto()             # how far rounding may have driven r from b − A x: ε ‖A‖ Σ ‖Δx‖
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
