@@ -69,7 +69,8 @@ def out_of_memory():
 REASONS = {
     Reason.CONVERGED: named(lambda: gallery.poisson2d(10), "cg"),
     Reason.MAXITER: named(lambda: gallery.poisson2d(10), "cg", maxiter=3),
-    Reason.STAGNATED: named(lambda: sp.csr_array(np.roll(np.eye(600), 1, axis=1)), "gmres(restart=5)", np.eye(600)[0]),
+    Reason.STAGNATED: named(lambda: sp.csr_array(np.roll(np.eye(600), 1, axis=1)), "gmres(restart=5, lengthen=False)",
+                            np.eye(600)[0]),
     Reason.DIVERGED: named(cases.empty_rows, "cg"),
     Reason.NONFINITE: nonfinite,
     Reason.BREAKDOWN: named(lambda: gallery.neumann((12, 12)), "bicgstab"),

@@ -100,6 +100,7 @@ class Loop:
         self.limits = np.zeros((len(Limit), COLUMNS))
         self.history = np.zeros((self.maxiter + 1, COLUMNS))[:, 0]
         self._stop, self._iteration = self.flags[Flag.STOP], self.flags[Flag.ITERATION]
+        self.cycle, self.patience = 0, 0         # iterations of a cycle, and slow cycles that are a stagnation
         self.abort = None                        # Reason that ended the loop from outside
         self.host_reads = 0
 
@@ -110,6 +111,7 @@ class Loop:
         flags[Flag.MAXITER] = max(self.maxiter - done, 0)
         flags[Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
         flags[Flag.EVERY] = self.stopping.every
+        flags[Flag.CYCLE], flags[Flag.PATIENCE] = self.cycle, self.patience
         limits[Limit.THRESHOLD2] = _squared(threshold)
         limits[Limit.RATIO2] = 1
         limits[Limit.GROWTH2] = _squared(self.stopping.growth * scale)

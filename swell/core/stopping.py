@@ -44,7 +44,7 @@ class Reason(enum.Enum):
                     "or use a wider dtype")
     BREAKDOWN = (6, "the method broke down (a division by an inner product that vanished): try gmres, or another x0")
     INDEFINITE = (7, "the matrix or the preconditioner is not positive definite, as cg needs (minres: the "
-                     "preconditioner): use minres without it, gmres or method='direct'")
+                     "preconditioner): use gmres, method='direct', or minres without that preconditioner")
     INTERRUPTED = (8, "interrupted: x is the current iterate, from which a new solve may start (x0=x)")
     STOPPED = (9, "the monitor asked to stop: x is the current iterate")
     FALSE_CONVERGENCE = (10, "the method's own residual met the tolerance but the true residual b − A x does not: "

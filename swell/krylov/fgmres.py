@@ -26,6 +26,9 @@ class FGMRES(RestartedMethod):
         Basis vectors that one launch of inner products, or of updates, handles; 0: all.
     basis : {"full", "single"}
         Precision in which V and Z are stored: the system's, or single.
+    lengthen : bool
+        Go on with twice the restart, up to 500 and within memory, where the iteration limit would come first; the
+        result notes it. The next solve begins with ``restart`` again.
     """
 
     problem = "any square matrix, with a preconditioner that varies"

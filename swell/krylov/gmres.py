@@ -38,10 +38,13 @@ class GMRES(RestartedMethod):
         Basis vectors that one launch of inner products, or of updates, handles; 0: all.
     basis : {"full", "single"}
         Precision in which the basis is stored: the system's, or single.
+    lengthen : bool
+        Go on with twice the restart, up to 500 and within memory, where the iteration limit would come first; the
+        result notes it. The next solve begins with ``restart`` again.
     """
 
     problem = "any square matrix; the residual never grows"
     vectors = "restart + 2; single: restart / 2 + 2"
 
     def flexible_form(self):
-        return FGMRES(self.restart, self.batch, self.basis)
+        return FGMRES(self.restart, self.batch, self.basis, self.lengthen)

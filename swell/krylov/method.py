@@ -120,6 +120,11 @@ class Method(ABC):
         """Settings of the form of this method that allows a preconditioner that varies, or None."""
         return None
 
+    def longer(self, n: int) -> "Method | None":
+        """Settings that keep more vectors for n unknowns, where a run with these stagnates; None where there are none.
+        """
+        return None
+
     def window(self, n: int) -> int:
         """Iterations without progress that count as stagnation."""
         return 1000

@@ -14,15 +14,19 @@ One step, with V the j finished vectors, u the candidate (orthogonalised once, o
     next u = (w − V t − β v_j)/(γ α)                        the first pass over A M v_j
 
 Column j is finished one step late, so the residual after j steps is known, and judged, in step j + 1.
+
+Where cycles are so slow that the iteration limit would come before the tolerance (two of the given length, or one of a
+longer one), or where nothing moves any more, ``Solve`` goes on from x with twice the restart, within memory, up to n or
+MOST: ``lengthen``. Each solve begins with the restart that was given.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import IN_SINGLE, Idle, positive, without_effect
+from swell.core.settings import IN_SINGLE, Idle, positive, switch, without_effect
 from swell.core.slots import Norms
 from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.slots import GMRES as S
@@ -38,6 +42,7 @@ class RestartedMethod(Method):
     restart: int = 30
     batch: int = 0
     basis: str = "full"
+    lengthen: bool = True
 
     cost = "1 product, 1 preconditioner, 1 reduction"
     distributed = unit_vectors = True
@@ -46,6 +51,7 @@ class RestartedMethod(Method):
     def __post_init__(self):
         positive(self, "restart", most=MOST)
         positive(self, "batch", 0)
+        switch(self, "lengthen")
         if self.batch > self.restart:
             without_effect(self, f"with restart={self.restart}, the most vectors that there are",
                            "give a smaller batch", "batch")
@@ -61,6 +67,10 @@ class RestartedMethod(Method):
 
     def bind(self, system):
         return RestartedIteration(system, self)
+
+    def longer(self, n):
+        restart = min(2 * self.restart, n, MOST)
+        return replace(self, restart=restart) if self.lengthen and restart > self.restart else None
 
     def window(self, n):
         return max(300, 5 * self.restart)

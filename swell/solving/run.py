@@ -7,6 +7,8 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch, timed
 from swell.core.errors import InputError
+from swell.core.registry import name_of
+from swell.core.settings import describe
 from swell.core.sharing import Shareable
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
@@ -56,11 +58,8 @@ class Prepared(Shareable):
 
     def _allocate(self):
         """The buffers of a run, and the method bound to them; OutOfMemory before anything is allocated."""
-        c, n, dtype = self.setup.configuration, self.setup.A.shape[0], self.setup.A.dtype
-        rows = self.space.local_rows(n)
-        self.space.check_fits(rows * dtype.itemsize * (5 + c.method.stored), f"{c.name('method')} on {n} unknowns",
-                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
-                              "dtype='float32'")
+        self.check_fits(self.setup.configuration.method)
+        rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
         self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, dtype)
                                                      for name in ("b", "x", "b0", "x0", "r0"))
@@ -70,11 +69,23 @@ class Prepared(Shareable):
         """Bind the method to the system and to the workspace's buffers. Nothing is captured yet."""
         s = self.setup
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
+        self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
+        self._bound = s.launched
+
+    def bound(self, method, workspace, loop):
+        """The method bound to the system, with its own buffers in ``workspace``."""
+        s = self.setup
         applied = s.configuration.precond        # beside a method that smooths by its own inner operator
         M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
-        self.iteration = s.configuration.method.bind(
-            System(s.matrix, M, self.b, self.x, s.weights, self.workspace, self.loop, s.S))
-        self._bound = s.launched
+        return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
+
+    def check_fits(self, method):
+        """Raise OutOfMemory unless x, b and what the method stores fit into what is free."""
+        n, dtype = self.setup.A.shape[0], self.setup.A.dtype
+        self.space.check_fits(self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
+                              f"{name_of('method', type(method))} on {n} unknowns",
+                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
+                              "dtype='float32'")
 
     def update(self, A, keep_preconditioner=False):
         """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
@@ -131,12 +142,20 @@ class Solve:
         ‖b‖₂ and ‖b‖∞, after an incompatible part of b was taken out; 0 if the solution is 0.
     history : list of float
         Judged residual norms.
+    method, iteration, loop, workspace
+        What iterates: the prepared ones, or this solve's own with a longer basis.
+    lengths : list of int
+        Iterations of a cycle, of each basis so far.
+    least : float
+        ‖b − A x‖₂ from which the last of them went on.
     """
 
     def __init__(self, prepared, b, monitor):
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
         self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
-        self.history, self.iterations, self.threshold = [], 0, 0.0
+        self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
+        self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
+        self.history, self.iterations, self.threshold, self.host_reads, self.least = [], 0, 0.0, 0, np.inf
         self.space.from_host(b, out=prepared.b0)
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
         if self.setup.nullspace is not None and self.largest_b:
@@ -188,26 +207,77 @@ class Solve:
 
     def iterate(self, zero_guess):
         """(the loop's reason, ‖b − A x‖₂, backward error). A 'converged' that the true residual contradicts, or a
-        breakdown, is resumed while that residual halves."""
-        p, last = self.prepared, np.inf
-        loop, window = p.loop, self.setup.configuration.method.window(self.setup.A.shape[0])
+        breakdown, is resumed while that residual halves; a stagnation, while there is a longer basis."""
+        last = np.inf
         for attempt in range(RETRIES):
-            with self.space.together():
-                loop.begin(self.threshold, max(self.norm_b, self.first), window, self.iterations, self.monitor)
-                p.iteration.run(zero_guess, attempt)
-                loop.end()
-            if attempt == 0:                     # a resumed solve is short, and knows less of the spectrum
-                self.spectrum = p.iteration.spectrum()
-            self.history = [*self.history[:-1], *loop.history[:loop.iterations + 1]]
-            self.iterations += loop.iterations
-            residual, error = self._true_residual()
-            self.counts = self.counts.plus(p.iteration.counts(loop.iterations, zero_guess), check=1)
-            if residual <= self.threshold or loop.reason not in (Reason.CONVERGED, Reason.BREAKDOWN):
+            reason, residual, error = self._run(zero_guess, attempt)
+            if residual <= self.threshold or self.loop.maxiter <= self.iterations:
                 break
-            if residual > 0.5 * last or loop.maxiter <= self.iterations:
+            if reason is Reason.STAGNATED:
+                if not self._lengthen(residual):
+                    break
+            elif reason not in (Reason.CONVERGED, Reason.BREAKDOWN) or residual > 0.5 * last:
                 break
             last, zero_guess = residual, False
-        return loop.reason, residual, error
+        if len(self.lengths) > 1:
+            self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: at the pace of shorter "
+                              "cycles the iteration limit would have come first")
+            if not residual <= self.least:       # in a singular system a longer basis may spoil x
+                self.space.copy(self._x_before, self.prepared.x)
+                return Reason.STAGNATED, *self._true_residual()
+        return reason, residual, error
+
+    def _run(self, zero_guess, attempt):
+        """(the loop's reason, ‖b − A x‖₂, backward error) of one run from x."""
+        loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
+        loop.cycle = self.iteration.steps
+        loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
+        with self.space.together():
+            loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
+                       self.monitor)
+            self.iteration.run(zero_guess, attempt)
+            loop.end()
+        if attempt == 0:                         # a resumed solve is short, and knows less of the spectrum
+            self.spectrum = self.iteration.spectrum()
+        self.history = [*self.history[:-1], *loop.history[:loop.iterations + 1]]
+        self.iterations += loop.iterations
+        self.host_reads += loop.host_reads - reads
+        self.counts = self.counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
+        return loop.reason, *self._true_residual()
+
+    def _lengthen(self, residual) -> bool:
+        """Bind the method with a longer basis, which this solve alone has. False where there is none, where it does not
+        fit, or where rounding, and not the basis, holds the residual up."""
+        p, s = self.prepared, self.setup
+        longer = self.method.longer(s.A.shape[0])
+        if longer is None or not residual <= self.least or last_word(
+                Reason.STAGNATED, residual, self.threshold, self.norm_b, s.A, p.x0) is not Reason.STAGNATED:
+            return False
+        self.iteration = self.loop = self.workspace = None       # the basis of the last length makes room
+        try:
+            with self.space.agreed():
+                p.check_fits(longer)
+                self.workspace, self.loop = Workspace(self.space), self.space.loop(p.stopping, s.A.shape[0])
+                self.iteration = p.bound(longer, self.workspace, self.loop)
+        except MemoryError as error:
+            self.notes.append(f"{describe(longer)} was to go on from there and was left out: {error}")
+            self.workspace = p.workspace
+            return False
+        self.space.copy(p.x, self._x_before)
+        self.method, self.least = longer, residual
+        self.lengths.append(self.iteration.steps)
+        return True
+
+    @property
+    def _x_before(self):
+        """Where x is kept from before the last longer basis."""
+        return self.prepared.workspace.array("x before", self.prepared.x.size, self.prepared.x.dtype)
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of all buffers, the prepared ones and this solve's own."""
+        own = 0 if self.workspace is self.prepared.workspace else self.workspace.nbytes
+        return self.prepared.workspace.nbytes + own
 
     def _true_residual(self):
         """(‖b − A x‖₂, backward error) with the original matrix; x is left in x0."""
@@ -232,5 +302,5 @@ class Solve:
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
             preconditioner_applications=self.counts.preconditioner,
             timings={**s.timings, "solve": watch.seconds, "compile": s.timings["compile"] + watch.compiled},
-            memory={**s.nbytes, "workspace": p.workspace.nbytes}, host_reads=p.loop.host_reads,
+            memory={**s.nbytes, "workspace": self.bytes_held}, host_reads=self.host_reads,
             notes=summary.notes(p, self.notes), spectrum=self.spectrum)

@@ -208,3 +208,66 @@ def test_a_variable_preconditioner_keeps_the_settings():
     r = swell.solve(A, np.ones(144), method="gmres(restart=20, batch=3, basis=single)",
                     precond=swell.User(lambda r: r / 4, variable=True))
     assert r.converged and "FGMRES(restart=20, batch=3, basis='single')" in str(r)
+
+
+def shift(n):
+    """A cyclic shift: from a unit vector GMRES has no progress before step n."""
+    return sp.csr_array(np.roll(np.eye(n), 1, axis=1)), np.eye(n)[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("precond", [None, "jacobi"])
+def test_a_restart_is_lengthened_where_the_limit_would_come_first(method, precond, dtype, device):
+    """Two cycles of the given length, one of each longer one; the next solve begins as this one did."""
+    A, b = shift(100)
+    A = (A + 0j * sp.eye_array(100) if dtype == "complex128" else A) + 1e-3 * sp.eye_array(100)
+    solver = swell.prepare(A, method=method, precond=precond, device=device, b_like=b)
+    r, again = solver.solve(b), solver.solve(b)
+    assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 and r.iterations <= 30 + 30 + 60 + 100
+    assert any("restart lengthened from 30 to 60 to 100" in note for note in r.notes)
+    assert r.history.size == r.iterations + 1 and r.method == method
+    assert (again.x == r.x).all() and again.notes == r.notes and again.products == r.products
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_restart_that_must_not_be_lengthened(method, device):
+    A, b = shift(100)
+    r = swell.solve(A, b, method=f"{method}(lengthen=False)", device=device)
+    assert r.reason is swell.Reason.STAGNATED and not r.notes and r.residual == 1
+    with pytest.raises(swell.InputError, match="lengthen=2.*expected True or False"):
+        swell.solve(A, b, method=f"{method}(lengthen=2)")
+
+
+def test_a_longer_basis_has_to_fit(monkeypatch):
+    """What does not fit is left out with a note, and the x that there is stays."""
+    from swell.core.cpu import CpuSpace
+    A, b = shift(1000)
+    solver = swell.prepare(A, method="gmres")
+    monkeypatch.setattr(CpuSpace, "memory", lambda self: (8000 * 100, 8000 * 100))
+    r = solver.solve(b)
+    assert r.reason is swell.Reason.STAGNATED and r.residual == 1
+    assert any("30 to 60:" in note for note in r.notes)
+    assert any("GMRES(restart=120) was to go on from there and was left out" in note for note in r.notes)
+
+
+def test_a_longer_basis_does_not_spoil_x():
+    """n vectors of a singular matrix: the last of them are rounding, and so would x be."""
+    from cases import empty_rows
+    r = swell.solve(empty_rows(), np.ones(64), method="gmres", maxiter=500)
+    alone = swell.solve(empty_rows(), np.ones(64), method="gmres(lengthen=False)", maxiter=500)
+    assert r.reason is swell.Reason.STAGNATED and "lengthened" in str(r)
+    assert r.residual <= alone.residual * (1 + 1e-6) and abs(r.x).max() <= 1e6
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("method", ["gmres", "gmres(restart=200)", "fgmres"])
+def test_qc324_without_a_preconditioner(method, data):
+    """Stagnates with 30 and with 200 vectors; n = 324 of them do."""
+    from cases import real_matrix
+    A = real_matrix(data, "qc324")
+    for b in (A @ np.ones(324), np.ones(324)):
+        short = swell.solve(A, b, method=method.rstrip(")") + (", " if "(" in method else "(") + "lengthen=False)")
+        r = swell.solve(A, b, method=method)
+        assert not short.converged and short.residual > 1e-5
+        assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b)
+        assert any("to 324" in note for note in r.notes)

@@ -74,6 +74,28 @@ def test_products_are_counted(ranks, method, guess):
         assert result.converged and (result.products, result.preconditioner_applications) == (products, applied)
 
 
+def test_a_restart_is_lengthened_by_all_ranks(ranks):
+    A, b = sp.csr_array(np.roll(np.eye(100), 1, axis=1)), np.eye(100)[0]
+    for x, result, _ in ranks.run(solved, A, b, "rows", {"method": "gmres"}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8
+        assert any("restart lengthened from 30 to 60 to 100" in note for note in result.notes)
+
+
+def test_all_ranks_stay_where_a_longer_basis_does_not_fit_on_one(ranks, monkeypatch):
+    A, b = sp.csr_array(np.roll(np.eye(100), 1, axis=1)), np.eye(100)[0]
+
+    def solving(communicator):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        solver = swell.prepare(M, method="gmres")
+        if communicator.rank == communicator.size - 1:
+            monkeypatch.setattr(M.space.local, "memory", lambda: (8, 8))
+        return solver.solve(b[M.rows])
+
+    for result in ranks.run(solving):
+        assert result.reason is Reason.STAGNATED and result.residual == 1
+        assert any("was left out" in note for note in result.notes)
+
+
 @pytest.mark.parametrize("method", ["bicgstab", "bicgstabl", "tfqmr", "qmr"])
 def test_a_breakdown_is_taken_up_by_all_ranks_with_another_shadow(ranks, method):
     """(r̂, r) is exactly 0 in whatever order it is summed, its only two terms being on the first and the last rank."""

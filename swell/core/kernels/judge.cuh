@@ -91,6 +91,12 @@ DEVICE void resume(Context* ctx) {
   if (!flag(ctx, FINAL)) flag(ctx, STOP) = 0;
 }
 
+DEVICE bool slow(const Context* ctx, double norm2) {
+  const double threshold2 = ctx->limits[THRESHOLD2][0], cycle2 = ctx->limits[CYCLE2][0];
+  if (threshold2 == 0) return false;
+  return log(norm2 / threshold2) * flag(ctx, CYCLE) > log(cycle2 / norm2) * (flag(ctx, MAXITER) - flag(ctx, ITERATION));
+}
+
 DEVICE void judge_cycle(Context* ctx, double norm2) {
   norm_after(ctx, flag(ctx, ITERATION)) = sqrt(norm2);
   int code = (int)flag(ctx, VERDICT);
@@ -98,6 +104,7 @@ DEVICE void judge_cycle(Context* ctx, double norm2) {
   else if (norm2 <= limit(ctx, THRESHOLD2)) code = CONVERGED;
   else if (code == CONVERGED) code = norm2 < 0.81 * limit(ctx, CYCLE2) ? RUNNING : STAGNATED;
   if (code == RUNNING && flag(ctx, ITERATION) >= flag(ctx, MAXITER)) code = MAXITER_REACHED;
+  if (code == RUNNING && flag(ctx, PATIENCE) > 0 && slow(ctx, norm2) && --flag(ctx, PATIENCE) == 0) code = STAGNATED;
   if (code != RUNNING) { halt(ctx, code); return; }
   flag(ctx, VERDICT) = RUNNING;
   limit(ctx, CYCLE2) = norm2;
