@@ -137,7 +137,7 @@ def hermitian_indefinite():
 
 SMALL = [
     Case("spd", lambda: gallery.poisson2d(15), "A·random", of(*ALL, *SYMMETRIC)),
-    # Condition 1e9: 2000 iterations do not do without scaling, which the advisor applies, or n vectors, which GMRES takes.
+    # Condition 1e9: 2000 iterations do not do without scaling, which the advisor applies, or n vectors, as GMRES takes.
     Case("badly scaled spd", badly_scaled, "A·random",
          of("gmres", "direct", "auto", cg=Reason.MAXITER, bicgstab=Reason.MAXITER), 2000),
     Case("hermitian", hermitian, "A·random", of(*ALL)),

@@ -155,9 +155,20 @@ def resume(state):
 
 
 @njit(cache=True)
+def slow(state, norm2):
+    """True if at the pace of this whole cycle, from CYCLE2 to norm2, the limit comes before the tolerance."""
+    flags, limits, _ = state
+    if limits[Limit.THRESHOLD2] == 0:
+        return False
+    left = flags[Flag.MAXITER] - flags[Flag.ITERATION]
+    fall, needed = math.log(limits[Limit.CYCLE2] / norm2), math.log(norm2 / limits[Limit.THRESHOLD2])
+    return needed * flags[Flag.CYCLE] > fall * left
+
+
+@njit(cache=True)
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
-    whole cycle brought less than a tenth or no iteration is left."""
+    whole cycle brought less than a tenth or no iteration is left. As many slow cycles as PATIENCE are a stagnation."""
     flags, limits, history = state
     history[flags[Flag.ITERATION]] = math.sqrt(norm2)
     code = flags[Flag.VERDICT]
@@ -169,6 +180,10 @@ def judge_cycle(state, norm2):
         code = Code.RUNNING if norm2 < 0.81 * limits[Limit.CYCLE2] else Code.STAGNATED
     if code == Code.RUNNING and flags[Flag.ITERATION] >= flags[Flag.MAXITER]:
         code = Code.MAXITER_REACHED
+    if code == Code.RUNNING and flags[Flag.PATIENCE] > 0 and slow(state, norm2):
+        flags[Flag.PATIENCE] -= 1
+        if flags[Flag.PATIENCE] == 0:
+            code = Code.STAGNATED
     if code != Code.RUNNING:
         halt(state, code)
     else:
