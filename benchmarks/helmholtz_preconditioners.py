@@ -17,7 +17,7 @@ from swell.bench import engine
 from swell.pde import helmholtz
 
 SCHWARZ = "schwarz(partition=graph,domains={domains},transmission={condition},kind={kind},inner={inner})"
-DIRECT = "'direct(symmetric=True)'"
+DIRECT = "direct"
 
 
 def choices(domains):

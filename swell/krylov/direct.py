@@ -4,14 +4,23 @@ For any nonsingular matrix of moderate fill. Demmel et al. 1999 (SuperLU).
 
 A step: 1 product, 1 solve with the factors, 1 reduction. Storage: r and the factors. Reports the true residual
 ‖b − A x‖₂ in every step, and ends where the judge accepts it or it stops falling.
+
+SuperLU's factors may have small pivots. If a step does not bring the residual to half of what it was, and more than
+rounding is left of it, A is factored anew with full pivoting, and x starts from zero; the result notes it.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from swell.core.registry import counterpart
-from swell.krylov.method import Method
+from swell.core.slots import Norms
+from swell.krylov.method import Counts, Method
 from swell.krylov.refinement import Refinement
+
+ROUNDING = 8            # a residual up to so many times eps (‖|A||x|‖ + ‖b‖) is rounding
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,7 @@ class Direct(Method):
     """
 
     largest: int = 0
-    symmetric: bool = False
+    ordering: str = "auto"
 
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 product, 1 solve with the factors, 1 reduction"
@@ -31,14 +40,47 @@ class Direct(Method):
     regular = True
 
     def __post_init__(self):
-        counterpart(self, "precond", "direct")                   # which checks the fields
+        self.inner                               # checks the fields
 
-    @property
+    @cached_property
     def inner(self):
         return counterpart(self, "precond", "direct")
 
     def bind(self, system):
-        return Refinement(system)
+        return FactorRefinement(system)
 
     def window(self, n):
         return 2
+
+
+class FactorRefinement(Refinement):
+    """Refinement by factors, which are replaced by better ones if they do not reduce the residual."""
+
+    @property
+    def notes(self):
+        """That the factors were replaced."""
+        return () if self.M is None else self.M.repairs
+
+    def start(self, zero_guess):
+        self.repeated = 0
+        super().start(zero_guess)
+
+    def body(self):
+        before = self.norm2[Norms.JUDGED2] if self.M.loose else np.inf           # on a CPU, where nothing waits
+        self.step()
+        if self.M.loose and not self.norm2[Norms.JUDGED2] <= before / 4 and not self.rounded():
+            self.M.repair("factors with pivots on the diagonal left the residual as it was")
+            self.repeated = 1
+            self.x.fill(0)
+            self.space.copy(self.b, self.r)
+            self.step()
+        self.judge.iteration(self.norm2)
+
+    def rounded(self):
+        """No more is left than rounding of A x and b."""
+        rounding = ROUNDING * (self.M.rounding(self.x) + np.finfo(self.dtype).eps * self.space.norms(self.b)[0])
+        return self.norm2[Norms.OWN2] <= rounding**2
+
+    def counts(self, iterations, zero_guess):
+        products, applications, reductions = super().counts(iterations, zero_guess)
+        return Counts(products + self.repeated, applications + self.repeated, reductions + self.repeated)

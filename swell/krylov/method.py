@@ -137,10 +137,13 @@ class Iteration(ABC):
     ----------
     steps : int
         Iterations that one ``body`` does.
+    notes : tuple of str
+        What the user should know of the runs so far.
     """
 
     steps = 1
     attempt = 0
+    notes = ()
 
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system

@@ -29,10 +29,14 @@ class Refinement(Iteration):
         """One correction of x by M."""
         self.M.apply(self.r, self.x, 1, 1)                                     # x = x + M r
 
-    def body(self):
+    def step(self):
+        """One correction, and what is left."""
         self.improve()
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         self.residual_norm2(self.r, self.norm2)
+
+    def body(self):
+        self.step()
         self.judge.iteration(self.norm2)
 
     def counts(self, iterations, zero_guess):

@@ -11,6 +11,9 @@ paper's. Rows with more than max(16, 10 √n) neighbours are put last, and take 
 rows with more than twice the mean are put last, so that a dense matrix has none. New lists are never made in place, so
 memory stays in order, and one pass closes its gaps.
 
+A pivot that is weak, zero for instance, waits until one beside it was eliminated, which fills it. So pivots on the
+diagonal are mostly good enough, in saddle points and circuits too.
+
 The elimination counts the factors' entries on its way. `factorisation_cost(A, entries, flops)` returns them with the
 flops, and gives up as soon as either exceeds its limit, so that a hopeless matrix costs little. The counts are exact
 for the order that is returned, on the pattern of A + Aᵀ, with pivots on the diagonal. If rows were put last, they are
@@ -30,6 +33,8 @@ from swell.formats.matrix import index_type
 from swell.orderings.ordering import Ordering
 
 DENSE = 16, 10.0, 2.0   # a row is put last if it has more neighbours than a, than b √n and than c times the mean
+
+WEAK = 1e-3             # a pivot below this share of the largest entry of its row is weak
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf) -> FactorisationCost
     Parameters
     ----------
     A : CSRMatrix, n × n
-        Of any space; its values are not read.
+        Of any space.
     entries, flops : float
         Give up as soon as the factors would have more entries, or take more operations.
 
@@ -111,19 +116,24 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf) -> FactorisationCost
     return eliminate(A, entries, flops).cost
 
 
-def eliminate(A, entries=math.inf, flops=math.inf) -> Elimination:
-    """Eliminate the variables of a square CSRMatrix; the parameters are those of `factorisation_cost`."""
+def eliminate(A, entries=math.inf, flops=math.inf, weak=None) -> Elimination:
+    """Eliminate the variables of a square CSRMatrix; the parameters are those of `factorisation_cost`.
+
+    ``weak``: the pivots that wait, if they are known; by default the `weak_pivots` of A.
+    """
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
     indptr, indices = (host(array).astype(index, copy=False) for array in (A.indptr, A.indices))
     start, length, size, degree, pivots, into = (np.empty(n, index) for _ in range(6))
     lists = np.empty(2 * A.nnz + n, index)
+    weak = weak_pivots(A) if weak is None else weak
     free = kernels.symmetrise(indptr, indices, start, length, lists)
     dense = int(max(DENSE[0], DENSE[1] * math.sqrt(n), DENSE[2] * free / max(n, 1)))
     last = np.flatnonzero(length > dense)
     beside = [lists[start[r]:start[r] + length[r]].copy() for r in last]
-    steps, *sums = kernels.eliminate(start, length, lists, free, dense, size, degree, pivots, into, entries, flops)
+    steps, *sums = kernels.eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into,
+                                      entries, flops)
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
     while (group != group[group]).any():         # to the pivot that a variable was merged into, by whatever way
@@ -133,6 +143,21 @@ def eliminate(A, entries=math.inf, flops=math.inf) -> Elimination:
         sums = _sums(degree[pivots], -size[pivots], last.size)
     complete = sums[0] <= entries and sums[1] <= flops
     return Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
+
+
+def weak_pivots(A):
+    """The rows of a CSRMatrix whose diagonal entry is less than a thousandth of their largest one: a bool array of the
+    host, shape (n,)."""
+    n, host = A.shape[0], A.space.to_host
+    indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
+    lengths, diagonal, largest = np.diff(indptr), np.zeros(n, moduli.dtype), np.zeros(n, moduli.dtype)
+    rows = np.repeat(np.arange(n, dtype=indices.dtype), lengths)
+    on = np.flatnonzero(rows == indices)
+    diagonal[indices[on]] = moduli[on]
+    filled = lengths > 0
+    if moduli.size:
+        largest[filled] = np.maximum.reduceat(moduli, indptr[:-1][filled])
+    return diagonal < WEAK * largest
 
 
 def _sums(degrees, masses, last):

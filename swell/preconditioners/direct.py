@@ -3,6 +3,11 @@
 SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU. For any nonsingular matrix
 of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
+On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
+diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by
+that: COLAMD orders columns for any exchange of rows. In minimum degree's order Aᵀ is factored, whose columns are the
+rows of A, and solved with as transposed.
+
 An application: 1 solve with the factors. Storage: the factors.
 """
 from __future__ import annotations
@@ -19,13 +24,14 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, switch
+from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
-from swell.orderings.cuthill_mckee import bandwidth, reverse_order
+from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
 
-SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
-SMALL = 10_000          # unknowns up to which no estimate is needed: the factors always fit
+ORDERINGS = "auto", "minimum_degree", "colamd"
+ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
+DEEP = 250              # flops an entry of the factors from which SuperLU's own panels of 20 columns pay; else 2
 
 
 @dataclass(frozen=True)
@@ -37,27 +43,28 @@ class Direct(Preconditioner):
     largest : int
         On a CPU, entries of the factors, by estimate, above which the factorisation is refused; 0: never. A GPU's
         memory is checked by cuDSS.
-    symmetric : bool
-        On a CPU, for a symmetric pattern and a good diagonal, as of finite elements: minimum degree of A + Aᵀ, and
-        pivots on the diagonal down to a tenth of their columns' largest entries: mostly less fill. cuDSS orders
-        symmetrically in any case.
+    ordering : {"auto", "minimum_degree", "colamd"}
+        On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
+        entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
+        the diagonal is zero. cuDSS has its own.
     """
 
     largest: int = 0
-    symmetric: bool = False
+    ordering: str = "auto"
 
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 solve with the factors"
     method = "direct"
     idle = (Idle("largest", ON_GPU, "cuDSS checks what fits in the GPU's memory"),
-            Idle("symmetric", ON_GPU, "cuDSS orders symmetrically in any case"))
+            Idle("ordering", ON_GPU, "cuDSS has its own"))
 
     def __post_init__(self):
         positive(self, "largest", 0)
-        switch(self, "symmetric")
+        if self.ordering not in ORDERINGS:
+            raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
 
     def build(self, A):
-        M = SuperLUOperator(A, self.largest, self.symmetric) if A.space.name == "cpu" else CuDSSOperator(A)
+        M = SuperLUOperator(A, self.largest, self.ordering) if A.space.name == "cpu" else CuDSSOperator(A)
         M.notes += idle_notes(self, circumstances(A))
         return M
 
@@ -65,47 +72,96 @@ class Direct(Preconditioner):
 class SuperLUOperator(LinearOperator):
     """A⁻¹ by SuperLU, factored and applied in double precision.
 
+    Attributes
+    ----------
+    repairs : tuple of str
+        What `repair` did.
+
     Raises
     ------
     FactorisationError
-        If a pivot is exactly zero or the factors do not fit in memory.
+        If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
     """
 
     capturable = False
 
-    def __init__(self, A, largest=0, symmetric=False):
+    def __init__(self, A, largest=0, ordering="auto"):
         super().__init__(A.shape, A.dtype, A.space)
-        self._how = SYMMETRIC if symmetric else {}
-        if largest and A.shape[0] > SMALL and (entries := factor_entries(A)) > largest:
-            raise FactorisationError(f"the factors would have about {entries:.1e} entries, too many to be tried "
-                                     "unasked: method='direct' tries it")
+        self._largest, self._ordering, self._weak = largest, ordering, None
+        self._made = None, None                  # P A Pᵀ, or None for COLAMD, and the factors; replaced together
+        self.wide = np.result_type(A.dtype, np.float64)
         self.update(A)
 
     def update(self, A):
-        """Factor a new matrix."""
-        from scipy.sparse.linalg import MatrixRankWarning, splu
-        wide = np.result_type(A.dtype, np.float64)
-        matrix = A.to_scipy().astype(wide).tocsc()
-        if matrix.indices.dtype != np.int32:
+        """Factor a new matrix; as long as the same pivots are weak, the order is kept."""
+        if A.indices.dtype != np.int32:
             raise FactorisationError(f"SuperLU takes 32-bit indices, and this matrix has {A.nnz} entries")
+        weak, permuted = weak_pivots(A), self._made[0]
+        if self._weak is None or (weak != self._weak).any():
+            self._weak, permuted = weak, self._analyse(A, weak)
+        self._A, self.repairs = A, ()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MatrixRankWarning)
-                self.factors = splu(matrix, **self._how)
-        except RuntimeError as error:
-            raise FactorisationError(f"SuperLU met a zero pivot ({error}): the matrix is singular", True) from None
-        except MemoryError:
-            raise FactorisationError(f"SuperLU ran out of memory on {A.shape[0]} unknowns") from None
-        self.wide = wide
+            self._made = permuted, self._by_columns() if permuted is None else self._by_rows(permuted)
+        except FactorisationError as error:
+            if permuted is None or not error.singular:
+                raise
+            self.repair("a pivot on the diagonal vanished")
+
+    @property
+    def loose(self) -> bool:
+        """True if pivots stay on the diagonal although others are up to a thousand times larger."""
+        return self._made[0] is not None
+
+    def _analyse(self, A, weak):
+        """The order of minimum degree, for the matrix that SuperLU gets; None for COLAMD."""
+        share = A.facts(search=False).zero_diagonal / max(A.shape[0], 1)
+        colamd = self._ordering == "colamd" or self._ordering == "auto" and share > ZERO_SHARE
+        if colamd and not self._largest:
+            return None
+        found = eliminate(A, entries=self._largest or np.inf, weak=weak)
+        if not found.cost.complete:
+            raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
+                                     "unasked: method='direct' tries it")
+        return None if colamd else Permuted(A, found)
+
+    def _by_rows(self, p):
+        """The factors of P Aᵀ Pᵀ in the order of minimum degree, with pivots on the diagonal."""
+        from scipy.sparse import csc_array
+        data = self._A.data[p.source].astype(self.wide, copy=False)
+        matrix = csc_array((data, p.indices, p.indptr), shape=self.shape)
+        matrix.has_canonical_format = True       # to SciPy: SuperLU does not need sorted columns
+        return _splu(matrix, {"permc_spec": "NATURAL", "diag_pivot_thresh": WEAK, "options": {"SymmetricMode": True},
+                              "relax": 1, "panel_size": p.panel})
+
+    def _by_columns(self):
+        """The factors of A in the order of COLAMD, with the largest pivot of each column."""
+        return _splu(self._A.to_scipy().tocsc().astype(self.wide, copy=False), {"relax": 1})
+
+    def repair(self, why):
+        """Factor anew, with full pivoting."""
+        self._made = None, self._by_columns()
+        self._weak = None                        # the next matrix is analysed anew
+        self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
+
+    def rounding(self, x) -> float:
+        """eps ‖|A| |x|‖₂: about what rounding x alone changes A x by."""
+        terms = self.space.empty(x.size, x.real.dtype)
+        self._A.absolute().apply(abs(x), terms)
+        return float(np.finfo(x.dtype).eps * self.space.norms(terms)[0])
 
     def apply(self, x, out, alpha=1, beta=0):
-        self._solve(x, out, alpha, beta, "N")
+        x, (p, factors) = x.astype(self.wide, copy=False), self._made
+        y = factors.solve(x) if p is None else factors.solve(x[p.order], "T")[p.place]
+        self._write(y, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self._solve(x, out, alpha, beta, "H")
+        x, (p, factors) = x.astype(self.wide, copy=False), self._made
+        # A⁻ᴴ x = conj(A⁻ᵀ conj(x))
+        y = factors.solve(x, "H") if p is None else factors.solve(x[p.order].conj())[p.place].conj()
+        self._write(y, out, alpha, beta)
 
-    def _solve(self, x, out, alpha, beta, trans):
-        y = self.factors.solve(x.astype(self.wide, copy=False), trans)
+    @staticmethod
+    def _write(y, out, alpha, beta):
         if beta == 0:
             out[...] = alpha * y
         else:
@@ -113,18 +169,51 @@ class SuperLUOperator(LinearOperator):
 
     @property
     def nbytes(self):
-        return self.factors.nnz * (self.wide.itemsize + 4)
+        return self._made[1].nnz * (self.wide.itemsize + 4)
 
     def describe(self):
-        return f"Direct({'symmetric=True' if self._how else ''}) by SuperLU, {self.factors.nnz} entries in the factors"
+        order = "minimum degree" if self.loose else "COLAMD"
+        return f"Direct() by SuperLU, {order}, {self._made[1].nnz} entries in the factors"
 
 
-def factor_entries(A) -> float:
-    """Estimated entries of the factors of a CSR matrix: n times its bandwidth after Cuthill–McKee.
+class Permuted:
+    """P A Pᵀ in CSR: the places of its entries, for a matrix and an `Elimination` of its pattern.
 
-    With SuperLU's own ordering they hold about as many on three-dimensional grids, a third on two-dimensional ones.
+    Attributes
+    ----------
+    order, place : int arrays, shape (n,)
+        Row ``order[i]`` of A becomes row i; row i of A becomes row ``place[i]``.
+    indptr, indices : int arrays
+        The row pointers and columns.
+    source : int array, shape (nnz,)
+        Where each value is among A's.
+    panel : int or None
+        Columns that SuperLU updates together; None leaves that to it.
     """
-    return float(A.shape[0]) * float(bandwidth(A, reverse_order(A)))
+
+    def __init__(self, A, found):
+        order = found.order()
+        self.order, self.place = order, np.empty_like(order)
+        self.place[order] = np.arange(order.size)
+        lengths = np.diff(A.indptr)[order]
+        self.indptr = np.zeros_like(A.indptr)
+        np.cumsum(lengths, out=self.indptr[1:])
+        self.source = np.repeat(A.indptr[:-1][order] - self.indptr[:-1], lengths) + np.arange(A.nnz)
+        self.indices = self.place.astype(A.indices.dtype)[A.indices[self.source]]
+        self.panel = None if found.cost.flops > DEEP * found.cost.entries else 2
+
+
+def _splu(matrix, settings):
+    """The factors of a matrix by SuperLU, with settings of SciPy's splu."""
+    from scipy.sparse.linalg import MatrixRankWarning, splu
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MatrixRankWarning)
+            return splu(matrix, **settings)
+    except RuntimeError as error:
+        raise FactorisationError(f"SuperLU met a zero pivot ({error}): the matrix is singular", True) from None
+    except MemoryError:
+        raise FactorisationError(f"SuperLU ran out of memory on {matrix.shape[0]} unknowns") from None
 
 
 class CuDSSOperator(LinearOperator, Shareable):
@@ -142,6 +231,7 @@ class CuDSSOperator(LinearOperator, Shareable):
     """
 
     capturable = False
+    loose, repairs = False, ()                   # as those of SuperLU
 
     def __init__(self, A):
         super().__init__(A.shape, A.dtype, A.space)

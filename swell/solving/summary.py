@@ -18,7 +18,7 @@ def notes(prepared, of_run) -> list[str]:
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
     failed = [str(s.failure)] if s.failure else []
-    return list(dict.fromkeys((*s.notes, *s.part_notes, *idle, *of_run, *failed)))
+    return list(dict.fromkeys((*s.notes, *s.part_notes, *idle, *prepared.iteration.notes, *of_run, *failed)))
 
 
 def lines(prepared) -> list[str]:

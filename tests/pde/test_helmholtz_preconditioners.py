@@ -120,7 +120,7 @@ def count(problem, precond, method="gmres(restart=400)", **more):
 
 def test_conditions_let_waves_pass(device, lake):
     """Open ends in place of clamped ones: less than half the iterations; the mesh's condition and the rows' agree."""
-    text = "schwarz(domains=16, partition=graph, inner='direct(symmetric=True)', transmission={}, overlap={})"
+    text = "schwarz(domains=16, partition=graph, inner=direct, transmission={}, overlap={})"
     clamped = count(lake, text.format("dirichlet", 2), device=device)
     K, M, B = lake.matrices
     omega = 2 * np.pi * 343
@@ -138,7 +138,7 @@ def test_weighted_schwarz_and_the_shift_serve_cocg(device, lake):
     """Where ILU(0) of A fails, waves dominate: that of the shifted operator, or subdomains that waves leave."""
     plain, shifted = (count(lake, p, "cocg", device=device) for p in ("ilu0", "shifted_laplacian"))
     assert not plain.converged and shifted.converged
-    text = "schwarz(domains=16, partition=graph, inner='direct(symmetric=True)', transmission=robin, kind=weighted)"
+    text = "schwarz(domains=16, partition=graph, inner=direct, transmission=robin, kind=weighted)"
     domains = count(lake, text, "cocg", device=device)
     assert domains.converged and domains.iterations < 0.5 * shifted.iterations
     with pytest.raises(InputError, match="M = Mᵀ"):

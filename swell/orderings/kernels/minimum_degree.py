@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+WAITING = -2            # in place of the variable before, in no list of a degree
+
 
 @njit(cache=True)
 def symmetrise(indptr, indices, start, length, lists):
@@ -113,8 +115,11 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 
 
 @njit(cache=True)
-def eliminate(start, length, lists, free, dense, size, degree, pivots, into, entries_limit, flops_limit):
+def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit):
     """Eliminate all variables of at most ``dense`` neighbours; (pivots, entries of L + U, flops).
+
+    A variable that is ``weak`` waits for one that is not and has it in its ℒ_p: each lets so many go as it stands for.
+    Those that never meet one come last.
 
     On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into``
     leads from every other variable to one that it was merged into, and from an element to the one that absorbed it; −1
@@ -136,11 +141,17 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
             for k in range(start[i], start[i] + length[i]):
                 degree[lists[k]] -= 1
     for i in range(n):
-        if size[i]:
+        before[i] = WAITING
+        if size[i] and not weak[i]:
             link(head, after, before, degree[i], i)
     while left > 0 and entries <= entries_limit and flops <= flops_limit:
-        while head[least] < 0:
+        while least < n and head[least] < 0:
             least += 1
+        if least == n:
+            for i in range(n):
+                if before[i] == WAITING and size[i] > 0:
+                    link(head, after, before, degree[i], i)
+                    least = min(least, degree[i])
         p = head[least]
         unlink(head, after, before, least, p)
         if free + degree[p] > lists.size:
@@ -159,7 +170,8 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
             for k in range(begin, end):
                 i = lists[k]
                 if size[i] > 0:
-                    unlink(head, after, before, degree[i], i)
+                    if before[i] != WAITING:
+                        unlink(head, after, before, degree[i], i)
                     d += size[i]
                     size[i] = -size[i]
                     lists[free] = i
@@ -208,14 +220,16 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
         mark = merge_alike(first, free, start, length, elements, lists, size, w, mark + n + 1, key, bucket, chain, into)
         # d_i = min(n − k, d_i + |ℒ_p \ i|, |𝒜_i \ i| + |ℒ_p \ i| + Σ |ℒ_e \ ℒ_p|)
         left -= mass
-        end = first
+        end, freed = first, 0 if weak[p] else mass
         for t in range(first, free):
             i = lists[t]
             if size[i]:
                 size[i] = -size[i]
                 degree[i] = min(left, degree[i] + d) - size[i]
-                link(head, after, before, degree[i], i)
-                least = min(least, degree[i])
+                if before[i] != WAITING or freed > 0:
+                    freed -= size[i] if before[i] == WAITING else 0
+                    link(head, after, before, degree[i], i)
+                    least = min(least, degree[i])
                 lists[end] = i
                 end += 1
         free, length[p], degree[p], size[p] = end, end - first, d, -mass

@@ -1,0 +1,167 @@
+"""SuperLU's factors: their order and pivots, new values, adjoints, refusals, and what happens where small pivots fail."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cases import rng
+
+import swell
+from swell import gallery
+from swell.core.devices import make_space
+from swell.formats.csr import CSRMatrix
+from swell.orderings.minimum_degree import factorisation_cost
+from swell.preconditioners import direct
+
+
+def csr(A):
+    A = sp.csr_matrix(A)
+    A.sum_duplicates()
+    return CSRMatrix.from_scipy(A, make_space("cpu"))
+
+
+def rows_shuffled(A):
+    return sp.csr_array(A)[rng().permutation(A.shape[0])]
+
+
+def circuit(n=300):
+    """Nodes and voltage sources between them: a zero on the diagonal for each source."""
+    L = gallery.p1_laplacian(n) + sp.eye_array(n)
+    B = sp.eye_array(n, n // 6, k=-n // 3)
+    return sp.block_array([[L, B], [B.T, None]]).tocsr()
+
+
+SYSTEMS = {"grid": lambda: gallery.poisson2d(20), "convection": lambda: gallery.convection_diffusion((15, 15), 5.0),
+           "helmholtz": lambda: gallery.helmholtz((12, 12)), "saddle point": lambda: gallery.saddle_point(9),
+           "circuit": circuit, "rows shuffled": lambda: rows_shuffled(gallery.poisson2d(15)),
+           "triangular": lambda: sp.tril(gallery.poisson2d(12)).tocsr(), "1 x 1": lambda: sp.csr_array([[3.0]])}
+
+
+@pytest.mark.parametrize("ordering", direct.ORDERINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_it_solves_in_a_step_or_two(name, dtype, ordering):
+    A = sp.csr_array(SYSTEMS[name]())
+    if np.dtype(dtype).kind != "c" and A.dtype.kind == "c":
+        A = A.real
+    A = A.astype(dtype)
+    x = rng().standard_normal(A.shape[0]).astype(dtype)
+    tolerance = 1e-5 if dtype in ("float32", "complex64") else 1e-10
+    r = swell.solve(A, A @ x, method=swell.Direct(ordering=ordering), rtol=tolerance)
+    assert r.converged and r.iterations <= 2 and not r.notes
+
+
+@pytest.mark.parametrize("ordering", ["minimum_degree", "colamd"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_inverse_and_its_adjoint(name, ordering):
+    A = sp.csr_array(SYSTEMS[name]())
+    M, x, y = direct.Direct(ordering=ordering).build(csr(A)), rng().standard_normal(A.shape[0]), rng().random(A.shape[0])
+    x, out = x.astype(A.dtype), y.astype(A.dtype)
+    M.apply(A @ x, out)
+    assert np.allclose(out, x, atol=1e-8)
+    M.apply(A @ x, out, 2, 1)
+    assert np.allclose(out, 3 * x, atol=1e-8)
+    M.apply_adjoint(A.conj().T @ x, out)
+    assert np.allclose(out, x, atol=1e-8)
+
+
+@pytest.mark.parametrize("name, order", [("grid", "minimum degree"), ("saddle point", "minimum degree"),
+                                         ("circuit", "minimum degree"), ("rows shuffled", "COLAMD")])
+def test_the_order_that_is_taken(name, order):
+    assert f"SuperLU, {order}, " in direct.Direct().build(csr(SYSTEMS[name]())).describe()
+
+
+@pytest.mark.parametrize("name", ["grid", "helmholtz", "saddle point", "circuit"])
+def test_the_factors_are_as_large_as_foretold(name):
+    """SuperLU counts L's unit diagonal, and fills up some blocks."""
+    A = csr(SYSTEMS[name]())
+    foretold = factorisation_cost(A).entries + A.shape[0]
+    assert 0.95 * foretold <= direct.Direct().build(A)._made[1].nnz <= 1.1 * foretold
+
+
+def test_new_values_keep_the_order_while_the_same_pivots_are_weak(monkeypatch):
+    A, calls = sp.csr_array(gallery.convection_diffusion((15, 15), 5.0)), []
+    analyse = direct.eliminate
+    monkeypatch.setattr(direct, "eliminate", lambda *args, **named: calls.append(1) or analyse(*args, **named))
+    solver, x = swell.prepare(A, method="direct"), rng().standard_normal(225)
+    for values in (A, 3 * A, A + 0.1 * sp.diags_array(rng().random(225))):
+        solver.update(values)
+        assert np.allclose(solver.solve(values @ x).x, x)
+    assert len(calls) == 1
+    weak = A.copy()
+    weak[7, 7] = 1e-9
+    solver.update(weak)
+    assert np.allclose(solver.solve(weak @ x).x, x) and len(calls) == 2
+
+
+def test_fill_that_is_refused():
+    A = csr(gallery.poisson3d(12))
+    foretold = int(factorisation_cost(A).entries)
+    for ordering in direct.ORDERINGS:
+        direct.Direct(largest=foretold, ordering=ordering).build(A)
+        with pytest.raises(direct.FactorisationError, match=f"more than {foretold - 1} entries"):
+            direct.Direct(largest=foretold - 1, ordering=ordering).build(A)
+
+
+def test_a_dense_row_is_not_refused():
+    """n times the bandwidth would be a billion entries."""
+    A = sp.diags_array(np.full(30_000, 4.0)).tolil()
+    A[11, :] = A[:, 11] = 1e-3
+    direct.Direct(largest=200_000).build(csr(A.tocsr()))
+
+
+def tiny_pivots(size):
+    """Blocks that are lost in rounding where their first pivot is tiny."""
+    block = np.array([[size, 1, 2], [1, 1.1, 3], [2, 3.3, 1.7]])
+    return sp.csr_array(sp.kron(sp.eye_array(40), block))
+
+
+@pytest.mark.parametrize("size, products", [(1e-16, 3), (1e-30, 2)])
+def test_factors_that_refinement_cannot_rescue_are_repeated(size, products, monkeypatch):
+    """The second are singular to SuperLU, which says so before any step."""
+    A, x = tiny_pivots(size), rng().standard_normal(120)
+    monkeypatch.setattr(direct, "WEAK", 0.0)
+    monkeypatch.setattr(direct, "weak_pivots", lambda A: np.zeros(A.shape[0], bool))
+    monkeypatch.setattr(direct.Permuted, "__init__", in_given_order(direct.Permuted.__init__))
+    solver = swell.prepare(A, method="direct")
+    r = solver.solve(A @ x)
+    assert r.converged and np.allclose(r.x, x)
+    assert any("repeated by COLAMD with full pivoting" in note for note in r.notes)
+    assert (r.iterations, r.products, r.preconditioner_applications) == (1, products, products - 1)
+    again = solver.solve(A @ x)
+    assert again.converged and again.products == 2 and any("repeated" in note for note in again.notes)
+    fine = tiny_pivots(5.0)
+    solver.update(fine)
+    r = solver.solve(fine @ x)
+    assert r.converged and not r.notes and "minimum degree" in "\n".join(r.configuration)
+
+
+def in_given_order(original):
+    class Natural:
+        def __init__(self, found):
+            self.cost, self.size = found.cost, found.group.size
+
+        def order(self):
+            return np.arange(self.size)
+
+    return lambda self, A, found: original(self, A, Natural(found))
+
+
+def test_rounding_is_no_reason_to_factor_again():
+    """Condition 1e12: what is left is all that can be had."""
+    A = gallery.poisson1d(1000)
+    r = swell.solve(A @ A, np.ones(1000), method="direct", rtol=1e-13)
+    assert r.reason is swell.Reason.ATTAINABLE_ACCURACY and not any("repeated" in note for note in r.notes)
+
+
+@pytest.mark.parametrize("ordering", direct.ORDERINGS)
+def test_a_singular_matrix(ordering):
+    A = gallery.poisson2d(6).tolil()
+    A[5, :] = A[:, 5] = 0
+    r = swell.solve(A.tocsr(), np.ones(36), method=swell.Direct(ordering=ordering))
+    assert r.reason is swell.Reason.SINGULAR
+
+
+def test_an_ordering_that_is_not_there():
+    with pytest.raises(swell.InputError, match=r"ordering='mmd'\): expected one of auto, minimum_degree, colamd"):
+        swell.Direct(ordering="mmd")
