@@ -64,7 +64,7 @@ NOTED = [
     ("triangular", "sweeps(single=True)", "single", IN_SINGLE),
     ("triangular", "sweeps(count=2, in_place=True, guard=off)", "in_place", FEW),
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
-    ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(symmetric=True)", "symmetric", ON_GPU),
+    ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "iluk(factor=levels)", "factor", ON_GPU),
     ("precond", "block_ilu0(factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
@@ -78,7 +78,7 @@ NOTED = [
 ACTS = {
     "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart", "FGMRES": "restart",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
-    "Direct": "largest symmetric", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
+    "Direct": "largest ordering", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
     "BDDC": "levels constraints weights dense_lu interior subdomains domains adaptive",
     "IC0": "solve factor ordering shift", "ICK": "solve factor ordering shift level",
