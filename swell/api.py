@@ -194,7 +194,7 @@ class Solver:
             if named.format is not None:
                 raise InputError(f"{named.name('method')} stores the matrix in its own way: leave format out")
             return replace(named, format=own)
-        if named.format is not None or self.kept is not None or not self.A.has_entries:
+        if named.format is not None or self.kept is not None or not self.A.has_entries or named.method.few_products:
             return named
         return replace(named, format=default_format(self.A.diagonal_block))
 

@@ -38,6 +38,7 @@ class Direct(Method):
     vectors = "2, and the factors"
     preconditionable = False
     regular = True
+    few_products = True
 
     def __post_init__(self):
         self.inner                               # checks the fields

@@ -81,6 +81,8 @@ class Method(ABC):
         every reduction.
     format : settings object or None
         The storage of the matrix, if the method works on one only.
+    few_products : bool
+        True if a solve has so few products with A that no other storage than CSR pays.
     inner : Preconditioner or None
         Settings of the operator that the method itself is built around, as refinement is around factors or a smoother.
     idle : tuple of Idle
@@ -103,6 +105,7 @@ class Method(ABC):
     gpu_only = False
     distributed = False
     format = None
+    few_products = False
     inner = None
     idle = ()
 
