@@ -11,7 +11,8 @@ from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
 TARGET, ARCHITECTURE = ROOT / "docs" / "ALGORITHMS.md", ROOT / "docs" / "ARCHITECTURE.md"
-TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)", "scaling": "Scalings (`scaling=`)",
+TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)",
+          "least_squares": "Least squares (`swell.lstsq(method=)`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
           "ordering": "Orderings (`ordering=`)", "triangular": "Triangular solves (`solve=`)",
           "format": "Formats (`format=`)", "decomposer": "Dense decomposers (`swell.dense`)",

@@ -17,6 +17,8 @@ _caches_for_numba()     # before any module imports Numba
 
 __getattr__, __dir__, __all__ = _public(__name__, {
     "solve": "api", "prepare": "api", "Solver": "api", "multiply": "sparse_product",
+    "lstsq": "least_squares.solve", "LeastSquaresResult": "least_squares.result",
+    "LSQR": "least_squares.lsqr", "LSMR": "least_squares.lsmr",
     "CG": "krylov.cg", "ResidentCG": "krylov.resident_cg",
     "SingleReductionCG": "krylov.single_reduction_cg",
     "MINRES": "krylov.minres", "GMRES": "krylov.gmres", "FGMRES": "krylov.fgmres",

@@ -92,7 +92,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
                          "LinearOperator")
     if shape[0] != shape[1]:
-        raise InputError(f"A has shape {tuple(shape)}: expected a square matrix (for least squares use lsqr or lsmr)")
+        raise InputError(f"A has shape {tuple(shape)}: expected a square matrix; for least squares "
+                         "use swell.lstsq(A, b)")
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
         if block is not None:
             raise InputError(f"block={shown(block)} needs a matrix with entries, and A is matrix-free: leave it out")
@@ -193,7 +194,7 @@ def _own(A, device, dtype, b_dtype) -> Input:
     if dtype is not None and _named(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
     if A.shape[0] != A.shape[1]:
-        raise InputError(f"A has shape {A.shape}: expected a square matrix")
+        raise InputError(f"A has shape {A.shape}: expected a square matrix; for least squares use swell.lstsq(A, b)")
     if not hasattr(A, "to_csr"):
         return Input(A, A.space, [] if A.has_entries else ["A is matrix-free"])
     with A.space.active(A.shape[0]):             # threads that share the matrix take turns

@@ -26,7 +26,8 @@ STOREYS = {
         {"distributed": "matrices and vectors in parts on ranks; `cuda:all`"}],
     "doors": [
         {"api": "`solve`, `prepare`, `Solver`"},
-        {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`"},
+        {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`",
+         "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
         {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc"},
         {"integrations": "the former name of PETSc's guest"}],

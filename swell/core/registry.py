@@ -31,6 +31,10 @@ TABLE = {
         "direct": "swell.krylov.direct:Direct",
         "stationary": "swell.krylov.stationary:Stationary",
     },
+    "least_squares": {
+        "lsqr": "swell.least_squares.lsqr:LSQR",
+        "lsmr": "swell.least_squares.lsmr:LSMR",
+    },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
         "block_jacobi": "swell.preconditioners.block_jacobi:BlockJacobi",
@@ -101,7 +105,7 @@ TABLE = {
         "getrs": "swell.dense.getrs:Getrs",
     },
 }
-ARGUMENT = {"precond": "precond (or M)"}
+ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 # The operators of the preconditioners that take a whole matrix, where several ranks share it.
 RANK_OPERATORS = {
     "schwarz": "swell.distributed.schwarz:RankSchwarz",

@@ -1,0 +1,10 @@
+// How far least squares are from solved; measure.py is the same on a CPU.
+#pragma once
+#include "scalar.cuh"
+
+DEVICE double share(double norm, double allowed) { return allowed > 0 ? norm / allowed : norm > 0 ? 1e150 : norm * 0; }
+
+DEVICE double measure2(double residual, double normal, double allowed, double factor) {
+  const double least = fmin(share(residual, allowed), share(normal, factor * residual));
+  return least * least;
+}

@@ -1,0 +1,56 @@
+"""The scalars of both methods for least squares, by name; ``core/slots.py`` says how kernels get them. All are real."""
+from __future__ import annotations
+
+import enum
+
+from swell.core.slots import Slots
+
+
+class Bidiagonal(Slots):
+    """The first places of both methods. The next step takes over what is called "next"."""
+
+    ALPHA = enum.auto()             # α = ‖v‖
+    BETA = enum.auto()              # β = ‖u‖
+    NEXT_ALPHA = enum.auto()
+    NEXT_BETA = enum.auto()
+    ALLOWED = enum.auto()           # ‖r‖ at which the equations count as solved
+    NORMAL = enum.auto()            # ‖Aᴴ r‖ over ‖r‖ at which the least squares do
+
+
+class LSQR(Slots):
+    """LSQR."""
+
+    ALPHA = Bidiagonal.ALPHA
+    BETA = Bidiagonal.BETA
+    NEXT_ALPHA = Bidiagonal.NEXT_ALPHA
+    NEXT_BETA = Bidiagonal.NEXT_BETA
+    ALLOWED = Bidiagonal.ALLOWED
+    NORMAL = Bidiagonal.NORMAL
+    RHO_BAR = enum.auto()
+    PHI_BAR = enum.auto()           # φ̄ = ‖r‖
+
+
+class LSMR(Slots):
+    """LSMR; what is needed for ‖r‖ has the names of section 5.1 of the paper."""
+
+    ALPHA = Bidiagonal.ALPHA
+    BETA = Bidiagonal.BETA
+    NEXT_ALPHA = Bidiagonal.NEXT_ALPHA
+    NEXT_BETA = Bidiagonal.NEXT_BETA
+    ALLOWED = Bidiagonal.ALLOWED
+    NORMAL = Bidiagonal.NORMAL
+    ALPHA_BAR = enum.auto()
+    RHO = enum.auto()               # ρ of the first rotation
+    RHO_BAR = enum.auto()           # ρ̄ of the second
+    COS_BAR = enum.auto()           # the second rotation
+    SIN_BAR = enum.auto()
+    ZETA_BAR = enum.auto()          # |ζ̄| = ‖Aᴴ r‖
+    ZETA = enum.auto()
+    BETA_DOTS = enum.auto()         # β̈
+    BETA_DOT = enum.auto()          # β̇
+    RHO_DOT = enum.auto()           # ρ̇
+    TAU = enum.auto()               # τ̃
+    THETA = enum.auto()             # θ̃
+
+
+STEMS = {"golub_kahan": (Bidiagonal,), "lsqr": (LSQR,), "lsmr": (LSMR,)}

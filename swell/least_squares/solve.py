@@ -1,0 +1,268 @@
+"""``lstsq``: least squares with a matrix of any shape, by LSQR or LSMR.
+
+validate -> A D above damp D, and its adjoint (``Stacked``) -> iterate -> r and Aᴴ r from A and x ->
+``LeastSquaresResult``.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell import inputs
+from swell.core.compilation import Stopwatch
+from swell.core.devices import make_space
+from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
+from swell.core.registry import name_of, resolve
+from swell.core.settings import real, shown
+from swell.core.stopping import Reason, Stopping
+from swell.core.workspace import Workspace
+from swell.least_squares.golub_kahan import Stacked
+from swell.least_squares.result import LeastSquaresResult
+
+RETRIES = 10            # times that a run is resumed from its x
+ROUNDING = 8            # ‖Aᴴ r‖ over ‖A‖ (‖r‖ + ‖A‖ ‖x‖) up to which it is rounding, in units of eps
+SAFE = 1e-140, 1e140    # norms whose squares stay in range
+VECTORS = 8             # of rows and of columns, at most, that a method keeps
+
+
+def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x0=None, scaling=None, device=None,
+          monitor=None) -> LeastSquaresResult:
+    """Minimise ‖b − A x‖² + damp² ‖x‖².
+
+    Without damp and x0 the x of least norm is found where several minimise.
+
+    Parameters
+    ----------
+    A : matrix, shape (m, n)
+        SciPy or CuPy sparse of any kind, a dense array, a matrix of torch, JAX or PETSc, or one of swell's own formats.
+    b : array, shape (m,)
+    method : {"lsmr", "lsqr"}
+        LSMR, whose ‖Aᴴ r‖ falls in every step, or LSQR, whose ‖r‖ does.
+    damp : float
+        Weight of ‖x‖, for problems that are ill-posed.
+    rtol, atol : float
+        Converged means, for r̄ = [b − A x; −damp x] and Ā = [A; damp I], ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
+        ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed with A and the x that is returned.
+    maxiter : int, optional
+        Iteration limit; by default n, but at least 1000 and at most 20 000.
+    x0 : array, shape (n,), optional
+        Starting vector; it is not modified, and changes nothing in what is minimised.
+    scaling : {"columns"}, optional
+        Divide each column by its norm while iterating: fewer iterations where the norms differ much. Aᴴ r is then
+        measured with the scaled columns, and of several solutions the one of least norm in the scaled unknowns is
+        found.
+    device : {"cpu", "cuda", "cuda:1"}, optional
+        Where to solve; by default where A is.
+    monitor : callable, optional
+        Called as ``monitor(iteration, measure)``, the smaller of ‖r̄‖/‖b‖ and ‖Āᴴ r̄‖/(‖A‖_F ‖r̄‖) as the method
+        follows them; a true return value stops the solve.
+
+    Returns
+    -------
+    LeastSquaresResult
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, NaN or Inf, a matrix without entries of its own or in parts, and settings that mean
+        nothing.
+    OutOfMemory
+        If the matrix, its adjoint and the vectors would not fit.
+    MissingDependency
+        For a GPU or a library that is not there.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> t = np.linspace(0, 1, 50)
+    >>> r = swell.lstsq(np.vander(t, 3), 2 * t**2 - 1)
+    >>> r.converged, r.solved, np.round(r.x, 6) + 0.0
+    (True, 'equations', array([ 2.,  0., -1.]))
+    """
+    settings = resolve("least_squares", method)
+    if settings is None:
+        raise InputError("method=None: expected 'lsmr' or 'lsqr'")
+    stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter, growth=np.inf)
+    if not real(damp) or not 0 <= damp < SAFE[1]:
+        raise InputError(f"damp={shown(damp)}: expected a number, not negative, such as 1e-3")
+    if scaling not in (None, "columns"):
+        raise InputError(f"scaling={shown(scaling)}: expected 'columns' or None")
+    inputs.check_monitor(monitor)
+    space = _space(A, device)
+    with space.active():
+        csr, rhs, guess = _read(A, b, x0, space)
+    with space.active(max(csr.shape)):
+        solve = Solve(csr, rhs, settings, float(damp), stopping, scaling, monitor)
+        result = solve.run(guess)
+        result.x = inputs.returned(result.x, space, b)
+        return result
+
+
+def _space(A, device):
+    """Where to solve."""
+    if isinstance(A, LinearOperator):
+        if not A.space.single_rank:
+            raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
+        if device is None:
+            return A.space
+    if device == "cuda:all":
+        raise InputError("lstsq runs on one device: give device='cuda', 'cuda:1' or 'cpu'")
+    return make_space(inputs.device_of(A) if device is None else device)
+
+
+def _read(A, b, x0, space):
+    """The matrix and the vectors, checked, of one type and in one space."""
+    csr = inputs.read_factor(A, space)
+    csr.discard_facts()                          # of a matrix of ours, whose owner may have changed its values
+    inputs.check_finite_matrix(csr)
+    m, n = csr.shape
+    vectors = [("b", b, m, "")] + ([] if x0 is None else [("x0", x0, n, ", one number for each column of A")])
+    read = []
+    for name, given, size, part in vectors:
+        v = inputs.read_vector(given, size, name, part, space)
+        if v.ndim != 1:
+            raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({size},); solve for one right-hand side "
+                             "after the other")
+        read.append(v)
+    dtype = np.result_type(csr.dtype, *(np.complex64 for v in read if v.dtype.kind == "c"))
+    csr = csr if csr.dtype == dtype else csr.astype(dtype)
+    return csr, read[0], read[1] if len(read) > 1 else None
+
+
+class Solve:
+    """One problem on its way through a method.
+
+    Attributes
+    ----------
+    norm_b, norm_A : float
+        ‖b‖₂; ‖A‖_F, with scaled columns where they are scaled.
+    solved : str
+        "equations" or "least squares", by the norms that were computed last; empty where neither is met.
+    """
+
+    def __init__(self, A, b, settings, damp, stopping, scaling, monitor):
+        self.watch, self.A, self.space, self.damp, self.stopping = Stopwatch(), A, A.space, damp, stopping
+        self.settings, self.monitor, self.notes = settings, monitor, []
+        self.history, self.iterations, self.products, self.solved = [], 0, 0, ""
+        m, n = A.shape
+        size = A.dtype.itemsize
+        self.space.check_fits(2 * A.nbytes + VECTORS * (m + n) * size, f"least squares with {m} × {n}, {A.nnz} entries",
+                              "use float32, or a larger machine")
+        self.workspace = Workspace(self.space)
+        self.b, self.x, self.step = (self.workspace.array(name, count, A.dtype)
+                                     for name, count in (("b", m), ("x", n), ("D y", n)))
+        self.space.from_host(b, out=self.b)
+        self.norm_b = self.space.norms(self.b)[0]
+        if self.norm_b and not SAFE[0] < self.norm_b < SAFE[1]:
+            raise InputError(f"‖b‖ is {self.norm_b:.1e}, whose square leaves the range of double precision: solve for "
+                             "b divided by that, and multiply x by it")
+        self.system = Stacked(A, damp, self._column_factors() if scaling else None)
+        self.norm_A = self.system.norm_frobenius()
+        self.setup_seconds = self.watch.seconds
+
+    def _column_factors(self):
+        """1/‖aⱼ‖ of each column; 1 for a column of zeros."""
+        xp = self.space.xp
+        norms = xp.sqrt(self.A.transpose().absolute().power(2).row_sums())
+        empty = self.space.find_true(norms == 0)[1]
+        if empty:
+            self.notes.append(f"{empty} columns of A are zero and were not scaled")
+        return 1 / xp.where(norms == 0, norms.dtype.type(1), norms)
+
+    def run(self, x0) -> LeastSquaresResult:
+        """Iterate from x0, judge with A and x, and resume what does not hold."""
+        self.x.fill(0)
+        if x0 is not None:
+            self.space.from_host(x0, out=self.x)
+        if not (all(self.A.shape) and self.norm_b):              # x = 0, or x is empty: nothing to find
+            self.x.fill(0)
+            self._judge_empty()
+            return self.result(Reason.CONVERGED)
+        loop = self.space.loop(self.stopping, self.A.shape[1])
+        bound = self.settings.bind(self.system, self.workspace, loop)
+        allowed, last = self.stopping.threshold(self.norm_b), np.inf
+        measure = self._judge(bound, allowed)
+        reason = Reason.CONVERGED if self.solved else Reason.RUNNING
+        self.history = [measure]
+        for _ in range(RETRIES):
+            if self.solved or loop.maxiter <= self.iterations:
+                break
+            reason = self._iterate(bound, loop, allowed)
+            measure = self._judge(bound, allowed)
+            if self.solved or reason is not Reason.CONVERGED or measure > 0.5 * last:
+                break
+            last = measure
+        return self.result(self._last_word(reason))
+
+    def _iterate(self, bound, loop, allowed) -> Reason:
+        """One run from x, of which u is the residual; then x = x + D y."""
+        scale = self.stopping.rtol or 1.0
+        tell = self.monitor and (lambda k, measure: self.monitor(k, scale * measure))
+        loop.begin(1.0, 1.0, max(1000, self.A.shape[1]), self.iterations, tell)
+        bound.start((allowed, self.stopping.rtol * self.norm_A))
+        loop.run(bound.body)
+        loop.end()
+        self.iterations += loop.iterations
+        self.products += 2 * loop.iterations + 1
+        self.history = [*self.history[:-1], *(scale * loop.history[:loop.iterations + 1])]
+        self.system.x_of(bound.y, self.step)
+        self.space.axpy(1, self.step, self.x)
+        return loop.reason
+
+    def _judge(self, bound, allowed) -> float:
+        """The norms of r̄, left in u, and of Āᴴ r̄, from A and x; the smaller of both relative ones."""
+        u, system = bound.u, self.system
+        u.fill(0)
+        self.A.residual(self.x, self.b, u[:system.m])                          # b − A x
+        if self.damp:
+            self.space.copy(self.x, u[system.below:])
+            self.space.scale(-self.damp, u[system.below:])                     # −damp x
+        system.multiply_adjoint(u, bound.Au)                                   # Āᴴ r̄
+        self.products += 2
+        self.residual, self.whole, self.normal, self.norm_x = (
+            self.space.norms(v)[0] for v in (u[:system.m], u, bound.Au, self.x))
+        if not self.whole < SAFE[1]:
+            if not self.iterations:
+                raise InputError(f"x0 leaves a residual of {self.whole:.1e}, whose square leaves the range of double "
+                                 "precision: start from a smaller x0, or from none")
+            return np.inf
+        bound_on_normal = self.norm_A * self.whole
+        self.solved = ("equations" if self.whole <= allowed else
+                       "least squares" if self.normal <= self.stopping.rtol * bound_on_normal else "")
+        return min(self.whole / self.norm_b, self.normal / bound_on_normal if bound_on_normal else 0.0)
+
+    def _judge_empty(self):
+        """The norms where x = 0 or empty solves the problem."""
+        self.residual = self.whole = self.norm_b
+        self.normal, self.norm_x, self.history = 0.0, 0.0, [0.0]
+        self.solved = "least squares" if self.norm_b else "equations"
+
+    def _last_word(self, reason) -> Reason:
+        """The reason that the user is told."""
+        if self.solved:
+            return Reason.CONVERGED
+        if not np.isfinite(self.whole + self.normal):
+            return Reason.NONFINITE
+        if reason in (Reason.INTERRUPTED, Reason.STOPPED):
+            return reason
+        terms = self.norm_A * (self.whole + self.norm_A * self.norm_x)
+        if self.normal <= ROUNDING * np.finfo(self.A.dtype).eps * terms:
+            return Reason.ATTAINABLE_ACCURACY
+        if reason is Reason.RUNNING:             # not one iteration was allowed
+            return Reason.MAXITER
+        return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
+
+    def result(self, reason) -> LeastSquaresResult:
+        """What the user gets, of x in its space."""
+        self.space.synchronize()
+        product = self.norm_A * self.whole
+        return LeastSquaresResult(
+            x=self.x, reason=reason, solved=self.solved if reason is Reason.CONVERGED else "",
+            iterations=self.iterations, residual=self.residual / (self.norm_b or 1.0),
+            normal_residual=self.normal / product if product else 0.0, norm_x=self.norm_x,
+            history=np.array(self.history), method=name_of("least_squares", type(self.settings)), shape=self.A.shape,
+            nnz=self.A.nnz, damp=self.damp, rtol=self.stopping.rtol, atol=self.stopping.atol,
+            device=self.space.device_name, dtype=self.A.dtype.name, products=self.products,
+            timings={"setup": self.setup_seconds, "solve": self.watch.seconds - self.setup_seconds,
+                     "compile": self.watch.compiled},
+            notes=self.notes)
