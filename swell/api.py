@@ -11,8 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from swell import inputs
+from swell.advisor.machine import complaints
+from swell.advisor.plan import Plan
 from swell.core.configuration import Configuration
-from swell.core.errors import DoesNotFit, InputError
+from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
@@ -98,8 +100,11 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
             smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
-            b_like=None) -> "Solver":
+            b_like=None, adapt=True) -> "Solver":
     """Do everything that does not depend on b, once. The parameters are those of ``solve``.
+
+    Where no method is named, a Solver remembers how many iterations its choices took, and counts a setup over the
+    solves so far: later solves may take another path than the first. ``adapt=False``: each takes the path of the first.
 
     ``b_like`` is a right-hand side, or an array of its type and device: it says whether b will be complex, and where
     it will live.
@@ -122,7 +127,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
     if device == ALL_GPUS:
         return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
-    return Solver(inputs.read_matrix(A, device, dtype, b_dtype, b_device, block), named, stopping)
+    return Solver(inputs.read_matrix(A, device, dtype, b_dtype, b_device, block), named, stopping, adapt)
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:
@@ -167,7 +172,7 @@ class Solver:
         What will be tried, in order; one entry where a method was named.
     """
 
-    def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping):
+    def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
         self.stopping, self._named = stopping, named
         self._turn = Turn()
@@ -184,7 +189,22 @@ class Solver:
                     self.chain, self._left_out = choose(self.A, named, resident=False)
             else:
                 self.chain, self._left_out = [self._with_format(named)], []
-            self._prepare(0)
+            self._plan = Plan(self.chain, adapt)
+            self.notes = [*self.notes, *complaints()]
+            self._prepare_first()
+
+    def _prepare_first(self):
+        """Set up the first choice; where memory is too small for it and others contend, the next one is the first."""
+        while True:
+            try:
+                self._prepare(0)
+                return
+            except OutOfMemory as error:
+                if len(self.chain) == 1 or not self._plan.estimates:
+                    raise
+                self.notes.append(f"{self.chain[0].name('method')} with {self.chain[0].part} does not fit: {error}")
+                self.chain = self.chain[1:]
+                self._plan = Plan(self.chain, self._plan.adapt)
 
     def _with_format(self, named):
         """A named method takes its own format, or the default format of the device unless one is named."""
@@ -237,7 +257,9 @@ class Solver:
 
     def _follow_chain(self, b, x0, monitor, original) -> Result:
         attempts, notes, memory = [], [], False
-        for k, choice in enumerate(self.chain):
+        route = self._plan.route(self.chain, self._prepared)
+        while (k := route.next()) is not None:
+            choice = self.chain[k]
             try:
                 try:
                     prepared = self._prepare(k)
@@ -246,17 +268,20 @@ class Solver:
                         raise
                     attempts[-1].reason = Reason.INTERRUPTED
                     break
-                result = prepared.run(b, x0, monitor)
+                result = prepared.run(b, route.start(x0), monitor, route.watch(k))
             except (InputError, MemoryError) as error:           # of this choice: others have run, or may
                 if not attempts:
                     raise
+                route.failed(k, str(error))
                 memory |= isinstance(error, MemoryError)
-                notes.append(f"{choice.name('method')} was to be tried next and was left out: {error}")
+                notes.append(f"{choice.name('method')} was to be tried and was left out: {error}")
                 continue
             result.x = inputs.returned(result.x, self.space, original)
+            result.choice = k
             attempts.append(result)
             if result.reason in FINAL:
                 break
+            route.ended(k, result)
         final = attempts[-1]
         if final.reason not in FINAL:
             notes += self._left_out
@@ -266,6 +291,7 @@ class Solver:
             elif memory:
                 final.reason = Reason.OUT_OF_MEMORY
         final.attempts = [r for r in attempts if r is not final]
+        final.considered = route.finished(attempts)
         final.notes = self.notes + final.notes + notes
         return final
 
@@ -315,6 +341,7 @@ class Solver:
     def _update_first(self, keep_preconditioner):
         """Bring the first choice's setup up to the values of A; the others follow when they are tried."""
         self._refused = None
+        self._plan.renew()
         if 0 in self._prepared:
             self._prepared[0].update(self.A, keep_preconditioner)
         self._stale = set(self._prepared) - {0}
@@ -351,7 +378,8 @@ class Solver:
             order = [k, *(other for other in range(len(self.chain)) if other != k)]
             with self.space.active(self.A.shape[0]):
                 self._prepare(k)
-            self.chain = [self.chain[old] for old in order]
+            self.chain = [replace(self.chain[old], estimate=None) for old in order]
+            self._plan = Plan(self.chain)        # without estimates: in this order
             self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
             self._stale = {new for new, old in enumerate(order) if old in self._stale}
             return self
@@ -390,9 +418,9 @@ class Solver:
         with self._turn:
             self._prepare(0)                     # raises where an update failed
             return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self.A.block_size, self._named,
-                                     self.stopping)
+                                     self.stopping, self._plan.adapt)
 
 
-def _prepared_again(A, device, block, named, stopping):
+def _prepared_again(A, device, block, named, stopping, adapt):
     """The Solver of a pickle."""
-    return Solver(inputs.read_matrix(A, device, block=block), named, stopping)
+    return Solver(inputs.read_matrix(A, device, block=block), named, stopping, adapt)

@@ -37,6 +37,10 @@ class Choices:
     ----------
     path : pathlib.Path, optional
         By default ``tuning.json`` in ``folder()``.
+    what : str
+        What the file holds, for complaints.
+    remedy : str
+        What else to do where the file cannot be used.
 
     Attributes
     ----------
@@ -44,13 +48,13 @@ class Choices:
         What went wrong, in sentences.
     """
 
-    def __init__(self, path=None):
-        self.complaints = []
+    def __init__(self, path=None, what="cache of tuned formats", remedy=", or use format='tuned(cache=False)'"):
+        self.complaints, self._what, self._remedy = [], what, remedy
         try:
             self.path = path or folder() / NAME
         except RuntimeError as error:
             self.path = None
-            self._complain(f"there is no folder for it ({error})")
+            self.complain(f"there is no folder for it ({error})")
 
     def get(self, key: str) -> dict | None:
         """The entry under a key, or None."""
@@ -71,7 +75,7 @@ class Choices:
                 stream.write(text)
             os.replace(temporary, self.path)
         except OSError as error:
-            self._complain(f"{self.path} cannot be written ({error.strerror}), so the choice is not kept")
+            self.complain(f"{self.path} cannot be written ({error.strerror}), so the choice is not kept")
             if temporary and os.path.exists(temporary):
                 os.unlink(temporary)
 
@@ -90,9 +94,9 @@ class Choices:
         except (ValueError, RecursionError) as error:            # of JSON, or of its encoding
             what = f"{self.path} is damaged ({error}) and is replaced"
         if not quietly:
-            self._complain(what)
+            self.complain(what)
         return {}
 
-    def _complain(self, what):
-        self.complaints.append(f"cache of tuned formats: {what}; name another folder with SWELL_CACHE, or use "
-                               "format='tuned(cache=False)'")
+    def complain(self, what):
+        """Add a sentence on what went wrong."""
+        self.complaints.append(f"{self._what}: {what}; name another folder with SWELL_CACHE{self._remedy}")

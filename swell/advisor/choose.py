@@ -1,12 +1,12 @@
-"""The first advisor: chooses method, scaling and preconditioner by what it finds in A, and what to try next.
+"""Chooses method, scaling and preconditioner by what is found in A, and what to try next.
+
+On one CPU, where the user names none of these parts, predicted seconds decide (contenders.py). Elsewhere rules do:
 
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
-2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with AMG
-   from 300 000 unknowns on, where rows are diagonally dominant, couplings negative and the condition not known to be
-   small: its iterations do not grow with the mesh. Else on a CPU with IC(0), which was never much slower than Jacobi
-   there and gets much further; on a GPU Jacobi-scaled, whose iterations cost a product (as resident_cg, whose
-   iterations cost half of that, while the vectors fit on the chip), and with cg and IC(0) where that fails. Singular
-   systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that is not symmetric then: cocg, which
+2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with IC(0),
+   which was never much slower than Jacobi there and gets much further; on a GPU Jacobi-scaled, whose iterations cost a
+   product (as resident_cg, whose iterations cost half of that, while the vectors fit on the chip), and with cg and IC(0)
+   where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that is not symmetric then: cocg, which
    on the real and the model wave problems took 0.2 to 0.9 of bicgstab's products, a half in the median, and converged
    wherever that did; cocr takes as many and reads more. The same where entries of a complex type are all real, as those
    of waves that nothing damps: after cg, or at once where the diagonal is not positive. Everything else: bicgstab,
@@ -21,24 +21,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from swell.advisor.contenders import contenders
+from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect, sampled_fills
 from swell.formats.parts import most_rows
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
-from swell.preconditioners.amg.strength import FEW
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
 
+OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
 WORTH_A_WORD = 1.7          # fill of blocks up to which the advice says why they are not taken: of stencils it is 1.9
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
-MULTIGRID_FROM = 300_000    # unknowns from which AMG pays on a CPU: its kernels are compiled at their first use
-WELL_CONDITIONED = 0.01     # the ends of Gershgorin's circles, least over greatest: IC(0) needs few iterations above it
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
 
@@ -90,17 +90,17 @@ def _candidates(A, named, resident) -> list[Configuration]:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
     if not A.space.single_rank:
         return _across_ranks(A, named)
-    resident = resident and named.format is None and named.smoother is None
+    resident, asked = resident and named.format is None and named.smoother is None, named
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()
+    if A.space.name == "cpu" and not facts.zero_row_sums and all(map(named.free, OPEN)):
+        return contenders(A, facts, asked, named.format, machine(A.space), lambda: incomplete_lu(A))
     singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
         chain, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
     else:
         chain, why = [_iterative(A, facts, named, singular)], "the iterative choice failed"
-        if chain[0].name("precond") == "amg" and named.free("precond") and not singular:
-            chain.append(replace(chain[0], precond=setting("precond", "ic0"), why=("AMG was not enough",)))
         if chain[0].scaling is not None and named.scaling is None and named.free("precond") and not singular:
             chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
                                  why=("Jacobi scaling was not enough",)))
@@ -220,16 +220,14 @@ def breaks_symmetry(precond) -> bool:
 
 def _iterative(A, facts, named, singular):
     """The method that the structure suggests."""
-    space, more = A.space, ""
+    space = A.space
     why = f"A is {facts.symmetry}"
     if facts.hermitian and breaks_symmetry(named.precond):
         return _indefinite(A, facts, named, singular, why + ", with a preconditioner that is not")
     if facts.hermitian and facts.positive_diagonal:
         scaling, precond = named.scaling, named.precond
         if scaling is None and precond is None:
-            if named.free("precond") and multigrid_pays(A, facts):
-                precond, more = setting("precond", "amg"), "; it is large, and its couplings are negative: AMG suits it"
-            elif space.name == "cpu" and not singular and named.free("precond"):
+            if space.name == "cpu" and not singular and named.free("precond"):
                 precond = setting("precond", "ic0")
             elif named.free("scaling"):
                 scaling = setting("scaling", "jacobi")
@@ -239,19 +237,10 @@ def _iterative(A, facts, named, singular):
         elif not singular:
             why += ", so it may be positive definite; cg will tell"
         return replace(named, method=setting("method", "cg"), scaling=scaling, precond=precond,
-                       why=(why + singular + more,))
+                       why=(why + singular,))
     if facts.hermitian:
         why += " but its diagonal is not positive, so it is not positive definite"
     return _indefinite(A, facts, named, singular, why)
-
-
-def multigrid_pays(A, facts) -> bool:
-    """True for a large, ill-conditioned matrix on a CPU whose rows are dominant and whose couplings are negative."""
-    if A.space.name != "cpu" or facts.complex or facts.n < MULTIGRID_FROM or not facts.dominant:
-        return False
-    _, low, high = facts.gershgorin
-    positive = A.space.find_true(A.data > 0)[1] - facts.n
-    return low <= WELL_CONDITIONED * high and positive <= FEW * facts.n
 
 
 def _indefinite(A, facts, named, singular, why):

@@ -36,6 +36,8 @@ BENCHMARKS = {
     "amg": ("Algebraic multigrid: whole solves beside PyAMG, IC(0) and Jacobi; with --scaling iterations over n, "
             "anisotropy, jumps and stretched cells.",
             ("matrices", "files", "repeat", "scaling", "most")),
+    "auto": ("Regret: a solve with nothing named beside every sensible configuration, SuperLU and PyAMG, on generated "
+             "systems of every class and on files.", ("files", "only", "limit")),
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
                   ("matrices", "files", "outer-iterations", "cpu-iterations")),
     "fvm": ("The finite-volume paper: products (table 3.1), smoothers (4.1), preconditioners of CG (5.1).",
@@ -62,6 +64,9 @@ BENCHMARKS = {
                    "repeat", "csv")),
 }
 OPTIONS = {
+    "only": {"metavar": "TEXT", "help": "only the systems whose names hold this text"},
+    "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "seconds as which failures and longer solves "
+              "count; default %(default)g"},
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas, of amg also NAME:UNKNOWNS; default "
                  "%(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "

@@ -77,6 +77,7 @@ def run(arguments) -> int:
     parts = [_loaded(part) if part.name == "petsc4py" and part.found else part for part in parts]
     parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install mpich"))
     parts.append(Part("NVIDIA driver and GPU", _driver(), "computing on a GPU", "the driver of your system's packages"))
+    parts.append(Part("memory", _copy_speed(), "what the advisor's predictions are scaled by"))
     cpu_works, cpu = _try_cpu()
     gpu_works, gpu = _try_gpu(parts)
     if arguments.json:
@@ -95,6 +96,14 @@ def _version(distributions) -> str:
         except metadata.PackageNotFoundError:
             continue
     return ""
+
+
+def _copy_speed() -> str:
+    """How fast one thread copies, from the file where the advisor keeps it, or measured now."""
+    from swell.advisor.machine import complaints, machine
+    from swell.core.devices import make_space
+    speed = machine(make_space("cpu")).copy
+    return "; ".join([f"one thread copies {speed / 1e9:.3g} GB/s", *complaints()])
 
 
 def _mpi() -> str:

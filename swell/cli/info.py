@@ -98,7 +98,10 @@ def _recommendation(A) -> list[dict]:
     from swell.core.configuration import Configuration
     from swell.core.settings import describe
     kinds = ("method", "precond", "scaling", "ordering", "format")
-    return [{**{kind: describe(getattr(choice, kind)) for kind in kinds}, "why": list(choice.why)}
+    return [{**{kind: describe(getattr(choice, kind)) for kind in kinds}, "why": list(choice.why),
+             "predicted": choice.estimate and {"setup": choice.estimate.setup, "solve": choice.estimate.solve,
+                                               "iterations": choice.estimate.iterations,
+                                               "at_least": choice.estimate.finer is not None}}
             for choice in choose(A, Configuration(None))[0]]
 
 
@@ -209,10 +212,14 @@ def _show_recommendation(console, chain):
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]
-        rank = "recommended" if k == 0 else "if that fails"
+        rank = "recommended" if k == 0 else "if that is slow, or fails"
         console.print(f"[bold]{rank}[/]: {', '.join([choice['method'], *parts])}", soft_wrap=True)
         for why in choice["why"]:
             console.print(f"  because {why}", markup=False, soft_wrap=True)
+        if (predicted := choice["predicted"]) is not None:
+            least = "at least " if predicted["at_least"] else ""
+            console.print(f"  predicted: setup {least}{predicted['setup']:.2g} s, solve {predicted['solve']:.2g} s for "
+                          f"{predicted['iterations']:.0f} iterations", markup=False, soft_wrap=True)
 
 
 def _show_hierarchy(console, amg):

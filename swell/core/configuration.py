@@ -10,8 +10,8 @@ from swell.core.registry import name_of
 class Configuration:
     """Settings for every part of a solve; None leaves a part out (or, for ``format``, takes the default).
 
-    ``why`` holds the advisor's sentences where it chose. ``without`` names the parts that the user asked to leave out
-    ("none"), which the advisor then does not fill in.
+    ``why`` holds the advisor's sentences where it chose, and ``estimate`` what it predicts, or None. ``without`` names
+    the parts that the user asked to leave out ("none"), which the advisor then does not fill in.
     """
 
     method: object
@@ -22,6 +22,7 @@ class Configuration:
     nullspace: object = None
     smoother: object = None
     why: tuple[str, ...] = ()
+    estimate: object = None
     without: frozenset[str] = frozenset()
 
     def free(self, kind: str) -> bool:
@@ -34,6 +35,11 @@ class Configuration:
         if self.precond is not None and not self.method.preconditionable:
             return "precond"
         return "smoother" if self.smoother is not None and not self.method.smooths else None
+
+    @property
+    def part(self) -> str:
+        """What speeds the method up: its preconditioner by name, else its scaling, else "none"."""
+        return self.name("precond") if self.precond is not None else self.name("scaling")
 
     def name(self, kind: str) -> str:
         """The registry name of one part: "none" where there is none, "user" for what the user brought."""

@@ -59,6 +59,8 @@ class Reason(enum.Enum):
     OUT_OF_MEMORY = (14, "memory ran out for what would have been tried next, and x is the best of what was: use "
                          "dtype='float32', name a method with short recurrences (bicgstab), or a larger machine")
 
+    OVERTAKEN = (15, "at this rate another choice is predicted to be sooner")
+
     def __init__(self, code, sentence):
         self.code = code
         self.sentence = sentence

@@ -1,11 +1,55 @@
 """Result: what a solve returns, with everything needed to trust it or to know what to do next."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from swell.core.stopping import Reason
+
+
+@dataclass
+class Considered:
+    """A choice that was considered: what was predicted of it, and what came.
+
+    Attributes
+    ----------
+    choice : str
+        Method and preconditioner, by the names of the registry.
+    setup, solve : float
+        Predicted seconds of the setup and of a solve; NaN where nothing was predicted.
+    iterations : float
+        Iterations that were expected.
+    at_least : bool
+        True if the prediction is a lower bound: its analysis gave up at a limit.
+    spent_setup, spent_solve : float
+        Seconds that this solve spent on it, and those of its setup; NaN where it was not tried.
+    outcome : str
+        "not tried", or the name of the reason for which it ended.
+    """
+
+    choice: str
+    setup: float
+    solve: float
+    iterations: float
+    at_least: bool = False
+    spent_setup: float = math.nan
+    spent_solve: float = math.nan
+    outcome: str = "not tried"
+
+    @property
+    def predicted(self) -> str:
+        """The prediction in words."""
+        if math.isinf(self.setup):
+            return "not to fit in memory"
+        least = "at least " if self.at_least else ""
+        solve = f" + {self.solve:.2g} s for {self.iterations:.0f} iterations" if self.solve else ""
+        return f"{least}{self.setup:.2g} s{solve}"
+
+    def __str__(self):
+        spent = "" if math.isnan(self.spent_solve) else f" after {self.spent_setup:.2g} + {self.spent_solve:.2g} s"
+        return f"{self.choice}: predicted {self.predicted}; {self.outcome}{spent}"
 
 
 @dataclass
@@ -45,6 +89,10 @@ class Result:
         What CG's coefficients say of the (scaled, preconditioned) matrix: ``.condition``, ``.extremes``.
     attempts : list of Result
         The automatic choice's other attempts, in the order in which they ran.
+    choice : int
+        Which of the solver's ``chain`` this result is of.
+    considered : list of Considered
+        Every choice that was considered, with predicted and actual seconds; empty where the method was named.
     """
 
     x: object
@@ -71,6 +119,8 @@ class Result:
     notes: list[str] = field(default_factory=list)
     spectrum: object = None
     attempts: list["Result"] = field(default_factory=list)
+    choice: int = 0
+    considered: list[Considered] = field(default_factory=list)
 
     @property
     def converged(self) -> bool:
@@ -96,6 +146,7 @@ class Result:
             "condition": self.spectrum.condition if self.spectrum is not None and self.iterations > 1 else None,
             "configuration": self.configuration, "notes": self.notes,
             "attempts": [a.as_dict() for a in self.attempts],
+            "considered": [asdict(c) for c in self.considered],
         }
 
     def __str__(self):
@@ -119,6 +170,7 @@ class Result:
         for attempt in self.attempts:
             lines.append(f"  also tried: {attempt.method} ended after {attempt.iterations} iterations at "
                          f"{attempt.residual:.2e} ({attempt.reason.name}: {attempt.message})")
+        lines += [f"  considered: {choice}" for choice in self.considered]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 

@@ -106,9 +106,12 @@ class Prepared(Shareable):
         if not same:
             self._bind()
 
-    def run(self, b, x0=None, monitor=None) -> Result:
-        """Solve for one right-hand side (an array of shape (n,), of the host or of this space)."""
-        solve = Solve(self, b, monitor)
+    def run(self, b, x0=None, monitor=None, watch=None) -> Result:
+        """Solve for one right-hand side (an array of shape (n,), of the host or of this space).
+
+        ``watch(norm, threshold)`` is asked after each residual norm; a true answer ends the run as OVERTAKEN.
+        """
+        solve = Solve(self, b, monitor, watch)
         if solve.largest_b == 0:
             self.x0.fill(0)
             return solve.result(Reason.CONVERGED, 0.0, 0.0)
@@ -150,7 +153,7 @@ class Solve:
         ‖b − A x‖₂ from which the last of them went on.
     """
 
-    def __init__(self, prepared, b, monitor):
+    def __init__(self, prepared, b, monitor, watch=None):
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
         self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
@@ -163,8 +166,14 @@ class Solve:
         if self.largest_b and not SAFE[0] < self.norm_b < SAFE[1]:
             raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
                              "precision: solve for b divided by that, and multiply x by it")
-        # The user's monitor sees relative residuals.
-        self.monitor = monitor and (lambda k, norm: monitor(k, norm / self.norm_b))
+        self._monitor, self._watch = monitor, watch
+        self.monitor = self._seen if monitor or watch else None
+
+    def _seen(self, iteration, norm):
+        """What the loop tells of each iteration: the watch sees norms, the user's monitor relative ones."""
+        if self._watch is not None and self._watch(norm, self.threshold):
+            self.loop.ask(Reason.OVERTAKEN)
+        return self._monitor and self._monitor(iteration, norm / self.norm_b)
 
     def _make_compatible(self):
         """Check b against the null space, and take its incompatible part out where that is asked for."""

@@ -24,7 +24,7 @@ def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, 
     """
     if residual <= threshold:
         return Reason.CONVERGED
-    if reason in (Reason.INTERRUPTED, Reason.STOPPED):
+    if reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.OVERTAKEN):
         return reason
     if not math.isfinite(residual):              # x has overflowed; nothing can be compared with that
         return Reason.NONFINITE

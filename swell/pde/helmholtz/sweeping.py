@@ -157,7 +157,7 @@ class Sweep:
     def _learn(self, result, kept):
         """Whether the next frequency is better off with this preconditioner than with a new one, and this method."""
         if result.converged and result.attempts:                 # the advisor's later choice did it: begin with that
-            self.solver.prefer(len(result.attempts))
+            self.solver.prefer(result.choice)
         if not result.converged or result.attempts or not result.iterations:
             self._serves = result.converged and not result.attempts
         elif kept:

@@ -1,0 +1,104 @@
+"""The choices that contend for a system on one CPU, with predicted seconds; the one that is sooner comes first.
+
+Where the user leaves preconditioner, scaling, ordering, smoother and null space open. By the class of A:
+
+- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG;
+- complex symmetric: cocg with ILU(0), Jacobi, and the shifted Laplacian, which gets through on meshes too coarse for
+  their waves, where ILU of A does not;
+- other Hermitian matrices: minres, and bicgstab with ILU(0);
+- everything else: bicgstab with ILU(0) and with Jacobi; on the real systems of the tests it converges more often than
+  gmres(30), and several times sooner;
+- with a zero on the diagonal: minres or gmres alone, without a preconditioner;
+- all: the direct solver, and gmres with Jacobi, which brings the residual as far down as restarts allow.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swell.advisor import estimate
+from swell.advisor.plan import soonest
+from swell.core.registry import load
+from swell.preconditioners.amg.strength import FEW
+
+MULTIGRID_FROM = 20_000     # unknowns from which AMG contends: below, what it saves is small, and it compiles for long
+
+
+def setting(kind, name):
+    """The settings object of a registered name, with its defaults."""
+    return load(kind, name)()
+
+
+def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
+    """Configurations with estimates, the soonest first.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+        On a CPU.
+    facts : Facts
+    named : Configuration
+        The user's choices.
+    form : format settings
+        For iterative methods.
+    machine : Machine
+    incomplete_lu : callable
+        Gives the settings of the incomplete LU that suits A, and a word on its blocks.
+    """
+    why, multigrid = f"A is {facts.symmetry}", False
+
+    def choice(method, part, note=""):
+        scaling = precond = None
+        if (method, part) == ("cg", "jacobi"):
+            scaling = setting("scaling", "jacobi")
+        elif part == "ilu0" and not facts.symmetric:
+            precond, word = incomplete_lu()
+            note += word
+        elif part != "none":
+            precond = setting("precond", part)
+        return replace(named, method=setting("method", method), scaling=scaling, precond=precond, format=form,
+                       why=(why + note,))
+
+    if facts.zero_diagonal:
+        what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
+        why = f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and incomplete factors cannot start"
+        found = [choice("minres" if facts.hermitian else "gmres", "none")]
+    elif facts.hermitian and facts.positive_diagonal:
+        why += " with a positive diagonal" + (
+            " and diagonally dominant, which makes it positive definite" if facts.dominant
+            else ", so it may be positive definite; cg will tell")
+        found = [choice("cg", "jacobi"), choice("cg", "ic0")]
+        if not facts.complex and facts.n >= MULTIGRID_FROM:
+            multigrid = is_m_matrix(A, facts)
+            found.append(choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
+        if not facts.dominant:
+            found.append(choice("minres", "jacobi", "; and it need not be definite for minres"))
+    elif facts.symmetric and facts.complex:
+        found = [choice("cocg", "ilu0"), choice("cocg", "jacobi")]
+        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+        found.append(replace(found[0], precond=shifted, why=(why + "; if it is a Helmholtz operator, a shift may help",)))
+    else:
+        if facts.hermitian:
+            why += " but its diagonal is not positive, so it is not positive definite"
+        found = [choice("bicgstab", "ilu0"), choice("bicgstab", "jacobi")]
+        found += [choice("minres", "none")] if facts.hermitian else []
+    if not facts.zero_diagonal:
+        found.append(choice("gmres", "jacobi", "; the residual of gmres never grows"))
+    found.append(replace(named, method=setting("method", "direct"),
+                         why=(why + "; a factorisation takes no iterations",)))
+    estimates = [estimate.direct(A, machine) if c.name("method") == "direct" else
+                 estimate.iterative(A, facts, c, machine, multigrid) for c in found]
+
+    def seconds(k):
+        return estimates[k].setup + estimates[k].solve
+
+    first = soonest(estimates, range(len(found)), seconds)       # which may look into a lower bound
+    order = sorted(range(len(found)), key=lambda k: (k != first, seconds(k)))
+    return [replace(found[k], estimate=estimates[k]) for k in order]
+
+
+def is_m_matrix(A, facts) -> bool:
+    """True if rows are dominant and all but a few couplings are negative, as AMG likes them."""
+    if facts.complex or not facts.dominant:
+        return False
+    positive = A.space.find_true(A.data > 0)[1] - facts.n
+    return positive <= FEW * facts.n

@@ -1,0 +1,133 @@
+"""What a choice will cost on a CPU, in seconds, before it is tried: setup + iterations × the cost of one.
+
+Costs are linear in entries, rows and calls of kernels. Their constants were fitted to half of the systems of ``swell
+bench auto`` on one core that copied at `REFERENCE` bytes a second (benchmarks/NOTES.md); a machine's own copy speed and
+its own seconds of a call scale them (machine.py). A factorisation is counted by an analysis of A's pattern
+(orderings/minimum_degree.py), which gives up at a limit, and is looked into further when that matters.
+
+The iterations are optimistic: a power of n that suits well-behaved grids, or where Gershgorin's circles bound the
+condition, what that allows. The watch on an attempt (watch.py) sees to the rest.
+"""
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+from swell.advisor.plan import Estimate
+from swell.core.configuration import Configuration
+from swell.core.cpu import SERIAL
+from swell.orderings.minimum_degree import factorisation_cost
+
+REFERENCE = 10e9        # bytes a second, read and written, by the copy of the machine that the constants are from
+COMPLEX = 1.9           # times the cost of real numbers, for entries and rows
+CALL = 4e-6             # seconds of a kernel's call from Python
+SHARED = 0.7            # T threads are taken to be Tˢ times as fast as one, where a kernel uses them
+
+
+class Cost(NamedTuple):
+    """Calls of kernels, and nanoseconds an entry, a row, and a square of a row's length of A; ``serial``: one thread
+    does it, however many there are."""
+
+    calls: float
+    entry: float
+    row: float
+    serial: bool = False
+    square: float = 0.0
+
+    def seconds(self, A, machine) -> float:
+        """On a machine, for a matrix."""
+        scale = (COMPLEX if A.dtype.kind == "c" else 1.0) * REFERENCE / machine.copy
+        if not self.serial and A.shape[0] >= SERIAL:
+            scale /= machine.threads ** SHARED
+        work = self.entry * A.nnz + self.row * A.shape[0]
+        if self.square:
+            spread = A.facts(search=False).row_spread
+            work += self.square * (1 + spread**2) * A.nnz**2 / max(A.shape[0], 1)
+        return self.calls * CALL + 1e-9 * scale * work
+
+
+SOLVE = Cost(220, 6, 30)                         # checks, facts, format, norms and the true residual of any solve
+PRODUCT = Cost(1, 0.45, 1.5)
+METHODS = {             # products and applications of M an iteration, and the rest of it
+    "cg": (1, Cost(2, 0, 3)), "minres": (1, Cost(3, 0, 6)), "cocg": (1, Cost(2, 0, 3)),
+    "bicgstab": (2, Cost(6, 0, 5)), "gmres": (1, Cost(5, 0, 30)),
+}
+SETUPS = {              # of preconditioners and scalings
+    "none": Cost(0, 0, 0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 30, 150, True, 0.5),
+    "ilu0": Cost(80, 60, 80, True, 0.5),
+    "shifted_laplacian": Cost(120, 100, 200, True, 1.0), "amg": Cost(500, 80, 200), "block_ilu0": Cost(80, 60, 80, True, 0.5),
+}
+APPLIED = {
+    "none": Cost(0, 0, 0), "jacobi": Cost(1, 0, 1.5), "ic0": Cost(6, 1.6, 3, True), "ilu0": Cost(6, 1.8, 3, True),
+    "shifted_laplacian": Cost(6, 2.5, 5, True),
+    "block_ilu0": Cost(6, 1.8, 3, True), "amg": Cost(9, 7, 20),
+}
+ITERATIONS = {          # times the cube root of n
+    "none": 20.0, "jacobi": 3.0, "ic0": 0.7, "ilu0": 0.5, "block_ilu0": 0.5, "shifted_laplacian": 0.7,
+}
+LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
+DENSE = 0.1                                      # share of entries from which A is no grid: n iterations are expected
+LAST = 5                                         # times the iterations of gmres, which restarts
+MEMORY = 0.5                                     # share of the free memory that factors may take
+DIRECT = Cost(400, 8, 350, True)
+ENTRY = {"f": 40e-9, "c": 45e-9}                 # seconds of an entry of the factors, real or complex
+FLOP = {"f": 0.8e-10, "c": 2.5e-10}              # seconds of an operation
+ORDERED = 150e-9                                 # seconds of an entry of A in the analysis
+SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
+
+
+def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Estimate:
+    """The estimate of a choice with an iterative method and a preconditioner of the tables above.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    facts : Facts
+        Of A.
+    machine : Machine
+    multigrid : bool
+        True if A is such that AMG's iterations are few.
+    """
+    method, part = choice.name("method"), choice.part
+    products, rest = METHODS[method]
+    iteration = (products * (PRODUCT.seconds(A, machine) + APPLIED[part].seconds(A, machine))
+                 + rest.seconds(A, machine))
+    setup = SOLVE.seconds(A, machine) + SETUPS[part].seconds(A, machine)
+    return Estimate(setup, iteration, _iterations(facts, method, part, multigrid), part != "amg")
+
+
+def _iterations(facts, method, part, multigrid):
+    """How many are expected, at best."""
+    if part == "amg":
+        return LEVELS[multigrid]
+    grid = facts.nnz < DENSE * facts.n**2
+    count = ITERATIONS[part] * (facts.n ** (1 / 3) if grid else facts.n) * (LAST if method == "gmres" else 1)
+    if facts.hermitian and facts.positive_diagonal:
+        _, low, high = facts.gershgorin
+        if low > 0:                              # CG reduces the error by 2 ((√κ − 1)/(√κ + 1))ᵏ
+            bound = 0.5 * math.sqrt(high / low) * math.log(2e8)
+            count = min(count, bound if part in ("none", "jacobi") else bound / 2)
+    return max(count, 1.0)
+
+
+def direct(A, machine, seconds=0.0) -> Estimate:
+    """The estimate of the direct method; a lower bound if its setup takes more than some seconds, infinite if its
+    factors do not fit in memory."""
+    scale, kind = REFERENCE / machine.copy, A.dtype.kind
+    fixed = SOLVE.seconds(A, machine) + DIRECT.seconds(A, machine)
+    least, looking = fixed + scale * ENTRY[kind] * A.nnz, ORDERED * REFERENCE / machine.copy * A.nnz
+    n = A.shape[0]
+    if A.nnz >= DENSE * n**2:                    # nothing to look for: the factors are full
+        return Estimate(fixed + scale * (ENTRY[kind] * n**2 + FLOP[kind] * 2 / 3 * n**3),
+                        scale * SUBSTITUTED * n**2, 1.0, False)
+    if least + looking > seconds:                # the factors hold all of A
+        return Estimate(least + looking, 0.0, 1.0, False, partial(direct, A, machine), looking)
+    room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
+    cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind])
+    if cost.entries > fits:
+        return Estimate(math.inf, 0.0, 1.0, False)
+    setup = fixed + scale * (ENTRY[kind] * cost.entries + FLOP[kind] * cost.flops)
+    finer = None if cost.complete else partial(direct, A, machine)
+    solve = scale * SUBSTITUTED * cost.entries + PRODUCT.seconds(A, machine)
+    return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, finer, looking)

@@ -1,0 +1,91 @@
+"""How fast this machine is: what turns the advisor's bytes and calls into seconds.
+
+The speed of a copy is measured at the first automatic choice on a device, in some 30 ms, and kept in ``machine.json``
+in the folder of choices (choices.py). ``swell doctor`` shows it. It is rounded to a power of √2, so that other work on
+the machine while it was measured hardly matters. Without a file that can be written each process measures it again.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from swell.advisor.choices import Choices, folder
+from swell.core import timing
+
+NAME = "machine.json"
+BYTES = 32 << 20        # of the array that is copied
+REPEAT = 5
+PLAUSIBLE = 1e8, 1e14   # bytes a second
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Speeds of a device.
+
+    Attributes
+    ----------
+    copy : float
+        Bytes a second that a copy reads and writes; on a CPU by one thread.
+    threads : int
+        Threads of a CPU that kernels use.
+    """
+
+    copy: float = 10e9
+    threads: int = 1
+
+
+_known = {}             # by device
+_complaints = []
+
+
+def machine(space) -> Machine:
+    """The speeds of a space's device."""
+    from swell.advisor.tuning import machine as name
+    key = name(space)
+    if key not in _known:
+        _known[key], complaints = _kept(space, key)
+        _complaints.extend(complaints)
+    return _known[key]
+
+
+def complaints() -> list[str]:
+    """What went wrong with the file since this was last asked."""
+    said = list(_complaints)
+    _complaints.clear()
+    return said
+
+
+def _kept(space, key):
+    """(speeds, complaints): from the file, or measured now."""
+    try:
+        file = Choices(folder() / NAME, "speeds of this machine", "")
+    except RuntimeError as error:
+        return measure(space), [f"speeds of this machine: there is no folder to keep them in ({error}), so they are "
+                                "measured in each process; name one with SWELL_CACHE"]
+    entry = file.get(key)
+    if entry is not None:
+        if isinstance(entry.get("copy"), float) and PLAUSIBLE[0] <= entry["copy"] <= PLAUSIBLE[1]:
+            return Machine(entry["copy"], threads_of(space)), []
+        file.complain(f"{file.path} holds {entry} for this machine, which is not plausible: measured anew")
+    found = measure(space)
+    file.put(key, {"copy": found.copy}, keep="")
+    return found, file.complaints
+
+
+def measure(space) -> Machine:
+    """The speeds of a space's device, measured now."""
+    with space.active(1):
+        source, target = space.empty(BYTES // 8, np.float64), space.empty(BYTES // 8, np.float64)
+        source.fill(1)
+        seconds = timing.seconds(space, lambda: space.copy(source, target), REPEAT)
+    return Machine(2 ** (round(2 * math.log2(2 * BYTES / seconds)) / 2), threads_of(space))
+
+
+def threads_of(space) -> int:
+    """Threads that kernels of a large system use; 1 on a GPU."""
+    if space.name != "cpu":
+        return 1
+    from numba import get_num_threads
+    return get_num_threads()

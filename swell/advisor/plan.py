@@ -1,0 +1,213 @@
+"""The order of attempts: the choice with the least predicted seconds first, under a watch, and the next one after it.
+
+A `Plan` belongs to a prepared solver. It keeps what solves have found out: the iterations that a choice took, or was
+extrapolated to take. A `Route` is one solve's way through the choices. An attempt ends by success, by failure, which
+takes its choice out, or because the watch says that another choice is sooner. The x of the latter is where the next one
+starts; its choice is resumed only where every other one fails.
+
+A setup that is done costs nothing more. One that is not is shared among the solves so far and the one that begins: a
+solver that is used often comes to pay for a setup that makes each solve cheaper.
+
+Choices without estimates are tried in the order in which they come.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from swell.advisor.watch import Watch
+from swell.core.stopping import Reason
+from swell.solving.result import Considered
+
+FINER = 10              # a lower bound is looked into up to so many times the seconds that are at stake
+WORTH = 5               # times the seconds of looking that must be at stake
+HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted seconds of one choice.
+
+    Attributes
+    ----------
+    setup, iteration : float
+        Seconds of the setup, and of an iteration.
+    iterations : float
+        Iterations that are expected.
+    alike : bool
+        True for a Krylov method whose iterations grow with the difficulty of the system as those of others do: where
+        one takes more than was expected, so will the others. False for AMG and for the direct method.
+    finer : callable or None
+        Of a lower bound: ``finer(seconds)`` looks closer, and gives up where the setup takes more than that.
+    looking : float
+        Predicted seconds of looking closer.
+    """
+
+    setup: float
+    iteration: float
+    iterations: float
+    alike: bool = True
+    finer: Callable | None = field(default=None, compare=False)
+    looking: float = 0.0
+
+    @property
+    def solve(self) -> float:
+        """Seconds of a solve after the setup."""
+        return self.iteration * self.iterations
+
+
+def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
+    """The choice that is predicted to be soonest; None if no prediction is below ``patience``, or none can be trusted.
+
+    A lower bound is looked into, in place, where it would win and enough is at stake.
+
+    Parameters
+    ----------
+    estimates : list of Estimate
+    choices : list of int
+        Places in it.
+    seconds : callable
+        ``seconds(k)``: what choice k costs.
+    patience : float
+        Seconds.
+    """
+    while True:
+        known = [k for k in choices if estimates[k].finer is None]
+        best = min(known, key=seconds, default=None)
+        at_stake = min(patience, math.inf if best is None else seconds(best))
+        bounds = [k for k in choices if estimates[k].finer is not None and seconds(k) < at_stake
+                  and WORTH * estimates[k].looking <= at_stake]
+        if not bounds:
+            return best if best is not None and seconds(best) < patience else None
+        k = min(bounds, key=seconds)
+        estimates[k] = estimates[k].finer(FINER * at_stake)
+
+
+def harder(taken, estimate) -> float:
+    """How much harder the system is than was expected, by the iterations that a choice takes."""
+    return min(max(taken / estimate.iterations, 1.0), HARDEST)
+
+
+class Plan:
+    """What a prepared solver knows of its choices.
+
+    Parameters
+    ----------
+    chain : list of Configuration
+    adapt : bool
+        False: what solves find out is forgotten, so that each takes the path of the first.
+
+    Attributes
+    ----------
+    estimates : list of Estimate
+        Those of the chain, with the iterations that solves have found; empty where a choice has none.
+    solves : int
+        Solves so far that count: none where nothing is learnt.
+    """
+
+    def __init__(self, chain, adapt=True):
+        found = [choice.estimate for choice in chain]
+        self.estimates = self._first = [] if None in found else found
+        self.adapt, self.solves = adapt, 0
+
+    def route(self, chain, prepared) -> "Route":
+        """The way of the next solve; ``prepared``: the choices whose setup is done."""
+        if all(math.isinf(e.iterations) for e in self.estimates):
+            self.renew()
+        return Route(self, chain, prepared if self.adapt else [0])
+
+
+    def renew(self):
+        """Give choices that have failed another chance, as for a matrix of new values."""
+        self.estimates = [first if math.isinf(e.iterations) else e for e, first in zip(self.estimates, self._first)]
+
+
+class Route:
+    """One solve's way through the choices of a chain."""
+
+    def __init__(self, plan, chain, prepared):
+        self._plan, self._chain, self._done = plan, chain, set(prepared)
+        self._running, self._left = list(range(len(chain))), []
+        self._estimates, self._failures = list(plan.estimates), {}
+        self._watch, self._x, self._harder = None, None, 1.0
+
+    def seconds(self, k) -> float:
+        """What choice k is predicted to cost from here on."""
+        e = self._estimates[k]
+        setup = 0.0 if k in self._done else e.setup / (1 + self._plan.solves)
+        return setup + e.solve * (self._harder if e.alike else 1.0)
+
+    def next(self) -> int | None:
+        """The number of the choice to be tried next, or None."""
+        if not self._estimates:
+            return self._running[0] if self._running else None
+        k = soonest(self._estimates, self._running, self.seconds)
+        return self._left.pop(0) if k is None and self._left else k
+
+    def watch(self, k) -> Watch | None:
+        """The watch of an attempt of choice k, or None where nothing else could be sooner."""
+        others = [j for j in self._running if j != k]
+        self._watch = None
+        if self._estimates and others:
+            self._watch = Watch(self._estimates[k].iteration, partial(self._best_of, others, k))
+        return self._watch
+
+    def _best_of(self, others, k, taken, seconds):
+        """Predicted seconds of the best of the others, if choice k takes so many iterations instead of those expected;
+        exact where they are fewer than ``seconds``."""
+        e = self._estimates[k]
+        if e.alike:
+            self._harder = harder(taken, e)
+        k = soonest(self._estimates, others, self.seconds, seconds)
+        found = math.inf if k is None else self.seconds(k)
+        self._harder = 1.0
+        return found
+
+    def start(self, x0):
+        """Where the next attempt starts: from the x of one that was left, else from the user's."""
+        return x0 if self._x is None else self._x
+
+    def ended(self, k, result):
+        """Choice k did not converge."""
+        if k in self._running:
+            self._running.remove(k)
+        if result.reason is not Reason.OVERTAKEN:
+            return
+        self._left.append(k)
+        self._done.add(k)
+        e = self._estimates[k]
+        if e.alike:                              # the others will need as many more than was expected
+            factor = harder(result.iterations + self._watch.left, e)
+            self._estimates = [replace(o, iterations=o.iterations * factor) if o.alike else o for o in self._estimates]
+        self._estimates[k] = replace(self._estimates[k], iterations=self._watch.left)
+        if result.residual < 1:
+            self._x = result.x
+
+    def failed(self, k, why):
+        """Choice k could not be set up or run."""
+        self._running.remove(k)
+        self._failures[k] = why
+
+    def finished(self, attempts) -> list[Considered]:
+        """The solve is over: what it found out goes to the plan. Returns what is told of each choice."""
+        plan, taken, told, found = self._plan, {}, [], []
+        for result in attempts:
+            taken.setdefault(result.choice, []).append(result)
+        for k, before in enumerate(plan.estimates):
+            mine, now = taken.get(k, []), self._estimates[k]
+            spent = [sum(r.timings["solve"] for r in mine), mine[0].timings["setup"]] if mine else [math.nan] * 2
+            told.append(Considered(
+                f"{self._chain[k].name('method')}, {self._chain[k].part}", now.setup, before.solve, before.iterations,
+                now.finer is not None, spent[1], spent[0],
+                mine[-1].reason.name if mine else self._failures.get(k, "not tried")))
+            count = sum(r.iterations for r in mine)
+            if mine and mine[-1].reason is Reason.OVERTAKEN:
+                count += now.iterations
+            elif mine and mine[-1].reason not in (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED):
+                count = math.inf
+            found.append(replace(now, iterations=count if mine else before.iterations))
+        if plan.adapt:
+            plan.estimates, plan.solves = found, plan.solves + 1
+        return told

@@ -1,0 +1,67 @@
+"""A watch on an attempt: it extrapolates the residuals and says when another choice would be sooner.
+
+Over the later half of the iterations so far the residual fell by some factor a step. At that rate the watch predicts
+the iterations that are left. Where they would take longer than the whole of the next choice, waiting pays only as long
+as little has been spent: the ski-rental rule (Karlin, Manasse, Rudolph and Sleator 1988) bounds the cost by about twice
+that of the better choice, whatever the residuals do later. All seconds are predictions. The watch never reads a clock,
+so the same solve takes the same path.
+"""
+from __future__ import annotations
+
+import math
+
+FIRST = 8               # iterations before the first question
+APART = 1.1             # each further question comes after so many times the iterations
+PATIENCE = 0.07         # share of the other choice's seconds that is spent before a change, at least
+DOUBT = 0.3             # ... and where it needs as long as what is left
+
+
+class Watch:
+    """Watches one attempt.
+
+    Parameters
+    ----------
+    iteration : float
+        Predicted seconds of an iteration.
+    other : callable
+        ``other(iterations, seconds)``: predicted seconds of the next choice if this one takes so many iterations in
+        all; exact where they are fewer than ``seconds``.
+
+    Attributes
+    ----------
+    left : float
+        Iterations that were left at the last question, by extrapolation.
+    overtaken : bool
+        True once the other choice is predicted to be sooner.
+    """
+
+    def __init__(self, iteration, other):
+        self.iteration, self._other = iteration, other
+        self.left, self.overtaken = math.inf, False
+        self._norms, self._next = [], FIRST
+
+    def __call__(self, norm, threshold) -> bool:
+        """Take the next residual norm; True if the attempt is to end."""
+        self._norms.append(norm)
+        k = len(self._norms) - 1
+        if k < self._next or self.overtaken:
+            return self.overtaken
+        self._next = max(k + 1, math.ceil(APART * k))
+        self.left = remaining(self._norms, threshold)
+        spent, left = k * self.iteration, self.left * self.iteration
+        # Only another choice below this is a reason to change: the nearer to what is left, the more must be spent.
+        known = min(left, math.sqrt(left * spent / DOUBT), spent / PATIENCE)
+        self.overtaken = self._other(k + self.left, known) < known
+        return self.overtaken
+
+
+def remaining(norms, threshold) -> float:
+    """Iterations until the residual meets the threshold, at the rate of the later half of those so far; inf where the
+    residual does not fall."""
+    half = len(norms) // 2
+    before, now = min(norms[:half + 1]), min(norms)
+    if now <= threshold:
+        return 0.0
+    if not now < before:
+        return math.inf
+    return (len(norms) - 1 - half) * math.log(now / threshold) / math.log(before / now)

@@ -1,0 +1,259 @@
+"""Regret: the time of a solve with nothing named, beside every sensible configuration and beside other solvers.
+
+For each system and each configuration the whole of ``swell.solve(A, b)`` is timed: processor seconds of one thread on a
+CPU, seconds on a GPU, checks and setup included, kernels compiled before. b is A times normal random numbers. The least
+of a few calls counts. A configuration that fails, or needs more than ``--limit`` seconds, counts at the limit.
+Configurations are products of the registry's methods and preconditioners that fit the class of A. Peers run in the same
+process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
+
+Regret is the time of swell's own choice over the least time of all; a time counts as 5 ms at least.
+"""
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from swell.bench import engine
+from swell.bench.systems import GENERATED
+from swell.core.compilation import spent
+from swell.core.devices import make_space
+
+RTOL = 1e-8
+SEED = 5
+FLOOR = 0.005           # seconds as which shorter times count
+CALLS, ENOUGH = 5, 0.5  # calls of a configuration at most; no further one after so many seconds
+LONG = 5.0              # seconds of a call that is not repeated
+SETUP_ROOM = 60         # seconds beyond the limit that a setup, which nothing can interrupt, may take
+OWN = "by itself"
+KEPT = 200              # points of a history that a record holds
+
+SHARED = ("bicgstab", "idrs", "gmres")
+SENSIBLE = {            # class of A: methods, preconditioners
+    "positive diagonal": (("cg",), ("jacobi", "ic0", "gauss_seidel", "chebyshev", "amg")),
+    "hermitian": (("minres", *SHARED), ("none", "jacobi", "ilu0", "ilut")),
+    "complex symmetric": (("cocg", "bicgstab", "gmres"), ("jacobi", "ilu0", "ilut", "shifted_laplacian")),
+    "general": (SHARED, ("jacobi", "ilu0", "ilut")),
+}
+
+
+def class_of(A) -> str:
+    """The class of a SciPy matrix that decides which configurations are sensible."""
+    largest = abs(A).max()
+    if abs(A - A.conj().T).max() <= 1e-12 * largest:
+        return "positive diagonal" if (A.diagonal().real > 0).all() else "hermitian"
+    return "complex symmetric" if abs(A - A.T).max() <= 1e-12 * largest else "general"
+
+
+def configurations(kind, complex_) -> dict:
+    """Label → arguments of ``swell.solve`` for a class of matrices."""
+    methods, preconds = SENSIBLE[kind]
+    found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
+             if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
+             and not (m == "cocg" and p == "ilut")}
+    return found | {"direct": {"method": "direct"}}
+
+
+def peers(device) -> tuple[str, ...]:
+    """Other solvers to be timed."""
+    return ("SuperLU COLAMD", "SuperLU MMD", "PyAMG RS", "PyAMG SA") if device == "cpu" else ("CuPy spsolve",)
+
+
+@cache
+def load(system: str):
+    """(A, b) of a generated system's name or of a matrix file; the worker keeps the last one."""
+    A = GENERATED[system]() if system in GENERATED else next(engine.files([system]))[1]
+    x = np.random.default_rng(SEED).standard_normal(A.shape[0])
+    return A, A @ x
+
+
+class TimeIsUp(Exception):
+    """The limit was passed."""
+
+
+def measure(system, label, options, device, limit) -> dict:
+    """The record of one configuration on one system. Runs in the worker."""
+    A, b = load(system)
+    record = {"benchmark": "auto", "system": system, "n": A.shape[0], "nnz": A.nnz, "dtype": A.dtype.name,
+              "label": label, "seconds": math.inf}
+    try:
+        run = _peer(label, A, b, device, limit) if options is None else _ours(A, b, options, device, limit)
+    except Exception as error:                   # whatever a solver dies of is its failure on this system
+        return record | {"failure": f"{type(error).__name__}: {error}"[:200]}
+    times, began = [], time.perf_counter()
+    while len(times) < CALLS and (len(times) < 2 or time.perf_counter() - began < ENOUGH):
+        start = _clock(device)
+        try:
+            found = run()
+        except Exception as error:
+            return record | {"failure": f"{type(error).__name__}: {error}"[:200]}
+        times.append(_clock(device) - start)
+        if found.pop("compiled", 0) > 0:         # kernels were compiled: the call does not count
+            times.pop()
+        elif times[-1] > LONG:                   # what loading kernels takes, as the first call may, is small beside it
+            break
+    return record | found | {"seconds": min(times) if found["residual"] <= 1.01 * RTOL else math.inf,
+                             "took": min(times)}
+
+
+def _clock(device):
+    return time.process_time() if device == "cpu" else time.perf_counter()
+
+
+def _ours(A, b, options, device, limit):
+    """A call that solves by swell and tells what came."""
+    import swell
+    space = make_space(device)
+    there, rhs = A, b
+    if space.name != "cpu":
+        import cupyx.scipy.sparse
+        there, rhs = cupyx.scipy.sparse.csr_matrix(A), space.xp.asarray(b)
+
+    def call():
+        start, before = _clock(device), spent()
+        r = swell.solve(there, rhs, rtol=RTOL, device=device, maxiter=1_000_000, **options,
+                        monitor=lambda k, norm: _clock(device) - start > limit + spent() - before)
+        places = np.unique(np.linspace(0, r.history.size - 1, KEPT).astype(int))
+        return {"residual": r.residual, "iterations": r.iterations, "reason": r.reason.name, "compiled":
+                r.timings["compile"], "method": r.method, "precond": r.precond, "setup": r.timings["setup"],
+                "solve": r.timings["solve"], "timings": {k: v for k, v in r.timings.items()}, "products": r.products,
+                "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
+                "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
+                "prediction": _prediction(r)}
+    return call
+
+
+def _prediction(r) -> float:
+    """Actual over predicted seconds of the choice that solved; NaN where nothing was predicted."""
+    mine = [c for c in r.considered if c.outcome == "CONVERGED"]
+    if not mine:
+        return math.nan
+    return (mine[0].spent_setup + mine[0].spent_solve) / (mine[0].setup + mine[0].solve)
+
+
+def _peer(label, A, b, device, limit):
+    """A call that solves by another library and tells what came."""
+    if device != "cpu":
+        import cupy
+        import cupyx.scipy.sparse
+        from cupyx.scipy.sparse.linalg import spsolve
+        there, rhs = cupyx.scipy.sparse.csr_matrix(A), cupy.asarray(b)
+        return lambda: _told(A, b, cupy.asnumpy(spsolve(there, rhs)))
+    if label.startswith("SuperLU"):
+        from scipy.sparse.linalg import splu
+        spec = "COLAMD" if label.endswith("COLAMD") else "MMD_AT_PLUS_A"
+        return lambda: _told(A, b, splu(A.tocsc(), permc_spec=spec).solve(b))
+    import pyamg
+    from swell.bench.amg import PEERS
+    make, symmetric = getattr(pyamg, PEERS[label]), class_of(A) == "positive diagonal"
+    return lambda: _told(A, b, make(A).solve(b, tol=RTOL, accel="cg" if symmetric else "gmres", maxiter=1000))
+
+
+def _told(A, b, x):
+    return {"residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))}
+
+
+class Worker:
+    """A process that measures, and is replaced where it takes too long or dies."""
+
+    def __init__(self, device, limit):
+        self.device, self.limit, self._pool = device, limit, None
+
+    def measure(self, system, label, options) -> dict:
+        """The record, or one that says how the worker ended."""
+        if self._pool is None:
+            os.environ |= {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        task = self._pool.submit(measure, system, label, options, self.device, self.limit)
+        try:
+            return task.result(2 * self.limit + SETUP_ROOM)
+        except (TooLate, BrokenProcessPool) as error:
+            for process in self._pool._processes.values():
+                process.kill()
+            self._pool = None
+            return {"benchmark": "auto", "system": system, "label": label, "seconds": math.inf,
+                    "failure": type(error).__name__}
+
+    def close(self):
+        """End the worker."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def run(arguments) -> int:
+    """Measure, print, write."""
+    space = make_space(arguments.device)
+    found = engine.Findings("swell bench auto", space, arguments)
+    systems = [s for s in (*GENERATED, *(arguments.files or ())) if not arguments.only or arguments.only in s]
+    worker, rows = Worker(arguments.device, arguments.limit), []
+    for place, system in enumerate(systems):
+        records = found.take(_system(worker, space, system), unwritten=("history",))
+        rows.append(_regret(records, "fitted" if place % 2 == 0 else "tested", arguments.limit))
+        engine.tell(f"{system}: {rows[-1]['regret']:.2f}")
+    worker.close()
+    found.table(f"Seconds to a true {RTOL:g}, and regret", HEADER, [_row(r) for r in rows])
+    found.table("Regret, geometric mean, median and worst", SUMMARY, _summary(rows))
+    found.report()
+    return 0
+
+
+HEADER = ("system", "class", "n", "by itself, s", "it took", "best of swell, s", "which", "best peer, s", "which",
+          "regret", "beside swell's best", "actual over predicted")
+SUMMARY = ("systems", "count", "regret", "median", "worst", "beside swell's best", "prediction off by, median")
+
+
+def _system(worker, space, system):
+    """Iterate over the records of one system."""
+    A, _ = load(system)
+    load.cache_clear()
+    kind = class_of(A)
+    jobs = {OWN: {}, **configurations(kind, A.dtype.kind == "c")}
+    jobs |= {label: None for label in peers(space.name)}
+    for label, options in jobs.items():
+        record = worker.measure(system, label, options)
+        yield {**record, "class": kind, "n": A.shape[0], "nnz": A.nnz, **engine.circumstances(space)}
+
+
+def _regret(records, half, limit) -> dict:
+    """What one system's records come to."""
+    def soonest(labels):
+        return min(((max(min(r["seconds"], limit), FLOOR), r["label"]) for r in records if r["label"] in labels),
+                   default=(limit, "none"))
+    labels = {r["label"] for r in records}
+    others = {label for label in labels if label in (*peers("cpu"), *peers("cuda"))}
+    own = next(r for r in records if r["label"] == OWN)
+    mine, peer, seconds = soonest(labels - others), soonest(others), max(min(own["seconds"], limit), FLOOR)
+    return {"system": own["system"].rsplit("/", 1)[-1], "half": half, "class": own["class"], "n": own["n"],
+            "seconds": seconds, "took": f"{own.get('method', 'failed')}, {own.get('precond', '')}", "mine": mine,
+            "peer": peer, "regret": seconds / min(mine, peer)[0], "inner": seconds / mine[0],
+            "prediction": own.get("prediction", math.nan)}
+
+
+def _row(r):
+    return (r["system"], r["class"], r["n"], f"{r['seconds']:.3g}", r["took"], f"{r['mine'][0]:.3g}", r["mine"][1],
+            f"{r['peer'][0]:.3g}", r["peer"][1], f"{r['regret']:.2f}", f"{r['inner']:.2f}",
+            engine.cell(r["prediction"], 2))
+
+
+def _summary(rows):
+    """A row for all systems, for each half and for each class."""
+    groups = {"all": rows, **{f"{half} on": [r for r in rows if r["half"] == half] for half in ("fitted", "tested")},
+              **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
+    return [(name, len(some), *(f"{value:.2f}" for value in (
+        _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),
+        max(r["regret"] for r in some), _mean(r["inner"] for r in some),
+        float(np.nanmedian([max(r["prediction"], 1 / r["prediction"]) for r in some]))))) for name, some in
+        groups.items() if some]
+
+
+def _mean(values) -> float:
+    """The geometric mean."""
+    return math.exp(np.mean([math.log(v) for v in values]))

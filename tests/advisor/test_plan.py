@@ -1,0 +1,230 @@
+"""The path through the choices: predicted seconds, the watch, what is learnt, and what is told."""
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swell
+from swell import gallery
+from swell.advisor import machine as speeds
+from swell.advisor.choose import choose
+from swell.advisor.estimate import direct, iterative
+from swell.advisor.machine import Machine
+from swell.advisor.plan import Estimate, Plan
+from swell.advisor.watch import Watch, remaining
+from swell.core.configuration import Configuration
+from swell.core.cpu import CpuSpace
+from swell.core.stopping import Reason
+from swell.formats.csr import CSRMatrix
+from swell.krylov.cg import CG
+
+B = np.random.default_rng(3).standard_normal
+
+
+@pytest.fixture(autouse=True)
+def one_machine(monkeypatch):
+    """The same speeds everywhere, so that choices do not depend on who runs the tests."""
+    monkeypatch.setattr("swell.advisor.choose.machine", lambda space: Machine(10e9, 1))
+
+
+def csr(A):
+    return CSRMatrix.from_scipy(sp.csr_array(A), CpuSpace())
+
+
+def chain(A):
+    return [(c.name("method"), c.part) for c in choose(csr(A), Configuration(None))[0]]
+
+
+class TestWatch:
+    def test_a_steady_fall_is_extrapolated(self):
+        assert remaining([10.0**-k for k in range(5)], 1e-8) == pytest.approx(4)
+        assert remaining([1.0, 1.0, 1.0], 1e-8) == math.inf
+        assert remaining([1.0, 1e-9], 1e-8) == 0
+
+    def test_a_fast_method_is_left_alone(self):
+        watch = Watch(1e-3, lambda taken, seconds: 1e-9)
+        assert not any(watch(10.0**-k, 1e-8) for k in range(8))
+
+    def test_a_slow_one_is_left_when_waiting_has_cost_its_share(self):
+        watch = Watch(1e-3, lambda taken, seconds: 0.1)
+        ended = next(k for k in range(1000) if watch(0.999**k, 1e-8))
+        assert 8 <= ended < 60 and watch.left > 1000
+
+    def test_it_is_not_left_for_something_slower(self):
+        watch = Watch(1e-3, lambda taken, seconds: 1e9)
+        assert not any(watch(0.9**k, 1e-8) for k in range(170))
+
+
+class Choice:
+    """As much of a Configuration as a plan needs."""
+
+    part = "none"
+
+    def __init__(self, estimate):
+        self.estimate = estimate
+
+    def name(self, kind):
+        return "cg"
+
+
+class Outcome:
+    """As much of a Result."""
+
+    def __init__(self, choice, reason, iterations, residual=0.5):
+        self.choice, self.reason, self.iterations, self.residual = choice, reason, iterations, residual
+        self.converged, self.x, self.timings = reason is Reason.CONVERGED, "x", {"setup": 1.0, "solve": 2.0}
+
+
+class TestPlan:
+    def test_the_soonest_is_first_and_failures_leave(self):
+        choices = [Choice(Estimate(1, 1, 10)), Choice(Estimate(2, 0, 1, False)), Choice(Estimate(0, 1, 5))]
+        route = Plan(choices).route(choices, [])
+        tried = []
+        while (k := route.next()) is not None:
+            tried.append(k)
+            route.ended(k, Outcome(k, Reason.STAGNATED, 3))
+        assert tried == [1, 2, 0]
+
+    def test_one_that_was_left_is_resumed_only_where_others_fail(self):
+        choices = [Choice(Estimate(0, 1e-3, 5)), Choice(Estimate(0.01, 0, 1, False))]
+        route = Plan(choices).route(choices, [])
+        assert route.next() == 0
+        watch = route.watch(0)
+        while not watch(1.0, 1e-8):
+            pass
+        route.ended(0, Outcome(0, Reason.OVERTAKEN, 10))
+        assert route.start(None) == "x" and route.next() == 1 and route.watch(1) is None
+        route.ended(1, Outcome(1, Reason.NOT_FACTORED, 0))
+        assert route.next() == 0 and route.watch(0) is None
+
+    def test_a_lower_bound_that_would_win_is_looked_into(self):
+        asked = []
+
+        def finer(seconds):
+            asked.append(seconds)
+            return Estimate(5.0, 0, 1, False)
+        for looking, expected in ((0.1, [20]), (1.0, [20])):     # dear looking is not worth it: the same choice, unasked
+            choices = [Choice(Estimate(0, 1, 2)), Choice(Estimate(1, 0, 1, False, finer, looking))]
+            assert Plan(choices).route(choices, []).next() == 0 and asked == expected
+
+    def test_what_one_needs_more_the_others_need_too(self):
+        """Jacobi takes ten times what was expected: IC(0) will, so it is no reason to change; AMG will not."""
+        for alike, changes in ((True, False), (False, True)):
+            choices = [Choice(Estimate(0, 1e-3, 30)), Choice(Estimate(0.005, 2e-3, 20, alike))]
+            watch = Plan(choices).route(choices, []).watch(0)
+            assert any(watch(10 ** (-8 * k / 300), 1e-8) for k in range(300)) == changes
+
+    def test_setups_are_shared_among_solves(self):
+        choices = [Choice(Estimate(0, 1, 10)), Choice(Estimate(30, 1, 1, False))]
+        plan, firsts = Plan(choices), []
+        for _ in range(4):
+            route = plan.route(choices, [0])
+            firsts.append(route.next())
+            route.finished([Outcome(firsts[-1], Reason.CONVERGED, 10 if firsts[-1] == 0 else 1)])
+        assert firsts == [0, 0, 0, 1]
+
+    def test_without_adapting_each_solve_takes_the_first_path(self):
+        choices = [Choice(Estimate(0, 1, 10)), Choice(Estimate(11, 0, 1, False))]
+        plan = Plan(choices, adapt=False)
+        for _ in range(3):
+            route = plan.route(choices, [0])
+            assert route.next() == 0
+            route.finished([Outcome(0, Reason.CONVERGED, 500)])
+
+
+class TestContenders:
+    @pytest.mark.parametrize("A, first", [
+        (sp.csr_array(np.eye(300) + np.ones((300, 300))), "direct"), (gallery.saddle_point(120), "direct"),
+        (sp.csr_array(np.random.default_rng(0).random((300, 300))), "direct"), (gallery.poisson3d(24), "cg"),
+        (gallery.convection_diffusion((30, 30, 30)), "bicgstab"), (gallery.helmholtz((24, 24, 24)), "cocg")])
+    def test_first(self, A, first):
+        assert chain(A)[0][0] == first
+
+    def test_all_are_there(self):
+        found = chain(gallery.poisson2d(200))
+        assert {("cg", "jacobi"), ("cg", "ic0"), ("cg", "amg"), ("direct", "none"), ("gmres", "jacobi")} == set(found)
+        assert ("minres", "jacobi") in chain(gallery.shifted_laplacian((20, 20), 0.5))
+        assert ("minres", "none") in chain(gallery.saddle_point(9))
+
+    def test_costs_grow_with_the_matrix_and_shrink_with_the_machine(self):
+        space, slow, fast = CpuSpace(), Machine(5e9), Machine(20e9)
+        small, large = (CSRMatrix.from_scipy(sp.csr_array(gallery.poisson2d(m)), space) for m in (200, 400))
+        choice = Configuration(CG())
+        one, other = (iterative(A, A.facts(), choice, slow) for A in (small, large))
+        assert one.iteration < other.iteration and one.setup < other.setup and one.iterations < other.iterations
+        assert iterative(large, large.facts(), choice, fast).iteration < other.iteration
+        assert direct(small, slow, 1e9).setup < direct(large, slow, 1e9).setup
+
+    def test_an_analysis_that_gives_up_is_a_lower_bound(self):
+        A = csr(gallery.poisson3d(16))
+        bound, whole = direct(A, Machine(), 0.02), direct(A, Machine(), math.inf)
+        assert bound.finer is not None and bound.setup <= whole.setup and whole.finer is None
+        assert bound.finer(1e9) == whole
+
+
+class TestSolves:
+    def test_a_hopeless_iteration_gives_way_and_says_so(self, monkeypatch):
+        A = gallery.poisson2d(60) @ gallery.poisson2d(60)
+        monkeypatch.setattr("swell.advisor.estimate.DIRECT", swell.advisor.estimate.Cost(5000, 0, 0))
+        r = swell.solve(A, A @ B(3600))
+        assert r.converged and r.attempts and r.attempts[0].reason is Reason.OVERTAKEN
+        assert {c.outcome for c in r.considered} >= {"CONVERGED", "OVERTAKEN", "not tried"}
+        assert "predicted" in str(r) and "OVERTAKEN" in str(r)
+
+    def test_the_same_call_takes_the_same_path(self):
+        A = gallery.jumping_diffusion((40, 40), 1e6)
+        b = A @ B(1600)
+        first, second = swell.solve(A, b), swell.solve(A, b)
+        assert first.iterations == second.iterations and np.array_equal(first.x, second.x)
+        assert [(c.choice, c.outcome) for c in first.considered] == [(c.choice, c.outcome) for c in second.considered]
+
+    def test_named_methods_consider_nothing(self):
+        assert not swell.solve(gallery.poisson2d(9), B(81), method="cg").considered
+
+    def test_a_copy_has_its_own_memory(self):
+        s = swell.prepare(gallery.poisson2d(30))
+        c = s.copy()
+        c.solve(B(900))
+        assert (s._plan.solves, c._plan.solves) == (0, 1)
+
+
+class TestMachine:
+    @pytest.fixture
+    def file(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("SWELL_CACHE", str(tmp_path))
+        monkeypatch.setattr(speeds, "_known", {})
+        return tmp_path / speeds.NAME
+
+    def test_measured_once_and_kept(self, file, monkeypatch):
+        found = speeds.machine(CpuSpace())
+        assert not speeds.complaints() and 1e8 < found.copy < 1e13
+        monkeypatch.setattr(speeds, "_known", {})
+        monkeypatch.setattr(speeds, "measure", None)
+        assert speeds.machine(CpuSpace()) == found
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"%s": {"copy": -1.0}}', '{"%s": {"copy": "fast"}}'])
+    def test_a_damaged_file_is_said_and_replaced(self, file, text, monkeypatch):
+        from swell.advisor.tuning import machine as name
+        key = name(CpuSpace())
+        file.write_text(text.replace("%s", key))
+        speeds.machine(CpuSpace())
+        said = speeds.complaints()
+        assert len(said) == 1 and str(file) in said[0] and not speeds.complaints()
+        assert json.loads(file.read_text())[key]["copy"] > 1e8
+
+    def test_another_machine_s_entry_is_left_alone(self, file):
+        file.write_text('{"another": {"copy": 1e10}}')
+        speeds.machine(CpuSpace())
+        assert "another" in json.loads(file.read_text())
+
+    def test_a_folder_that_cannot_be_written_is_said(self, file, monkeypatch, tmp_path):
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        monkeypatch.setenv("SWELL_CACHE", str(blocked / "below"))
+        assert speeds.machine(CpuSpace()).copy > 1e8
+        notes = speeds.complaints() or swell.prepare(gallery.poisson2d(9)).notes
+        assert any("speeds of this machine" in note for note in notes)
