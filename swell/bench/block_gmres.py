@@ -144,7 +144,7 @@ class System:
 
     def solver(self, M, rtol, maxiter=MAXITER):
         """GMRES(30) with that preconditioner."""
-        return api.prepare(self.csr, method=GMRES(RESTART), M=M, b_like=self.b,
+        return api.prepare(self.csr, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b,
                            stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=maxiter))
 
     def solves(self, arguments):

@@ -19,7 +19,7 @@ from swell.core.stopping import Stopping
 CASES = {
     "cg_jacobi": ("cg", "jacobi", ("thermal2~", "ecology2~", "parabolic_fem~")),
     "resident_cg_jacobi": ("resident_cg", "jacobi", ("thermal2~", "ecology2~", "parabolic_fem~")),
-    "gmres30": ("gmres(restart=30)", None, ("atmosmodd~",)),
+    "gmres30": ("gmres(restart=30, lengthen=False)", None, ("atmosmodd~",)),
     "bicgstab": ("bicgstab", None, ("atmosmodd~", "audi3d4~")),
 }
 LIKE = {"resident_cg_jacobi": "cg_jacobi"}     # on a GPU only: the same iterates, and so the same peer
