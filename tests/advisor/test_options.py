@@ -76,7 +76,8 @@ NOTED = [
 ]
 # Fields that act wherever they are, or that are a bound or a permission, which acts where a matrix reaches it.
 ACTS = {
-    "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart lengthen", "FGMRES": "restart lengthen",
+    "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart lengthen",
+    "FGMRES": "restart lengthen",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
     "Direct": "largest ordering", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
