@@ -31,10 +31,6 @@ TABLE = {
         "direct": "swell.krylov.direct:Direct",
         "stationary": "swell.krylov.stationary:Stationary",
     },
-    "least_squares": {
-        "lsqr": "swell.least_squares.lsqr:LSQR",
-        "lsmr": "swell.least_squares.lsmr:LSMR",
-    },
     "precond": {
         "jacobi": "swell.preconditioners.jacobi:Jacobi",
         "block_jacobi": "swell.preconditioners.block_jacobi:BlockJacobi",
@@ -103,6 +99,10 @@ TABLE = {
         "is": "swell.dense.iterative_solver:IS",
         "trsm": "swell.dense.trsm:Trsm",
         "getrs": "swell.dense.getrs:Getrs",
+    },
+    "least_squares": {
+        "lsqr": "swell.least_squares.lsqr:LSQR",
+        "lsmr": "swell.least_squares.lsmr:LSMR",
     },
 }
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
