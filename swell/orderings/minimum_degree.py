@@ -19,8 +19,8 @@ flops, and gives up as soon as either exceeds its limit, so that a hopeless matr
 for the order that is returned, on the pattern of A + Aᵀ, with pivots on the diagonal. If rows were put last, they are
 upper bounds of that. Factors of an unsymmetric pattern hold no more, unless rows are exchanged.
 
-Cost: 50 to 160 ns an entry of A by one thread of the host, 2 to 20 % of a factorisation (benchmarks/NOTES.md). Storage:
-about 2 nnz + 16 n integers. A GPU's matrix is ordered on the host.
+Cost: 50 to 300 ns an entry of A by one thread of the host, about a tenth of a factorisation (benchmarks/NOTES.md).
+Storage: about 2 nnz + 16 n integers. A GPU's matrix is ordered on the host.
 """
 from __future__ import annotations
 
