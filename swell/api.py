@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from swell import inputs
+from swell.advisor.attempts import FINAL, follow
 from swell.advisor.machine import complaints
 from swell.advisor.plan import Plan
 from swell.core.configuration import Configuration
@@ -25,7 +24,6 @@ from swell.solving.run import Prepared
 from swell.transforms.nullspace import resolve_nullspace
 
 ALL_GPUS = "cuda:all"
-FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -253,47 +251,10 @@ class Solver:
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the chain until a choice converges."""
         with self.space.active(self.A.shape[0]):
-            return self._follow_chain(b, x0, monitor, original)
-
-    def _follow_chain(self, b, x0, monitor, original) -> Result:
-        attempts, notes, memory = [], [], False
-        route = self._plan.route(self.chain, self._prepared)
-        while (k := route.next()) is not None:
-            choice = self.chain[k]
-            try:
-                try:
-                    prepared = self._prepare(k)
-                except KeyboardInterrupt:        # during a setup: there is an iterate if this is not the first
-                    if not attempts:
-                        raise
-                    attempts[-1].reason = Reason.INTERRUPTED
-                    break
-                result = prepared.run(b, route.start(x0), monitor, route.watch(k))
-            except (InputError, MemoryError) as error:           # of this choice: others have run, or may
-                if not attempts:
-                    raise
-                route.failed(k, str(error))
-                memory |= isinstance(error, MemoryError)
-                notes.append(f"{choice.name('method')} was to be tried and was left out: {error}")
-                continue
-            result.x = inputs.returned(result.x, self.space, original)
-            result.choice = k
-            attempts.append(result)
-            if result.reason in FINAL:
-                break
-            route.ended(k, result)
-        final = attempts[-1]
-        if final.reason not in FINAL:
-            notes += self._left_out
-            final = min(attempts, key=lambda r: np.fmin(r.residual, np.inf))     # NaN last
-            if any(r.reason is Reason.SINGULAR for r in attempts):
-                final.reason = Reason.SINGULAR   # what one of them found out about A explains the others' failure
-            elif memory:
-                final.reason = Reason.OUT_OF_MEMORY
-        final.attempts = [r for r in attempts if r is not final]
-        final.considered = route.finished(attempts)
-        final.notes = self.notes + final.notes + notes
-        return final
+            result = follow(self._plan, self.chain, self._prepared, self._prepare, b, x0, monitor, original)
+        left_out = [] if result.reason in FINAL else self._left_out
+        result.notes = self.notes + result.notes + left_out
+        return result
 
     def update(self, A, *, keep_preconditioner=False) -> "Solver":
         """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.

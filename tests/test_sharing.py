@@ -45,7 +45,7 @@ def prepared(named, device):
     space_or_skip(device)
     A, B = system()
     try:
-        return swell.prepare(A, device=device, rtol=1e-6, **named), A, B
+        return swell.prepare(A, device=device, rtol=1e-6, adapt=False, **named), A, B
     except (swell.InputError, swell.MissingDependency) as refused:
         pytest.skip(str(refused))
 
@@ -232,8 +232,8 @@ def test_a_pickle_is_of_one_matrix():
 
 
 @pytest.mark.parametrize("use, message", [
-    (lambda s: s.stop_by(None), r"stop_by\(None\): expected a swell.Stopping"), (lambda s: s.prefer(99), "0 to 2"),
-    (lambda s: s.prefer(-1), "0 to 2"), (lambda s: s.prefer("gmres"), "expected the number of a choice")])
+    (lambda s: s.stop_by(None), r"stop_by\(None\): expected a swell.Stopping"), (lambda s: s.prefer(99), "0 to "),
+    (lambda s: s.prefer(-1), "0 to "), (lambda s: s.prefer("gmres"), "expected the number of a choice")])
 def test_what_means_nothing_changes_nothing(use, message):
     solver = swell.prepare(gallery.shifted_laplacian((8, 8), 0.5))
     before = solver.stopping, list(solver.chain)

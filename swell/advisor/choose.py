@@ -3,16 +3,16 @@
 On one CPU, where the user names none of these parts, predicted seconds decide (contenders.py). Elsewhere rules do:
 
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
-2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with IC(0),
-   which was never much slower than Jacobi there and gets much further; on a GPU Jacobi-scaled, whose iterations cost a
-   product (as resident_cg, whose iterations cost half of that, while the vectors fit on the chip), and with cg and IC(0)
-   where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that is not symmetric then: cocg, which
-   on the real and the model wave problems took 0.2 to 0.9 of bicgstab's products, a half in the median, and converged
-   wherever that did; cocr takes as many and reads more. The same where entries of a complex type are all real, as those
-   of waves that nothing damps: after cg, or at once where the diagonal is not positive. Everything else: bicgstab,
-   which on the real systems of the tests converges more often than gmres(30), and several times sooner. Both on a CPU
-   with ILU(0), with which bicgstab converges there wherever it does with Jacobi, and two times more, in a median of a
-   quarter of its iterations; on a GPU and for singular systems with Jacobi.
+2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with
+   IC(0), which was never much slower than Jacobi there and gets much further; on a GPU Jacobi-scaled, whose iterations
+   cost a product (as resident_cg, whose iterations cost half of that, while the vectors fit on the chip), and with cg
+   and IC(0) where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that
+   is not symmetric then: cocg, which on the real and the model wave problems took 0.2 to 0.9 of bicgstab's products, a
+   half in the median, and converged wherever that did; cocr takes as many and reads more. The same where entries of a
+   complex type are all real, as those of waves that nothing damps: after cg, or at once where the diagonal is not
+   positive. Everything else: bicgstab, which on the real systems of the tests converges more often than gmres(30), and
+   several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it does with Jacobi,
+   and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems with Jacobi.
 3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
    ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge;
    after it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.

@@ -58,6 +58,11 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
         return replace(named, method=setting("method", method), scaling=scaling, precond=precond, format=form,
                        why=(why + note,))
 
+    def waves():
+        found = [choice("cocg", "ilu0"), choice("cocg", "jacobi")]
+        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+        return [*found, replace(found[0], precond=shifted, why=(why + "; for a Helmholtz operator, a shift helps",))]
+
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
         why = f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and incomplete factors cannot start"
@@ -72,10 +77,9 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
             found.append(choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
         if not facts.dominant:
             found.append(choice("minres", "jacobi", "; and it need not be definite for minres"))
+            found += waves() if facts.complex and facts.symmetric else []
     elif facts.symmetric and facts.complex:
-        found = [choice("cocg", "ilu0"), choice("cocg", "jacobi")]
-        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
-        found.append(replace(found[0], precond=shifted, why=(why + "; if it is a Helmholtz operator, a shift may help",)))
+        found = waves()
     else:
         if facts.hermitian:
             why += " but its diagonal is not positive, so it is not positive definite"

@@ -56,7 +56,8 @@ METHODS = {             # products and applications of M an iteration, and the r
 SETUPS = {              # of preconditioners and scalings
     "none": Cost(0, 0, 0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 30, 150, True, 0.5),
     "ilu0": Cost(80, 60, 80, True, 0.5),
-    "shifted_laplacian": Cost(120, 100, 200, True, 1.0), "amg": Cost(500, 80, 200), "block_ilu0": Cost(80, 60, 80, True, 0.5),
+    "shifted_laplacian": Cost(120, 100, 200, True, 1.0), "block_ilu0": Cost(80, 60, 80, True, 0.5),
+    "amg": Cost(500, 80, 200),
 }
 APPLIED = {
     "none": Cost(0, 0, 0), "jacobi": Cost(1, 0, 1.5), "ic0": Cost(6, 1.6, 3, True), "ilu0": Cost(6, 1.8, 3, True),

@@ -7,6 +7,8 @@ the machine while it was measured hardly matters. Without a file that can be wri
 from __future__ import annotations
 
 import math
+import pathlib
+import platform
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +44,7 @@ _complaints = []
 
 def machine(space) -> Machine:
     """The speeds of a space's device."""
-    from swell.advisor.tuning import machine as name
-    key = name(space)
+    key = name_of_device(space)
     if key not in _known:
         _known[key], complaints = _kept(space, key)
         _complaints.extend(complaints)
@@ -89,3 +90,14 @@ def threads_of(space) -> int:
         return 1
     from numba import get_num_threads
     return get_num_threads()
+
+
+def name_of_device(space) -> str:
+    """The device's name: the GPU's, or the processor's and how many threads are used of it."""
+    described = space.describe()
+    if space.name != "cpu":
+        return described.partition(", ")[2]
+    info = pathlib.Path("/proc/cpuinfo")
+    models = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
+              if line.startswith("model name")] if info.exists() else []
+    return f"{described}, {models[0] if models else platform.processor() or platform.machine()}"

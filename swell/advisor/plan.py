@@ -173,6 +173,8 @@ class Route:
         """Choice k did not converge."""
         if k in self._running:
             self._running.remove(k)
+        if result.reason is Reason.INDEFINITE and self._chain[k].part != "amg":    # A is, since the others' M are not
+            self._running = [j for j in self._running if self._chain[j].name("method") != self._chain[k].name("method")]
         if result.reason is not Reason.OVERTAKEN:
             return
         self._left.append(k)

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import copy
 import math
-import pathlib
-import platform
 import time
 from dataclasses import dataclass, fields
 from functools import partial
@@ -28,6 +26,7 @@ from functools import partial
 import swell
 from swell.advisor.choices import Choices
 from swell.advisor.choose import default_format
+from swell.advisor.machine import name_of_device
 from swell.core import timing
 from swell.core.errors import InputError
 from swell.core.registry import name_of, resolve
@@ -199,18 +198,7 @@ def pattern_class(csr, default: str) -> str:
     n, bandwidth = csr.shape[0], csr.facts(search=False).bandwidth
     mean, spread, longest = _lengths(csr)
     steps = sum(spread > s for s in SPREADS)
-    return " | ".join((swell.__version__, machine(csr.space), csr.dtype.name, f"rows 2^{round(math.log2(n))}",
+    return " | ".join((swell.__version__, name_of_device(csr.space), csr.dtype.name, f"rows 2^{round(math.log2(n))}",
                        f"{2 ** (round(2 * math.log2(max(mean, 0.1))) / 2):.3g} a row", f"spread {steps}",
                        f"longest {2 ** round(math.log2(max(longest / mean, 1)))} times",
                        f"bandwidth 2^{4 * math.ceil(math.log2(bandwidth + 1) / 4)}", f"default {default}"))
-
-
-def machine(space) -> str:
-    """The device's name: the GPU's, or the processor's and how many threads are used of it."""
-    described = space.describe()
-    if space.name != "cpu":
-        return described.partition(", ")[2]
-    info = pathlib.Path("/proc/cpuinfo")
-    models = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
-              if line.startswith("model name")] if info.exists() else []
-    return f"{described}, {models[0] if models else platform.processor() or platform.machine()}"

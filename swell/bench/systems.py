@@ -38,7 +38,8 @@ def power_grid(n, seed=0):
     """A power network's Laplacian: a tree with a few loops, conductances over four decades: SPD."""
     rng = np.random.default_rng(seed)
     parent = (np.arange(1, n) * rng.uniform(0.7, 1, n - 1)).astype(int)
-    i, j = np.concatenate([np.arange(1, n), rng.integers(0, n, n // 5)]), np.concatenate([parent, rng.integers(0, n, n // 5)])
+    i = np.concatenate([np.arange(1, n), rng.integers(0, n, n // 5)])
+    j = np.concatenate([parent, rng.integers(0, n, n // 5)])
     g = 10 ** rng.uniform(-2, 2, i.size)
     W = sp.coo_matrix((g, (i, j)), (n, n)).tocsr()
     W = W + W.T
@@ -128,7 +129,8 @@ GENERATED = dict([
     _named("poisson1d", 100_000), _named("poisson2d", 10_000), _named("poisson2d", 90_000),
     _named("poisson2d", 490_000), _named("poisson3d", 8_000), _named("poisson3d", 64_000),
     _named("poisson3d", 262_144), _named("anisotropic2d", 40_000), _named("anisotropic2d", 160_000),
-    _named("jumping_diffusion2d", 90_000), _named("jumping_diffusion3d", 27_000), _named("jumping_diffusion3d", 125_000),
+    _named("jumping_diffusion2d", 90_000), _named("jumping_diffusion3d", 27_000),
+    _named("jumping_diffusion3d", 125_000),
     _named("elasticity2d", 9_940), _named("elasticity2d", 60_000), _named("p1_laplacian", 20_000),
     _named("p1_laplacian", 200_000), _named("multiconductor2", 30_000), _named("thermal_plate5", 30_000),
     _named("chip_heat", 32_768),
@@ -149,5 +151,6 @@ GENERATED = dict([
     _named("saddle_point", 40_000),
     _named("helmholtz2d", 10_000), _named("helmholtz2d", 90_000), _named("helmholtz3d", 8_000),
     _named("helmholtz3d", 50_000), ("eddy:60", partial(eddy, 60)), ("eddy:300", partial(eddy, 300)),
-    ("complex_transport:50", partial(complex_transport, 50)), ("complex_transport:200", partial(complex_transport, 200)),
+    ("complex_transport:50", partial(complex_transport, 50)),
+    ("complex_transport:200", partial(complex_transport, 200)),
 ])

@@ -208,8 +208,7 @@ class TestMachine:
 
     @pytest.mark.parametrize("text", ["{", "[]", '{"%s": {"copy": -1.0}}', '{"%s": {"copy": "fast"}}'])
     def test_a_damaged_file_is_said_and_replaced(self, file, text, monkeypatch):
-        from swell.advisor.tuning import machine as name
-        key = name(CpuSpace())
+        key = speeds.name_of_device(CpuSpace())
         file.write_text(text.replace("%s", key))
         speeds.machine(CpuSpace())
         said = speeds.complaints()

@@ -1,0 +1,72 @@
+"""One solve's attempts: the plan's choices, one after the other, until one converges; and what the user is told."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell import inputs
+from swell.core.errors import InputError
+from swell.core.stopping import Reason
+from swell.solving.result import Result
+
+FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
+
+
+def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
+    """Try choices until one converges; the best of the results where none does.
+
+    Parameters
+    ----------
+    plan : Plan
+    chain : list of Configuration
+    prepared : dict
+        The choices whose setup is done.
+    prepare : callable
+        ``prepare(k)``: choice k, set up.
+    b, x0, monitor
+        As `Prepared.run` takes them.
+    original : array
+        x is given back in its kind.
+    """
+    attempts, notes, memory = [], [], False
+    route = plan.route(chain, prepared)
+    while (k := route.next()) is not None:
+        try:
+            try:
+                ready = prepare(k)
+            except KeyboardInterrupt:            # during a setup: there is an iterate if this is not the first
+                if not attempts:
+                    raise
+                attempts[-1].reason = Reason.INTERRUPTED
+                break
+            result = ready.run(b, route.start(x0), monitor, route.watch(k))
+        except (InputError, MemoryError) as error:               # of this choice: others have run, or may
+            if not attempts:
+                raise
+            route.failed(k, str(error))
+            memory |= isinstance(error, MemoryError)
+            notes.append(f"{chain[k].name('method')} was to be tried next and was left out: {error}")
+            continue
+        result.x = inputs.returned(result.x, ready.space, original)
+        result.choice = k
+        attempts.append(result)
+        if result.reason in FINAL:
+            break
+        route.ended(k, result)
+    final = _final(attempts, memory)
+    final.attempts = [r for r in attempts if r is not final]
+    final.considered = route.finished(attempts)
+    final.notes += notes
+    return final
+
+
+def _final(attempts, memory) -> Result:
+    """The last result where it is final, else the best one, with the reason that says most."""
+    final = attempts[-1]
+    if final.reason in FINAL:
+        return final
+    final = min(attempts, key=lambda r: np.fmin(r.residual, np.inf))             # NaN last
+    if any(r.reason is Reason.SINGULAR for r in attempts):
+        final.reason = Reason.SINGULAR           # what one of them found out about A explains the others' failure
+    elif memory:
+        final.reason = Reason.OUT_OF_MEMORY
+    return final
