@@ -2,7 +2,7 @@
 #include "breakdown.cuh"
 #include "judge.cuh"
 
-constexpr double TRUSTED = 0.1;
+constexpr double TRUSTED = 0.01;
 
 struct Rotated { double alpha, delta, bar; };
 

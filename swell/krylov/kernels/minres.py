@@ -13,7 +13,7 @@ from swell.core.slots import Code
 from swell.krylov.slots import MINRES as S
 
 KERNELS = ("begin", "judge_first", "lanczos", "update")
-TRUSTED = 0.1           # share of r up to which rounding may have driven it from b − A x
+TRUSTED = 0.01          # share of r up to which rounding may have driven it from b − A x
 
 
 @njit(cache=True)
@@ -79,6 +79,7 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
             t = of_z * q[i] - of_v * v[i] - of_old * v_next[i]
             v_next[i] = t
             vv += (np.conj(t) * t).real
+        for i in chunk_rows(v.size, c):          # apart: LLVM vectorises no loop over so many arrays
             t = of_z * z[i] - of_d * d[i] - of_older * d_next[i]
             d_next[i] = t
             dd += (np.conj(t) * t).real
