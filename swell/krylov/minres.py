@@ -16,8 +16,8 @@ iteration, as in cocr.py), no host read. Vector traffic without M: 13 words a ro
 Differs from the textbook: the residual is carried beside its M-norm, since the judge asks for ‖b − A x‖₂; v and d are
 not scaled, but divided by β and γ where they are used; d is begun before M is applied, so that one z is kept. An M with
 (v, M v) ≤ 0 ends the run as INDEFINITE. Where A r vanishes to rounding, or where the steps were so long that their
-rounding errors may reach a hundredth of r, as happens where b is not in the range of A, the run ends as BREAKDOWN, and the
-solve is resumed from x. Neither makes the step that it refuses.
+rounding errors may reach a hundredth of r, as happens where b is not in the range of A, the run ends as BREAKDOWN, and
+the solve is resumed from x. Neither makes the step that it refuses.
 """
 from __future__ import annotations
 
