@@ -87,6 +87,12 @@ def all_threads():
     numba.set_num_threads(before)
 
 
+@pytest.fixture
+def nothing_outright(monkeypatch):
+    """No factorisation is so quick that it is made outright: iterations come first on small systems too."""
+    monkeypatch.setattr("swell.advisor.estimate.CERTAIN", 0.0)
+
+
 @pytest.fixture(params=DEVICES)
 def device(request):
     """"cpu", then "cuda"."""

@@ -101,7 +101,7 @@ ADVICE = {
 
 @pytest.mark.parametrize("reason", [r for r in Reason if r is not Reason.RUNNING], ids=lambda r: r.name)
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_every_reason_is_produced(reason):
+def test_every_reason_is_produced(reason, nothing_outright):
     r = REASONS[reason]()
     assert r.reason is reason, str(r)
     assert r.converged == (reason is Reason.CONVERGED)
@@ -126,7 +126,7 @@ def test_the_classification_does_not_depend_on_row_scaling():
     assert r.reason is Reason.MAXITER and r.residual > 1e-4
 
 
-def test_a_first_choice_that_failed_is_kept(monkeypatch):
+def test_a_first_choice_that_failed_is_kept(nothing_outright):
     r = swell.solve(cases.indefinite(), np.ones(100))
     assert r.converged and r.method in ("direct", "minres")
     assert [(a.method, a.reason) for a in r.attempts] == [("cg", Reason.INDEFINITE)]

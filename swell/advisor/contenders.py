@@ -89,7 +89,7 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
         found.append(choice("gmres", "jacobi", "; the residual of gmres never grows"))
     found.append(replace(named, method=setting("method", "direct"),
                          why=(why + "; a factorisation takes no iterations",)))
-    estimates = [estimate.direct(A, machine) if c.name("method") == "direct" else
+    estimates = [estimate.direct(A, machine, estimate.CERTAIN) if c.name("method") == "direct" else
                  estimate.iterative(A, facts, c, machine, multigrid) for c in found]
 
     def seconds(k):

@@ -6,7 +6,8 @@ its own seconds of a call scale them (machine.py). A factorisation is counted by
 (orderings/minimum_degree.py), which gives up at a limit, and is looked into further when that matters.
 
 The iterations are optimistic: a power of n that suits well-behaved grids, or where Gershgorin's circles bound the
-condition, what that allows. The watch on an attempt (watch.py) sees to the rest.
+condition, what that allows. The watch on an attempt (watch.py) sees to the rest. A factorisation that takes up to 15 ms
+is made outright: it is certain, and fewer iterations than expected would save little.
 """
 from __future__ import annotations
 
@@ -65,16 +66,17 @@ APPLIED = {
     "block_ilu0": Cost(6, 1.8, 3, True), "amg": Cost(9, 7, 20),
 }
 ITERATIONS = {          # times the cube root of n
-    "none": 20.0, "jacobi": 3.0, "ic0": 0.7, "ilu0": 0.5, "block_ilu0": 0.5, "shifted_laplacian": 0.7,
+    "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
 DENSE = 0.1                                      # share of entries from which A is no grid: n iterations are expected
 LAST = 5                                         # times the iterations of gmres, which restarts
+CERTAIN = 15e-3                                  # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
 DIRECT = Cost(400, 8, 350, True)
 ENTRY = {"f": 40e-9, "c": 45e-9}                 # seconds of an entry of the factors, real or complex
 FLOP = {"f": 0.8e-10, "c": 2.5e-10}              # seconds of an operation
-ORDERED = 150e-9                                 # seconds of an entry of A in the analysis
+ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
 SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
 
 
@@ -117,13 +119,13 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     factors do not fit in memory."""
     scale, kind = REFERENCE / machine.copy, A.dtype.kind
     fixed = SOLVE.seconds(A, machine) + DIRECT.seconds(A, machine)
-    least, looking = fixed + scale * ENTRY[kind] * A.nnz, ORDERED * REFERENCE / machine.copy * A.nnz
+    least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
     n = A.shape[0]
     if A.nnz >= DENSE * n**2:                    # nothing to look for: the factors are full
-        return Estimate(fixed + scale * (ENTRY[kind] * n**2 + FLOP[kind] * 2 / 3 * n**3),
-                        scale * SUBSTITUTED * n**2, 1.0, False)
+        setup, solve = fixed + scale * (ENTRY[kind] * n**2 + FLOP[kind] * 2 / 3 * n**3), scale * SUBSTITUTED * n**2
+        return Estimate(setup, solve, 1.0, False, setup + solve <= CERTAIN)
     if least + looking > seconds:                # the factors hold all of A
-        return Estimate(least + looking, 0.0, 1.0, False, partial(direct, A, machine), looking)
+        return Estimate(least + looking, 0.0, 1.0, False, False, partial(direct, A, machine), looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
     cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind])
     if cost.entries > fits:
@@ -131,4 +133,5 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     setup = fixed + scale * (ENTRY[kind] * cost.entries + FLOP[kind] * cost.flops)
     finer = None if cost.complete else partial(direct, A, machine)
     solve = scale * SUBSTITUTED * cost.entries + PRODUCT.seconds(A, machine)
-    return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, finer, looking)
+    outright = cost.complete and setup + solve <= CERTAIN
+    return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright, finer, looking)

@@ -22,7 +22,7 @@ from swell.core.stopping import Reason
 from swell.solving.result import Considered
 
 FINER = 10              # a lower bound is looked into up to so many times the seconds that are at stake
-WORTH = 5               # times the seconds of looking that must be at stake
+WORTH = 8               # times the seconds of looking that must be at stake
 HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
 
 
@@ -39,6 +39,8 @@ class Estimate:
     alike : bool
         True for a Krylov method whose iterations grow with the difficulty of the system as those of others do: where
         one takes more than was expected, so will the others. False for AMG and for the direct method.
+    outright : bool
+        True for a choice that is taken whatever the others promise: it is quick, and certain.
     finer : callable or None
         Of a lower bound: ``finer(seconds)`` looks closer, and gives up where the setup takes more than that.
     looking : float
@@ -49,6 +51,7 @@ class Estimate:
     iteration: float
     iterations: float
     alike: bool = True
+    outright: bool = False
     finer: Callable | None = field(default=None, compare=False)
     looking: float = 0.0
 
@@ -73,6 +76,9 @@ def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
     patience : float
         Seconds.
     """
+    for k in choices:
+        if estimates[k].outright:
+            return k
     while True:
         known = [k for k in choices if estimates[k].finer is None]
         best = min(known, key=seconds, default=None)

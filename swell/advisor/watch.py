@@ -12,7 +12,7 @@ import math
 
 FIRST = 8               # iterations before the first question
 APART = 1.1             # each further question comes after so many times the iterations
-PATIENCE = 0.07         # share of the other choice's seconds that is spent before a change, at least
+PATIENCE = 0.2          # share of the other choice's seconds that is spent before a change, at least
 DOUBT = 0.3             # ... and where it needs as long as what is left
 
 

@@ -95,7 +95,7 @@ def test_settings_that_have_no_effect_are_errors():
         swell.solve(A, np.ones(36), method="cg(every=10)", smoother="jacobi")
 
 
-def test_attainable_for_one_method_is_not_the_end(monkeypatch):
+def test_attainable_for_one_method_is_not_the_end(monkeypatch, nothing_outright):
     """The next one is tried, and its answer taken; a method that was named ends there, and says so."""
     A, b = gallery.convection_diffusion((9, 9), 10.0, "upwind"), np.ones(81)
     run = Prepared.run
@@ -140,7 +140,7 @@ def test_an_infinite_entry_of_x_is_never_converged(method, device):
 
 
 @pytest.mark.parametrize("error", [MemoryError("no"), swell.OutOfMemory("no")], ids=["raw", "ours"])
-def test_memory_that_runs_out_later_keeps_the_best_x(error, monkeypatch):
+def test_memory_that_runs_out_later_keeps_the_best_x(error, monkeypatch, nothing_outright):
     A, b = gallery.shifted_laplacian((9, 9), 0.5), np.ones(81)
     prepare = Solver._prepare
 
