@@ -137,7 +137,7 @@ class Route:
         self._plan, self._chain, self._done = plan, chain, set(prepared)
         self._running, self._left = list(range(len(chain))), []
         self._estimates, self._failures = list(plan.estimates), {}
-        self._watch, self._x, self._harder = None, None, 1.0
+        self._watch, self._x, self._harder, self._probed = None, None, 1.0, {}
 
     def seconds(self, k) -> float:
         """What choice k is predicted to cost from here on."""
@@ -177,6 +177,7 @@ class Route:
 
     def ended(self, k, result):
         """Choice k did not converge."""
+        self._keep_probe(k)
         if k in self._running:
             self._running.remove(k)
         if result.reason is Reason.INDEFINITE and self._chain[k].part != "amg":    # A is, since the others' M are not
@@ -193,6 +194,11 @@ class Route:
         if result.residual < 1:
             self._x = result.x
 
+    def _keep_probe(self, k):
+        """What the watch on choice k extrapolated."""
+        if self._watch is not None:
+            self._probed[k] = self._watch.probed
+
     def failed(self, k, why):
         """Choice k could not be set up or run."""
         self._running.remove(k)
@@ -201,6 +207,7 @@ class Route:
     def finished(self, attempts) -> list[Considered]:
         """The solve is over: what it found out goes to the plan. Returns what is told of each choice."""
         plan, taken, told, found = self._plan, {}, [], []
+        self._keep_probe(attempts[-1].choice)
         for result in attempts:
             taken.setdefault(result.choice, []).append(result)
         for k, before in enumerate(plan.estimates):
@@ -208,7 +215,7 @@ class Route:
             spent = [sum(r.timings["solve"] for r in mine), mine[0].timings["setup"]] if mine else [math.nan] * 2
             told.append(Considered(
                 f"{self._chain[k].name('method')}, {self._chain[k].part}", now.setup, before.solve, before.iterations,
-                now.finer is not None, spent[1], spent[0],
+                now.finer is not None, now.setup + now.iteration * self._probed.get(k, math.nan), spent[1], spent[0],
                 mine[-1].reason.name if mine else self._failures.get(k, "not tried")))
             count = sum(r.iterations for r in mine)
             if mine and mine[-1].reason is Reason.OVERTAKEN:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 FIRST = 8               # iterations before the first question
+PROBE = 24              # iterations after which the extrapolation is kept, to be told
 APART = 1.1             # each further question comes after so many times the iterations
 PATIENCE = 0.2          # share of the other choice's seconds that is spent before a change, at least
 DOUBT = 0.3             # ... and where it needs as long as what is left
@@ -31,13 +32,15 @@ class Watch:
     ----------
     left : float
         Iterations that were left at the last question, by extrapolation.
+    probed : float
+        Iterations in all, as extrapolated from the first `PROBE`; NaN where it took fewer.
     overtaken : bool
         True once the other choice is predicted to be sooner.
     """
 
     def __init__(self, iteration, other):
         self.iteration, self._other = iteration, other
-        self.left, self.overtaken = math.inf, False
+        self.left, self.probed, self.overtaken = math.inf, math.nan, False
         self._norms, self._next = [], FIRST
 
     def __call__(self, norm, threshold) -> bool:
@@ -48,6 +51,8 @@ class Watch:
             return self.overtaken
         self._next = max(k + 1, math.ceil(APART * k))
         self.left = remaining(self._norms, threshold)
+        if k >= PROBE and math.isnan(self.probed):
+            self.probed = k + self.left
         spent, left = k * self.iteration, self.left * self.iteration
         # Only another choice below this is a reason to change: the nearer to what is left, the more must be spent.
         known = min(left, math.sqrt(left * spent / DOUBT), spent / PATIENCE)

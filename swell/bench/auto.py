@@ -136,7 +136,8 @@ def _prediction(r) -> float:
     mine = [c for c in r.considered if c.outcome == "CONVERGED"]
     if not mine:
         return math.nan
-    return (mine[0].spent_setup + mine[0].spent_solve) / (mine[0].setup + mine[0].solve)
+    predicted = mine[0].setup + mine[0].solve if math.isnan(mine[0].probed) else mine[0].probed
+    return (mine[0].spent_setup + mine[0].spent_solve) / predicted
 
 
 def _peer(label, A, b, device, limit):

@@ -23,6 +23,8 @@ class Considered:
         Iterations that were expected.
     at_least : bool
         True if the prediction is a lower bound: its analysis gave up at a limit.
+    probed : float
+        Predicted seconds of setup and solve after a few dozen iterations; NaN where there were fewer.
     spent_setup, spent_solve : float
         Seconds that this solve spent on it, and those of its setup; NaN where it was not tried.
     outcome : str
@@ -34,6 +36,7 @@ class Considered:
     solve: float
     iterations: float
     at_least: bool = False
+    probed: float = math.nan
     spent_setup: float = math.nan
     spent_solve: float = math.nan
     outcome: str = "not tried"
@@ -49,7 +52,8 @@ class Considered:
 
     def __str__(self):
         spent = "" if math.isnan(self.spent_solve) else f" after {self.spent_setup:.2g} + {self.spent_solve:.2g} s"
-        return f"{self.choice}: predicted {self.predicted}; {self.outcome}{spent}"
+        probed = "" if math.isnan(self.probed) else f", after a probe {self.probed:.2g} s in all"
+        return f"{self.choice}: predicted {self.predicted}{probed}; {self.outcome}{spent}"
 
 
 @dataclass

@@ -108,6 +108,7 @@ class TestPlan:
             asked.append(seconds)
             return Estimate(5.0, 0, 1, False)
         for looking, expected in ((0.1, [20]), (1.0, [])):       # dear looking is not worth it
+            asked.clear()
             choices = [Choice(Estimate(0, 1, 2)), Choice(Estimate(1, 0, 1, False, finer=finer, looking=looking))]
             assert Plan(choices).route(choices, []).next() == 0 and asked == expected
 
