@@ -56,7 +56,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "Result": "solving.result", "Results": "solving.result",
     "LinearOperator": "core.operator", "names": "core.registry",
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
-    "OutOfMemory": "core.errors",
+    "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
 }, modules=("dense", "distributed", "gallery", "io", "pde", "scipy_like", "report"))
 __all__.insert(0, "__version__")

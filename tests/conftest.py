@@ -10,6 +10,7 @@ import sys
 import numba
 import pytest
 
+os.environ.setdefault("SWELL_QUIET", "1")                # what compiles depends on what other tests have left
 sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
 if os.environ.get("SWELL_EMULATED_GPU"):                 # a GPU on this CPU: emulation/cupy/__init__.py
     sys.path.insert(0, str(pathlib.Path(__file__).parent / "emulation"))

@@ -80,7 +80,7 @@ def test_kernels_match_their_numba_twins():
         for name, signature in cuda_kernels.signatures(path).items():
             if name in getattr(twin, "GPU_ONLY", ()):
                 continue
-            parameters = list(inspect.signature(getattr(twin, name).py_func).parameters)
+            parameters = list(inspect.signature(getattr(twin, name)).parameters)
             if parameters[0] == "state" != signature.parameters[0].name:      # the record of a loop; amg's is an array of rows
                 parameters = parameters[1:]
             assert [p.name for p in signature.parameters][:len(parameters)] == parameters, f"{path.name}: {name}"

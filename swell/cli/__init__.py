@@ -12,9 +12,10 @@ import os
 import sys
 import time
 
+from swell.core.compilation import quiet
 from swell.core.errors import SwellError
 
-COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", "bench")
+COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
 
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
 
@@ -45,7 +46,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="command")
     for name in COMMANDS:
-        module = importlib.import_module(f"swell.cli.{name}")
+        module = importlib.import_module(f"swell.cli.{name.replace('-', '_')}")
         command = commands.add_parser(name, help=module.HELP, description=module.__doc__,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
@@ -109,6 +110,8 @@ def _run(argv) -> int:
         if arguments.command not in ACROSS_RANKS and _among_others():
             return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; those that "
                            f"do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
+        if vars(arguments).get("quiet"):
+            quiet()                              # of what is compiled, too
         return arguments.run(arguments)
     except SwellError as error:
         return _complain(error, BAD_INPUT)

@@ -8,15 +8,33 @@ from __future__ import annotations
 import os
 import sys
 
-BESIDE = os.path.join(os.path.dirname(__file__), "kernels", "__pycache__")
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BESIDE = os.path.join(PACKAGE, "core", "kernels", "__pycache__")
 OF_THE_USER = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}         # elsewhere as XDG says
+
+
+def of_numba() -> str:
+    """The folder in which Numba keeps compiled kernels; the package itself where they lie beside their source."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named and (writable(named) or not writable(BESIDE)):
+        return named
+    return PACKAGE if writable(BESIDE) else os.path.expanduser(_of_user())
+
+
+def of_cupy() -> str:
+    """The same of CuPy."""
+    return os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache")
+
+
+def _of_user():
+    folder = OF_THE_USER.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return os.path.join(folder, "numba")
 
 
 def for_numba():
     """Name a temporary folder to Numba if it could write to none of its own; before Numba compiles anything."""
-    user = OF_THE_USER.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     own = os.environ.get("NUMBA_CACHE_DIR") or BESIDE
-    if writable(own) or writable(BESIDE) or writable(os.path.join(user, "numba")):
+    if writable(own) or writable(BESIDE) or writable(_of_user()):
         return
     _name_temporary("NUMBA_CACHE_DIR")
     if "numba.core.config" in sys.modules:       # it has read the environment already
@@ -25,7 +43,7 @@ def for_numba():
 
 def for_cupy():
     """The same for CuPy, which looks at its variable whenever it compiles."""
-    if not writable(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache"):
+    if not writable(of_cupy()):
         _name_temporary("CUPY_CACHE_DIR")
 
 

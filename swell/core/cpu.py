@@ -62,9 +62,12 @@ class CpuSpace(Space):
     @contextmanager
     def active(self, rows=None):
         import numba
+
+        from swell.core.compiled import here
         require_threads()
-        before = numba.get_num_threads()
-        numba.set_num_threads(1 if rows is not None and rows < SERIAL else before)
+        before = numba.get_num_threads(), here.small
+        here.small = here.small or rows is not None and rows < SERIAL
+        numba.set_num_threads(1 if here.small else before[0])
         try:
             yield
         except OutOfMemory:
@@ -73,7 +76,8 @@ class CpuSpace(Space):
             raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
-            numba.set_num_threads(before)
+            numba.set_num_threads(before[0])
+            here.small = before[1]
 
     def synchronize(self):
         pass

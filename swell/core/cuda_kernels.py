@@ -49,6 +49,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.caches import of_cupy
 from swell.core.compilation import counted
 from swell.core.errors import InputError
 from swell.core.launch import COOPERATIVE, DEPENDENT, Launch
@@ -247,7 +248,7 @@ class Kernel(Shareable):
         key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
                      else values[k].size > 0 for kind, k in self._deciding])
         if key not in self._functions:
-            with counted():
+            with counted(of_cupy):
                 types = {"T": self.value, **self._types(values)}
                 expression = name_expression(self.signature, types)
                 self._functions[key] = loaded(self.path, tuple(sorted(types.items())), self.space.device, expression)

@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 
+from swell.core.compilation import quiet
 from swell.core.errors import InputError, MissingDependency, SwellError
 from swell.distributed.communicator import Exchange, HostCommunicator, parts
 from swell.distributed.devices import checked_messages
@@ -61,6 +62,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     if world.size > 1:
         share_cores(communicator.local_size)
         sys.excepthook = communicator.die
+        if world.rank:
+            quiet()                              # rank 0 says what all of them compile
         atexit.register(communicator.leave)
     communicator.messages, communicator.share_gpus = checked_messages(messages), share_gpus
     return communicator

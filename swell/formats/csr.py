@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from swell.core.arrays import checked_dtype
+from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
 from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
 from swell.core.system_matrix import SystemMatrix
@@ -160,7 +161,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return facts
 
     def asymmetry(self, conjugate=True):
-        facts = self._facts if self.space.name == "cpu" else self.facts()
+        facts = self._facts if self.space.name == "cpu" and self.shape[0] >= SERIAL else self.facts()
         return facts.asymmetry(conjugate) if facts and facts.searched else None
 
     def rows(self):

@@ -116,7 +116,8 @@ class SELLMatrix(Matrix):
         stored = H * (ordered if self.sorted else plain)
         self.ptr = (H * starts[int(self.sorted)]).astype(index_type(*self.shape, stored))
         order, self.place = (space.empty(slices * H if self.sorted else 0, csr.indptr.dtype) for _ in range(2))
-        kernels.sort_windows(csr.indptr, window, order, self.place)
+        if self.sorted:
+            kernels.sort_windows(csr.indptr, window, order, self.place)
         self.base, wide = space.empty(stored // H, self.ptr.dtype), space.empty(slices, np.uint8)
         kernels.find_bases(csr.indptr, csr.indices, order, self.ptr // H, H, PAD - 1, self.base, wide)
         self.high_ptr, halves = upper_halves(kernels, space, self.ptr, wide)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swell.core.compilation import Stopwatch, timed
+from swell.core.compilation import Stopwatch, compiling_for, timed
 from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import describe, without_effect
 from swell.solving import summary
@@ -49,6 +49,8 @@ class Setup:
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.chosen = A, configuration, configuration
         self.space, self.notes, self.timings = A.space, [], {}
+        beside = "" if configuration.precond is None else f" with {configuration.name('precond')}"
+        compiling_for(configuration.name("method") + beside)
         watch = Stopwatch()
         A.check(configuration, stopping)
         with timed(self.timings, "transform", self.space):

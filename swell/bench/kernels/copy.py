@@ -1,10 +1,12 @@
 """A parallel copy on the CPU, the yardstick of every product."""
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def copy(x, out):
     """out = x."""
     for i in prange(x.size):

@@ -3,12 +3,13 @@ side."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def enter(x, scale, factor, width, y):
     """y = factor[0] scale x, rounded to the type of y."""
     for i in prange(scale.size):
@@ -16,7 +17,7 @@ def enter(x, scale, factor, width, y):
             y[at] = factor[0] * (scale[i] * x[at])
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def leave(y, scale, factor, width, out, alpha, beta):
     """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out."""
     inverse = 1 / factor[0]
@@ -26,7 +27,7 @@ def leave(y, scale, factor, width, out, alpha, beta):
             out[at] = value if beta == 0 else value + beta * out[at]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def leave_dots(y, scale, factor, width, out, w, dots):
     """out = scale y / factor[0] with dots[c] = (w, out) and dots[width + c] = (out, out) of each column c."""
     inverse = 1 / factor[0]

@@ -8,33 +8,35 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 CHUNKS = 64             # parts of a sum
 GPU_ONLY = ("collect_dots", "maximum")      # the first completes what a product on a GPU leaves in parts
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def assign(alpha, out):
     """out = alpha."""
     for i in prange(out.size):
         out[i] = alpha
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def scale(alpha, x):
     """x = alpha x."""
     for i in prange(x.size):
         x[i] = alpha * x[i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def axpy(alpha, x, y):
     """y = alpha x + y."""
     for i in prange(x.size):
         y[i] += alpha * x[i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def axpby(alpha, x, beta, y):
     """y = alpha x + beta y; beta = 0 never reads y."""
     if beta == 0:
@@ -45,7 +47,7 @@ def axpby(alpha, x, beta, y):
             y[i] = alpha * x[i] + beta * y[i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def multiply(x, y):
     """y = x y, element by element."""
     for i in prange(x.size):
@@ -62,8 +64,11 @@ def chunk_rows(n, chunk):
 
 @njit(cache=True)
 def total(parts):
-    """The sum of the parts in their order: within a parallel function ``sum`` would be shared among the threads."""
-    return parts.sum()
+    """The sum of the parts in their order."""
+    added = parts.dtype.type(0)
+    for k in range(parts.size):
+        added += parts[k]
+    return added
 
 
 @njit(cache=True)
@@ -72,7 +77,7 @@ def square(value):
     return np.float64(value.real) * value.real + np.float64(value.imag) * value.imag
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def dot(x, y, out):
     """out[0] = (x, y), accumulated in double."""
     zero = out.dtype.type(0)
@@ -85,7 +90,7 @@ def dot(x, y, out):
     out[0] = total(parts)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def norm(x, out):
     """out[0] = ‖x‖₂, accumulated in double."""
     parts = np.empty(CHUNKS)
@@ -97,7 +102,7 @@ def norm(x, out):
     out[0] = np.sqrt(total(parts))
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def axpy_dots(alpha, x, y, w, sums):
     """y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y)."""
     zero = sums.dtype.type(0)
@@ -113,7 +118,7 @@ def axpy_dots(alpha, x, y, w, sums):
     sums[0], sums[1] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def dots(x, y, out):
     """out[0] = (x, y), out[1] = (y, y), accumulated in double."""
     parts = np.empty((2, CHUNKS), out.dtype)
@@ -126,7 +131,7 @@ def dots(x, y, out):
     out[0], out[1] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def weighted_norm2(r, w, out):
     """out[0] = Σ w |r|²: the squared norm of the original residual when r belongs to a scaled system."""
     parts = np.empty(CHUNKS)
@@ -149,7 +154,7 @@ def norm_inf(x, out):
     out[0] = most
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def multiply_add(d, x, out, alpha, beta):
     """out = alpha d x + beta out, element by element; beta = 0 never reads out."""
     if beta == 0:
@@ -160,7 +165,7 @@ def multiply_add(d, x, out, alpha, beta):
             out[i] = alpha * d[i] * x[i] + beta * out[i]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def multiply_dots(d, x, out, w, sums):
     """out = d x with sums[0] = (w, out) and sums[1] = (out, out)."""
     parts = np.empty((2, CHUNKS), sums.dtype)
@@ -175,10 +180,10 @@ def multiply_dots(d, x, out, w, sums):
     sums[0], sums[1] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
 def random(seed, first, out):
     """out = reproducible numbers in [−1, 1): the mix of splitmix64 applied to the index, the same on every device."""
-    for i in prange(out.size):
+    for i in range(out.size):
         z = np.uint64(first + i) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.dense.kernels.pivoting import pivot_of_column
 
 
@@ -15,7 +16,7 @@ def remainder(lu, row, column, i, j, first, end):
     return lu[i * row + j * column] - total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
     """Of as many matrices as ``matrices.size`` says, less one: column j of L (1.11), its pivot (1.13), row j of U
     (1.12)."""
@@ -36,7 +37,7 @@ def crout_one(lu, row, column, pivot, tolerance, n, pivots):
             lu[j * row + i * column] = remainder(lu, row, column, j, i, 0, j) / diagonal
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
     """Of all matrices: rows below j lose their multiple of row j; the multipliers are L, with the unit diagonal."""
     for m in prange(matrices.size - 1):

@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, tolerance, lower, upper, n, state,
                     matrices):
     """Iterate the diagonal block of as many matrices as ``matrices.size`` says, less one, up to a bad element:
@@ -119,7 +120,7 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
     return iterations
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
     """Iterate (1.11) in the rows below the diagonal block, in the columns that the last pass has completed there.
     ``tiles`` has one entry more than there are tiles of ``x`` such rows, of all matrices. The iterations of a tile,
@@ -151,7 +152,7 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
     return slowest
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots, matrices):
     """Swap the row of every matrix's bad element with that of the largest below it, in the estimate too unless it is
     the matrix itself."""
@@ -165,7 +166,7 @@ def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots
                 swap_rows(estimate[k * n * n:], row, column, j, n, chosen)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
     """Iterate (1.12) in the front's rows, columns ``left`` to ``right``; ``counts`` and ``tiles`` as for the rows
     below."""

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def largest_of_lines(lu, column, unit, n, out):
     """out[m n + l] = the largest modulus in line l of matrix m, a row where ``column`` is 1 and a column otherwise; NaN
     if there is one. Entries on the side with the unit diagonal (``unit`` 1: of U, 2: of L, 0: none) are taken times the

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.dense.kernels.crout import remainder
 from swell.dense.kernels.pivoting import pivot_of_column
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def column_step(lu, row, column, j, first, x, threads, n, tiles):
     """l[i, j] for i >= j (1.11), where steps before ``first`` have been subtracted; ``x`` rows a tile, ``tiles`` has
     one entry more than there are."""
@@ -17,7 +18,7 @@ def column_step(lu, row, column, j, first, x, threads, n, tiles):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def row_step(lu, row, column, j, first, left, x, threads, n, tiles):
     """u[j, i] for ``left`` <= i < n (1.12), tiles of ``x`` columns."""
     for tile in prange(tiles.size - 1):
@@ -33,7 +34,7 @@ def complete_row(lu, row, column, j, first, left, end):
         lu[j * row + i * column] = value / diagonal if diagonal != 0 else value
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots, matrices):
     """Columns ``first`` to ``first + size`` of L, and U between them, with pivots, of as many matrices as
     ``matrices.size`` says, less one; steps before ``first`` have been subtracted."""
@@ -52,7 +53,7 @@ def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
         complete_row(lu, row, column, j, first, j + 1, first + size)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def beside(lu, row, column, first, size, left, end, x, threads, n, tiles):
     """The front's rows of U, columns ``left`` to ``end``; ``tiles`` of all matrices, one matrix after the other."""
     across = -(-(end - left) // x)

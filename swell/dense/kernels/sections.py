@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 
-@njit(parallel=True, cache=True)
+
+@parallel
 def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags,
             tiles):
     """``next`` is (1.11) and (1.12) with whole sums of ``lu``, in rows top to bottom and columns left to right, without
@@ -41,7 +43,7 @@ def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolera
     return changed
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, tiles):
     """What has been computed becomes the iterate."""
     for i in prange(top, bottom):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 
 @njit(cache=True)
 def forward_backward(lu, row, column, X, n):
@@ -25,7 +27,7 @@ def forward_backward(lu, row, column, X, n):
                 X[i, r] -= lu[i * row + j * column] * X[j, r]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
     """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand
     sides, those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
@@ -70,7 +72,7 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
     return iterations
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, m, changed, tiles):
     """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if any entry has."""
     count = 0

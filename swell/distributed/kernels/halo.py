@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def pack(index, x, out):
     """out = x[index]."""
     for k in prange(index.size):
         out[k] = x[index[k]]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def add_product(rows, indptr, indices, data, x, out, alpha):
     """out[rows] += alpha A x, A with a row for each of the (different) ``rows``."""
     for k in prange(rows.size):
@@ -24,7 +25,7 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
         out[rows[k]] += alpha * total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
     """The same for alpha = 1, with what it changes in dots[0] = (w, out)."""
     parts = np.empty(CHUNKS, dots.dtype)

@@ -7,6 +7,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 
 @njit(cache=True)
 def next_block(indices, at, last, size, none):
@@ -18,7 +20,7 @@ def next_block(indices, at, last, size, none):
     return least
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
     """How many blocks of ``size`` hold entries of a block row, and how many entries they hold, of as many block rows as
     there are counts, spread evenly over all ``block_rows``; ``none``: more than all block columns."""
@@ -37,7 +39,7 @@ def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
         entries[p] = last[-1] - indptr[first] if at.size else 0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def place_blocks(indptr, indices, size, none, ptr, columns, positions):
     """The block columns, ascending in each block row, and where each entry lies in the blocks, row-major."""
     n = indptr.size - 1

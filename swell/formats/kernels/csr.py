@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
@@ -15,7 +16,7 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True, _nrt=False)
 def row_product(indices, data, x, zero, begin, end):
     """The entries from begin to end times x."""
     even = odd = nothing(zero)
@@ -29,7 +30,7 @@ def row_product(indices, data, x, zero, begin, end):
     return collected(even) + collected(odd)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def product(indptr, indices, data, x, y, lanes, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
     for i in prange(y.size):
@@ -40,14 +41,14 @@ def product(indptr, indices, data, x, y, lanes, alpha, beta):
             y[i] = alpha * total + beta * y[i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def product_plus(indptr, indices, data, x, z, y, lanes):
     """y = z + A x."""
     for i in prange(y.size):
         y[i] = z[i] + row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
     parts = np.empty((2, CHUNKS), dots.dtype)
@@ -62,7 +63,7 @@ def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     dots[0], dots[1] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def maxima(indptr, indices, data, x, y):
     """y = maxⱼ |aᵢⱼ| xⱼ."""
     for i in prange(y.size):
@@ -72,7 +73,7 @@ def maxima(indptr, indices, data, x, y):
         y[i] = largest
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def place_of(indices, first, last, column):
     """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
     end = last
@@ -85,15 +86,15 @@ def place_of(indices, first, last, column):
     return first if first < end and indices[np.uint64(first)] == column else end
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def diagonal(indptr, indices, data, d):
     """d = the diagonal, zero where nothing is stored."""
     for i in prange(d.size):
-        place = place_of(indices, indptr[i], indptr[i + 1], i)
+        place = place_of(indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), np.int64(i))
         d[i] = data[np.uint64(place)] if place < indptr[i + 1] else 0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def scale(indptr, indices, data, left, right, out):
     """out = the values of diag(left) A diag(right)."""
     for i in prange(left.size):
@@ -101,7 +102,7 @@ def scale(indptr, indices, data, left, right, out):
             out[np.uint64(k)] = left[i] * data[np.uint64(k)] * right[np.uint64(indices[np.uint64(k)])]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def modulus_sums(indptr, data, y):
     """y = Σⱼ |aᵢⱼ|."""
     for i in prange(y.size):
@@ -111,7 +112,7 @@ def modulus_sums(indptr, data, y):
         y[i] = total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
     """Rows and columns in another order, columns ascending; entry = where each entry was. Rows are short as a rule:
     they are sorted by insertion, long ones as they deserve."""

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import CHUNKS
 from swell.formats.kernels.csr import place_of
 from swell.formats.slots import COUNT, Extreme, Total
@@ -32,7 +33,7 @@ def modulus(re, im):
     return math.sqrt(square) if 1e-280 < square < 1e280 else math.hypot(re, im)
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def mirror_image(indptr, indices, data, row, column):
     """(the entry of a row and column, or 0; is it there?)"""
     first, last = np.int64(indptr[row]), np.int64(indptr[row + 1])
@@ -43,7 +44,7 @@ def mirror_image(indptr, indices, data, row, column):
     return data.dtype.type(0), False
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def look_at_pair(v, value, other, weight):
     """What a pair of entries, aᵢⱼ and aⱼᵢ, adds to the facts."""
     re, im = np.float64(value.real) - other.real, np.float64(value.imag) - other.imag
@@ -56,7 +57,7 @@ def look_at_pair(v, value, other, weight):
         v[SKEW_HERMITIAN2] += weight * hermitian * hermitian
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def look_at_row(v, indptr, indices, data, row, columns, zero, search):
     """What a row adds to the facts; zero: of the type in which rows are summed. Of a pair, the entry below the diagonal
     looks for the other. Returns how many entries above the diagonal there are more than such pairs."""
@@ -120,31 +121,35 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
     return alone
 
 
-@njit(cache=True)
-def look_above(v, indptr, indices, data, row, columns):
-    """What the entries of a row above the diagonal add that have none below it."""
-    for k in range(np.int64(indptr[row]), np.int64(indptr[row + 1])):
-        column = np.int64(indices[np.uint64(k)])
-        if row < column < columns and not mirror_image(indptr, indices, data, column, row)[1]:
-            v[UNMATCHED] += 1
-            look_at_pair(v, data[np.uint64(k)], data.dtype.type(0), 2.0)
-
-
-@njit(parallel=True, cache=True)
-def gather(indptr, indices, data, out, columns, search):
-    """out = the facts. Pairs (i, j) and (j, i) are compared only with ``search``, which needs a square matrix."""
-    rows, parts, alone = indptr.size - 1, np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
-    parts[:, TOTALS:] = -np.inf
-    zero = data.dtype.type(0) * 1.0
+@parallel
+def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
+    """What the rows of each chunk add to its facts, and to its count of entries above the diagonal without a pair."""
+    rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
             alone[c] += look_at_row(parts[c], indptr, indices, data, row, columns, zero, search)
+
+
+@parallel
+def look_above(indptr, indices, data, parts, columns):
+    """What the entries above the diagonal add that have none below it."""
+    rows = indptr.size - 1
+    for c in prange(CHUNKS):
+        for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
+            for k in range(np.int64(indptr[row]), np.int64(indptr[row + 1])):
+                column = np.int64(indices[np.uint64(k)])
+                if row < column < columns and not mirror_image(indptr, indices, data, column, row)[1]:
+                    parts[c][UNMATCHED] += 1
+                    look_at_pair(parts[c], data[np.uint64(k)], data.dtype.type(0), 2.0)
+
+
+def gather(indptr, indices, data, out, columns, search):
+    """out = the facts. Pairs (i, j) and (j, i) are compared only with ``search``, which needs a square matrix."""
+    parts, alone = np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
+    parts[:, TOTALS:] = -np.inf
+    zero = data.dtype.type(0) * np.float64(1)
+    look_at_rows(indptr, indices, data, parts, alone, columns, zero, search)
     if alone.sum() and not parts[:, OUT_OF_RANGE].any():
-        for c in prange(CHUNKS):
-            for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
-                look_above(parts[c], indptr, indices, data, row, columns)
-    out[:] = parts[0]
-    for c in range(1, CHUNKS):
-        out[:TOTALS] += parts[c, :TOTALS]
-        for f in range(TOTALS, COUNT):
-            out[f] = larger(parts[c, f], out[f])
+        look_above(indptr, indices, data, parts, columns)
+    out[:TOTALS] = parts[:, :TOTALS].sum(axis=0)
+    out[TOTALS:] = parts[:, TOTALS:].max(axis=0)                # NaN where one is

@@ -9,10 +9,11 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import overload
 
+from swell.core.compiled import parallel
 from swell.core.kernels.intrinsics import LANES, count_below, prefetch, zeros_behind
 
 ONE, SIX, EIGHT, LAST = np.uint64(1), np.uint64(6), np.uint64(8), np.uint64(63)
-INSERTION, MANY = 8, 64     # columns up to which a row is sorted by insertion; words of 64 bits
+INSERTION, MANY = 8, 16     # columns up to which a row is sorted by insertion; keys that are few for it
 RANKED = 128            # columns up to which each is compared with each
 AHEAD = 8               # entries of A from asking for a row of B to reading it
 FEW = 1 << 14           # entries that are not worth several threads
@@ -31,7 +32,7 @@ def _unfused(a, b):
     return lambda a, b: a * b
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def products(a_indptr, a_indices, b_indptr, columns, counts):
     """counts = the products aᵢₖ bₖⱼ of each row, but no more than B has columns."""
     for i in prange(counts.size):
@@ -42,11 +43,19 @@ def products(a_indptr, a_indices, b_indptr, columns, counts):
         counts[i] = min(total, columns)
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
+def _nowhere(places):
+    """The array with −1 everywhere; Numba takes longer to compile NumPy's ``full``."""
+    for column in range(places.size):
+        places[column] = -1
+    return places
+
+
+@parallel
 def count(a_indptr, a_indices, b_indptr, b_indices, columns, rows, bounds, counts):
     """counts = the entries of each row of C. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
     for c in prange(bounds.size - 1):
-        seen = np.full(columns, -1, a_indices.dtype)
+        seen = _nowhere(np.empty(columns, a_indices.dtype))
         _count(bounds[c], bounds[c + 1], a_indptr, a_indices, b_indptr, b_indices, seen, counts)
 
 
@@ -63,13 +72,13 @@ def _count(first, last, a_indptr, a_indices, b_indptr, b_indices, seen, counts):
         counts[i] = found
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, bounds, starts, indices, data, counts):
     """The columns and values of each chunk's rows, without gaps from starts[bounds[c]] on; counts = their entries."""
     for c in prange(bounds.size - 1):
         first, last = bounds[c], bounds[c + 1]
         _fill(first, last, starts[first], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
-              np.full(columns, -1, indices.dtype), indices, data, counts)
+              _nowhere(np.empty(columns, indices.dtype)), indices, data, counts)
 
 
 @njit(cache=True, forceinline=True)
@@ -115,22 +124,25 @@ def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_d
             _sort_by_bits(indices, begin, at, bits, words)
         for k in range(begin, at):
             data[np.uint64(k)] = sums[np.uint64(place[np.uint64(indices[np.uint64(k)])] - begin)]
-        sums[:at - begin] = 0
+        for k in range(at - begin):
+            sums[np.uint64(k)] = 0
         counts[i] = at - begin
 
 
 @njit(cache=True)
 def _sort(keys, first, last):
-    """Sort the keys from first to last by insertion, or as many keys deserve."""
-    if last - first > MANY:
-        keys[first:last].sort()
-        return
-    for k in range(first + 1, last):
-        key, at = keys[np.uint64(k)], k
-        while at > first and keys[np.uint64(at - 1)] > key:
-            keys[np.uint64(at)] = keys[np.uint64(at - 1)]
-            at -= 1
-        keys[np.uint64(at)] = key
+    """Sort the keys from first to last by insertion; of many, first those that lie some places apart, after Shell."""
+    apart = 1
+    while MANY * apart < last - first:
+        apart *= 3
+    while apart:
+        for k in range(first + apart, last):
+            key, at = keys[np.uint64(k)], k
+            while at >= first + apart and keys[np.uint64(at - apart)] > key:
+                keys[np.uint64(at)] = keys[np.uint64(at - apart)]
+                at -= apart
+            keys[np.uint64(at)] = key
+        apart //= 3
 
 
 @njit(cache=True, forceinline=True)
@@ -139,7 +151,9 @@ def _sort_by_ranks(columns, first, last, keys):
     count = last - first
     for k in range(count):
         keys[np.uint64(k)] = columns[np.uint64(first + k)]
-    keys[count:count + LANES] = np.iinfo(columns.dtype).max
+    behind = np.iinfo(columns.dtype).max
+    for k in range(count, count + LANES):
+        keys[np.uint64(k)] = behind
     for k in range(count):
         key, at = keys[np.uint64(k)], first
         for begin in range(0, count, LANES):
@@ -151,7 +165,7 @@ def _sort_by_ranks(columns, first, last, keys):
 def _sort_by_bits(columns, first, last, bits, words):
     """Sort the columns from first to last by a bit for each, so that only words of 64 bits are to be sorted, of which
     neighbours share one. ``bits`` is zero before and after."""
-    count = 0
+    count = np.int64(0)                          # a literal would be a type, and a compilation, of its own
     for k in range(first, last):
         column = np.uint64(columns[np.uint64(k)])
         word = column >> SIX
@@ -159,7 +173,7 @@ def _sort_by_bits(columns, first, last, bits, words):
         bits[word] = before | ONE << (column & LAST)
         words[np.uint64(count)] = word
         count += before == 0
-    _sort(words, 0, count)
+    _sort(words, np.int64(0), count)
     at = np.uint64(first)
     for k in range(count):
         word = np.uint64(words[np.uint64(k)])
@@ -170,7 +184,7 @@ def _sort_by_bits(columns, first, last, bits, words):
             at += ONE
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def close_gaps(bounds, starts, indptr, indices, data):
     """Move the chunks that ``fill`` left apart to where indptr has them, chunk after chunk, in pieces that do not
     overlap where they come from."""
@@ -187,11 +201,11 @@ def close_gaps(bounds, starts, indptr, indices, data):
             length = min(apart, size - begin)
             for t in prange(threads):
                 first, last = begin + np.int64(t) * length // threads, begin + (np.int64(t) + 1) * length // threads
-                indices[target + first:target + last] = indices[source + first:source + last]
-                data[target + first:target + last] = data[source + first:source + last]
+                for k in range(first, last):
+                    indices[target + k], data[target + k] = indices[source + k], data[source + k]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def values(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, rows, bounds, indptr, indices, data):
     """The values of C, whose pattern is known. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
     for c in prange(bounds.size - 1):

@@ -1,7 +1,8 @@
 """SELL products on the CPU: chunks of slices in parallel, eight rows of a slice at a time with their sums in registers.
 
 A chunk has about ``task`` rows. The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's
-test for negative ones.
+test for negative ones. ``_nrt=False``: else Numba counts references to the arrays at every eight rows, which takes as
+long as their products do.
 """
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import overload
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
@@ -124,32 +126,37 @@ def put(y, row, value, alpha, beta):
             y[row] = alpha * value + beta * y[row]
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, _nrt=False)
+def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
+    """The rows of slices first to last of y = alpha A x + beta y."""
+    zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
+                                                      height, i)
+            place = s * height + i
+            put(y, row_at(rows, place, window), s0, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
+            put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+
+
+@parallel
 def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, beta):
     """y = alpha A x + beta y; beta = 0 never reads y."""
-    slices, height = ptr.size - 1, np.uint64(height)
+    slices = ptr.size - 1
     chunks = max(1, (y.size + task - 1) // task)
-    zero = y.dtype.type(0)
     for chunk in prange(chunks):
         first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
-        end = np.uint64(ptr[first]) // height
-        for s in range(first, last):
-            begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
-            for i in range(np.uint64(0), height, np.uint64(ROWS)):
-                s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                          height, i)
-                place = s * height + i
-                put(y, row_at(rows, place, window), s0, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
-                put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+        multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, np.uint64(height), window,
+                        alpha, beta)
 
 
-@njit(cache=True)
 def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, height, window, task):
     """y = z + A x."""
     y[:] = z
@@ -172,32 +179,37 @@ def square(value):
     return (np.conj(value) * value).real
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, _nrt=False)
+def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
+    """The rows of slices first to last of y = A x; returns what they add to (w, y) and (y, y)."""
+    zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
+                                                      height, i)
+            place = s * height + i
+            a += put_dot(y, w, row_at(rows, place, window), s0, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
+            a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
+            b += square(s0) + square(s1) + square(s2) + square(s3)
+            b += square(s4) + square(s5) + square(s6) + square(s7)
+    return a, b
+
+
+@parallel
 def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
     """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
-    slices, height = ptr.size - 1, np.uint64(height)
+    slices = ptr.size - 1
     chunks = max(1, (y.size + task - 1) // task)
-    zero, none = y.dtype.type(0), dots.dtype.type(0)
     wy, yy = np.empty(chunks, dots.dtype), np.empty(chunks)
     for chunk in prange(chunks):
-        a, b = none, 0.0
         first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
-        end = np.uint64(ptr[first]) // height
-        for s in range(first, last):
-            begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
-            for i in range(np.uint64(0), height, np.uint64(ROWS)):
-                s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                          height, i)
-                place = s * height + i
-                a += put_dot(y, w, row_at(rows, place, window), s0, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
-                a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
-                b += square(s0) + square(s1) + square(s2) + square(s3)
-                b += square(s4) + square(s5) + square(s6) + square(s7)
-        wy[chunk], yy[chunk] = a, b
+        wy[chunk], yy[chunk] = multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y,
+                                                    w, np.uint64(height), window, dots.dtype.type(0))
     dots[0], dots[1] = total(wy), total(yy)

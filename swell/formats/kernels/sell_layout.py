@@ -1,27 +1,27 @@
 """The layout of SELL on the CPU, made in passes over rows or slices; ``sell_layout.cu`` is the same on a GPU.
 
 ``place`` is where a row lies among the slices' rows, ``order`` the row at each place; an empty one is the identity.
+Kernels that read row pointers alone run on one thread.
 """
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 PAD = 0xFFFF
 
 
-@njit(cache=True)
 def find_upper(ptr, wide, high_ptr, halves):
     """Where the upper halves of the columns of each slice begin, −1 where it has none; halves[0] of them in all."""
-    total = np.int64(0)
-    for s in range(wide.size):
-        high_ptr[s] = total if wide[s] else -1
-        if wide[s]:
-            total += ptr[s + 1] - ptr[s]
-    halves[0] = total
+    sizes = np.where(wide, np.diff(ptr), 0)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    high_ptr[:] = np.where(wide, ends - sizes, -1)
+    halves[0] = ends[-1] if wide.size else 0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def find_where(indptr, place, ptr, height, where):
     """Where each entry of a CSR matrix lies in the slices."""
     for row in prange(indptr.size - 1):
@@ -46,12 +46,12 @@ def histogram(indptr, first, last):
     return counts
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
 def measure_windows(indptr, height, window, plain, ordered):
     """The longest row of each slice: as the rows come, and sorted by length inside windows."""
     n, places = indptr.size - 1, plain.size * height
-    for w in prange(-(-places // window)):
-        first = np.int64(w) * window
+    for w in range(-(-places // window)):
+        first = w * window
         last = min(first + window, places)
         counts = histogram(indptr, first, last)
         length, before = counts.size - 1, np.int64(0)
@@ -66,12 +66,12 @@ def measure_windows(indptr, height, window, plain, ordered):
             ordered[s] = length
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
 def sort_windows(indptr, window, order, place):
     """order = the rows of each window by descending length, equal ones as they come; place = its inverse."""
     n = indptr.size - 1
-    for w in prange(-(-order.size // window)):
-        first = np.int64(w) * window
+    for w in range(-(-order.size // window)):
+        first = w * window
         last = min(first + window, order.size)
         at = histogram(indptr, first, last)
         before = first                           # where the rows of each length begin
@@ -85,17 +85,17 @@ def sort_windows(indptr, window, order, place):
             at[length] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def entries_at(indptr, order, place):
-    """(first entry, entries, row) of the row at a place of the slices; an empty order is the identity."""
-    i = np.uint64(order[place]) if order.size else np.uint64(place)
+    """(first entry, entries, row) of the row at a place, a uint64, of the slices; an empty order is the identity."""
+    i = np.uint64(order[place]) if order.size else place
     if i + np.uint64(1) >= np.uint64(indptr.size):
         return np.uint64(0), np.uint64(0), i
     begin = np.uint64(indptr[i])
     return begin, np.uint64(indptr[i + np.uint64(1)]) - begin, i
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def find_bases(indptr, indices, order, starts, height, largest, base, wide):
     """The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an
     offset from it beyond the largest, whose bases are 0.
@@ -105,12 +105,12 @@ def find_bases(indptr, indices, order, starts, height, largest, base, wide):
         first, last = np.uint64(starts[s]), np.uint64(starts[s + 1])
         base[first:last] = most
         for lane in range(height):
-            begin, length, _ = entries_at(indptr, order, s * height + lane)
+            begin, length, _ = entries_at(indptr, order, np.uint64(s * height + lane))
             for k in range(length):
                 base[first + k] = min(base[first + k], indices[begin + k])
         reach = 0
         for lane in range(height):
-            begin, length, _ = entries_at(indptr, order, s * height + lane)
+            begin, length, _ = entries_at(indptr, order, np.uint64(s * height + lane))
             for k in range(length):
                 reach = max(reach, indices[begin + k] - base[first + k])
         wide[s] = reach > largest
@@ -118,7 +118,7 @@ def find_bases(indptr, indices, order, starts, height, largest, base, wide):
             base[first:last] = 0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def place_entries(indptr, indices, data, order, ptr, base, height, window, high_ptr, values, offsets, high, rows):
     """Every entry to its place, padding too."""
     for s in prange(ptr.size - 1):

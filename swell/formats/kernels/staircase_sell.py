@@ -23,10 +23,10 @@ def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, v
         count, first = HEIGHT, np.int64(s) * HEIGHT
         for k in range(np.uint64(base_ptr[s + 1] - base_ptr[s])):
             least = base[np.uint64(base_ptr[s]) + k]
-            while entries_at(indptr, order, first + count - 1)[1] <= k:
+            while entries_at(indptr, order, np.uint64(first + count - 1))[1] <= k:
                 count -= 1
             for lane in range(count):
-                entry = entries_at(indptr, order, first + lane)[0] + k
+                entry = entries_at(indptr, order, np.uint64(first + lane))[0] + k
                 offset = indices[entry] - least
                 values[at], offsets[at] = data[entry], offset & 0xFFFF
                 if wide:

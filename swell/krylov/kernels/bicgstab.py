@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -15,7 +16,7 @@ from swell.krylov.slots import BiCGSTAB as S
 KERNELS = ("half", "update", "direction")
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def half(state, v, r, s):
     """α = ρ / (r̂, v); r becomes s = r − α v."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
@@ -23,7 +24,7 @@ def half(state, v, r, s):
         r[i] -= alpha * v[i]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, ph, sh, t, shadow, w, x, r, s):
     """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r = s − ω t; next ρ = (r̂, r), norm² = Σ w |r|²."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
@@ -43,7 +44,7 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
     s[S.NEXT_RHO], s[S.NORM2], s[S.RR] = total(parts[0]), total(parts[1]), total(parts[2])
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def direction(state, r, v, p, s):
     """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then the judgement of this iteration."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
 from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import FAST, total
@@ -23,7 +24,7 @@ TILE = 512              # rows worked on at a time, as in gmres.py
 DEPENDENT = 64 * EPS    # part of r̂_i left by those before it, squared, up to which it counts as dependent
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def direction(state, R, U, s, j):
     """β = α ρ'/ρ; û_i = r̂_i − β û_i for i ≤ j."""
     shadow2 = s[S.SHADOW2].real
@@ -53,7 +54,7 @@ def direction(state, R, U, s, j):
         s[S.LOST] = 1
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def half(state, R, U, x, s, j, add):
     """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0, or x = α θ û_0."""
     theta = s[S.THETA].real
@@ -159,7 +160,7 @@ def coefficients(state, sums, c, s, l, convex):
     solve(G, c, s, l, convex)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def polynomial(state, R, sums, c, s, l, convex, alone):
     """All inner products of r̂_0 … r̂_l, and, if ``alone``, the coefficients that they give."""
     n = R.shape[1]
@@ -188,7 +189,7 @@ def polynomial(state, R, sums, c, s, l, convex, alone):
         coefficients(state, sums, c, s, l, convex)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def combine(state, R, U, c, shadow, w, x, s, l):
     """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|²."""
     n = R.shape[1]

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
@@ -21,7 +22,7 @@ def step_length(s):
     return s[S.RHO].real / sigma if sigma > 0 else 0.0
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def begin(state, r, z, w, p, s):
     """p = z; ρ = (r, z); norm² = Σ w |r|²."""
     parts = np.empty((2, CHUNKS))
@@ -45,7 +46,7 @@ def judge_first(state, s):
         halt(state, Code.INDEFINITE if math.isfinite(rho) else Code.NONFINITE)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def residual(state, q, r, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which a preconditioner's own product overwrites."""
     alpha = step_length(s)
@@ -65,7 +66,7 @@ def residual(state, q, r, w, s):
     s[S.NORM2] = total(parts[1]) if weigh else s[S.NEXT_RHO]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def direction(state, z, p, x, s, coefficients):
     """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration. Keeps α and β."""
     alpha = step_length(s)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import EPS, vanishes
 from swell.core.kernels.judge import halt, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -27,7 +28,7 @@ def step_length(s):
     return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def begin(state, r, z, w, p, pc, s):
     """p = z; ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|²."""
     parts = np.empty((4, CHUNKS), s.dtype)
@@ -54,7 +55,7 @@ def judge_first(state, s):
         halt(state, Code.BREAKDOWN)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def residual(state, q, r, rc, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = rᵀ r, which a preconditioner's own product overwrites."""
     alpha = r.dtype.type(step_length(s))
@@ -75,7 +76,7 @@ def residual(state, q, r, rc, w, s):
     s[S.RR] = s[S.ZZ]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def direction(state, z, p, pc, x, s):
     """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration."""
     lost = drowns(s)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import ended_as, judge_ended, judge_start
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -21,7 +22,7 @@ def step_length(s):
     return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def begin(state, r, z, w, p, q, zc, s):
     """p = q = 0; the conjugate of z; (z, z), norm² = Σ w |r|²."""
     parts = np.empty((2, CHUNKS))
@@ -47,7 +48,7 @@ def judge_first(state, s):
     judge_start(state, s[S.NORM2].real)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def direction(state, z, az, p, q, qc, s):
     """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q). Across
     ranks, judges the iteration before."""
@@ -69,7 +70,7 @@ def direction(state, z, az, p, q, qc, s):
     judge_ended(state, s, S.NORM2, S.ENDED)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def residual(state, p, q, t, w, x, r, z, zc, s, alone):
     """α = ρ'/μ; x += α p; r −= α q; z −= α t, where z is not r itself (then it is empty); then the judgement of this
     iteration, if ``alone``."""

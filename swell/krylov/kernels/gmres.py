@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.judge import judge_inner, pause, resume, set_ratio, stopped
 from swell.core.kernels.vector import FAST
 from swell.core.slots import Code, Norms
@@ -51,7 +52,7 @@ def subtract_tile(V, sums, begin, end, lo, hi, x, y):
             y[k] -= t0 * v0[k] + t1 * v1[k] + t2 * v2[k] + t3 * v3[k]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def first(state, u, norm2, g, columns):
     """u = r / ‖r‖ in place; g = ‖r‖ e₀."""
     beta = math.sqrt(norm2[Norms.OWN2].real)
@@ -64,7 +65,7 @@ def first(state, u, norm2, g, columns):
     columns[0] = 0
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def dots(state, V, u, w, sums, begin, end):
     """s = Vᴴ u and t = Vᴴ w for the vectors from ``begin`` to ``end``, and with the first of them (u, u), (u, w) and
     (w, w), in one pass."""
@@ -121,7 +122,7 @@ def dots(state, V, u, w, sums, begin, end):
                 sums[2 * m + i] += partial[part, 2 * many + i]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def subtract(state, V, u, w, sums, begin, end):
     """u −= V s and w −= V t for the vectors from ``begin`` to ``end``: what ``update`` need not do any more."""
     n = w.size
@@ -186,7 +187,7 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
     judge_inner(state, estimate * estimate)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, flexible):
     """Finish v_j and column j − 1; the next candidate u = (A v_j − [V, v_j] h) / γ. The part of the vectors before
     ``begin`` has been subtracted."""
@@ -245,7 +246,7 @@ def close(state, sums, H, R, rotations, g, small, columns, y, j):
         y[i] = total / R[i, i]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def combine(state, V, y, columns, out, add):
     """out = Σ y_i V_i, added to out if ``add``."""
     n = out.size
@@ -262,7 +263,7 @@ def combine(state, V, y, columns, out, add):
                 mine[l] += yi * row[l]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def compress(state, z, row):
     """row = z, as it is stored, and z = row: products then see what the last update of x sees."""
     for i in prange(z.size):

@@ -1,7 +1,7 @@
 """The fused steps of IDR(s) on the CPU; ``idrs.cu`` is the same on a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
 
 ``small`` holds the method's slots. Place s of ``alpha`` is (g_k, g_k), place s of ``f`` norm² of the judged residual:
-they are summed together with the others.
+they are summed together with the others. ``begin``, ``project`` and ``finish`` are Python functions that call kernels.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -31,7 +32,7 @@ def solve(PG, f, gamma, k, s):
         gamma[i] = quotient(left, PG[i, i])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def sums_of(P, y, sums, s):
     """sums[i] = (p_i, y), sums[s] = (y, y)."""
     n = y.size
@@ -58,7 +59,6 @@ def sums_of(P, y, sums, s):
             sums[i] += partial[part, i]
 
 
-@njit(cache=True)
 def begin(state, P, r, f, s):
     """f = Pᴴ r."""
     sums_of(P, r, f, s)
@@ -75,21 +75,23 @@ def prepare(state, PG, f, gamma, small, s):
     solve(PG, f, gamma, 0, s)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def reduce(state, r, G, gamma, v, k, s):
     """v = r − Σ γ_i g_i over i ≥ k."""
     n = r.size
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
         mine = v[lo:hi]
-        mine[:] = r[lo:hi]
+        given = r[lo:hi]
+        for m in range(mine.size):
+            mine[m] = given[m]
         for i in range(k, s):
             g, c = G[i, lo:hi], v.dtype.type(gamma[i])
             for m in range(mine.size):
                 mine[m] -= c * g[m]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def expand(state, hat, G, U, gamma, small, k, s, reduced):
     """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``."""
     n = hat.size
@@ -111,7 +113,6 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
                     mine[m] -= c * g[m]
 
 
-@njit(cache=True)
 def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
     """Pᴴ g_k and (g_k, g_k); then, if ``alone``, what follows from them."""
     sums_of(P, G[k], alpha, s)
@@ -141,7 +142,7 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
     solve(PG, f, gamma, k + 1, s)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, G, U, x, r, alpha, small, k, s):
     """g_k −= Σ α_i g_i, u_k alike, over i < k; r −= β g_k; x += β u_k; (r, r)."""
     n = r.size
@@ -174,7 +175,7 @@ def polynomial(small):
     return omega * (LEAST_COSINE / cosine) if 0 < cosine < LEAST_COSINE else omega
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
     """x += ω v̂; r −= ω t; returns norm² = Σ w |r|²."""
     parts = np.empty(CHUNKS)
@@ -190,7 +191,6 @@ def advance(omega, hat, t, w, x, r):
     return total(parts)
 
 
-@njit(cache=True)
 def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
     """x += ω v̂; r −= ω t; f = Pᴴ r and norm²; then, if ``alone``, what follows from them."""
     weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)

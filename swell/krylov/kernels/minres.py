@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import EPS, quotient
 from swell.core.kernels.judge import ended_as, halt, judge_ended, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -23,7 +24,7 @@ def rotated(s):
     return alpha, c * d + s[S.SIN].real * alpha, s[S.SIN].real * d - c * alpha
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def begin(state, r, z, w, v, v_old, d, d_old, s):
     """v = r; all others 0; β² = (r, z), (z, z), (r, r); norm² = Σ w |r|²."""
     parts = np.empty((4, CHUNKS))
@@ -64,7 +65,7 @@ def judge_first(state, s):
         halt(state, Code.INDEFINITE if math.isfinite(beta2) else Code.NONFINITE)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def lanczos(state, q, z, v, v_next, d, d_next, s):
     """v' = q/β − (α/β) v − (β/β_old) v_old; d' = z/β − δ d − ε d_old, both over the older one; (d', d'), and
     (v', v'), which is β'² without a preconditioner. Across ranks, judges the iteration before."""
@@ -91,7 +92,7 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
     judge_ended(state, s, S.NORM2, S.ENDED)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, v, d, w, x, r, s, eps, alone):
     """The rotation that takes β' out of T; x += (c φ/γ) d; r = s² r − (s c φ/β') v; the judgement of this iteration, if
     ``alone``. No step where A r vanishes, where rounding errors may exceed r, or where M is not definite."""

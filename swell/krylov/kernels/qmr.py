@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import ended_as, judge_ended
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -23,7 +24,7 @@ def over_delta(s):
     return quotient(s[S.EPSILON], s[S.WV]) * (math.sqrt(s[S.XI2].real) * math.sqrt(s[S.RHO2].real))
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def first(state, vh, w, p, q, d, Ad, s):
     """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0."""
     rho, xi = math.sqrt(s[S.RHO2].real), math.sqrt(s[S.XI2].real)
@@ -46,7 +47,7 @@ def first(state, vh, w, p, q, d, Ad, s):
     s[S.ENDED] = Code.JUDGED.value
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def lanczos(state, Ap, MAq, v, w, s):
     """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; their norms and (w, v). Across ranks, judges the
     iteration before."""
@@ -69,7 +70,7 @@ def lanczos(state, Ap, MAq, v, w, s):
     judge_ended(state, s, S.NORM2, S.ENDED)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
     """d = η p + c d, A d alike; x += d; r −= A d; then p and q of the next step, and the judgement of this one, if
     ``alone``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import vanishes
 from swell.core.kernels.judge import halt, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -13,7 +14,7 @@ from swell.krylov.slots import Shadow as S
 KERNELS = ("begin", "judge_first")
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def begin(state, r, shadow, w, p, s):
     """p = r; ρ = (r̂, r); (r̂, r̂); (r, r); norm² = Σ w |r|²."""
     parts = np.empty((4, CHUNKS), s.dtype)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
@@ -14,7 +15,7 @@ from swell.krylov.slots import SingleReductionCG as S
 KERNELS = ("norm", "first", "advance", "settle", "take")
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def norm(state, r, weights, s):
     """γ = (r, r), which a preconditioner's own product overwrites; norm² = Σ w |r|²."""
     parts = np.empty((2, CHUNKS))
@@ -46,7 +47,7 @@ def first(state, s):
     choose(state, s, 0.0, s[S.DELTA].real)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def advance(state, u, w, p, q, x, r, weights, s):
     """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); next γ = (r, r), which a preconditioner's own product
     overwrites; norm² = Σ w |r|²."""
@@ -89,7 +90,7 @@ def settle(state, s, coefficients):
     choose(state, s, beta, curvature)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def take(state, true_, r, s):
     """r = the true residual; keeps the largest squared distance between the two."""
     parts = np.empty(CHUNKS)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import ended_as, judge_ended
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -21,7 +22,7 @@ def share(tau2, w2):
     return tau2 / (tau2 + w2) if tau2 > 0 else 0.0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def clear(state, r, y, v, even, d, s):
     """y = r; v = A y = d = 0; θ = η = 0; τ = ‖r‖ is there."""
     for i in prange(r.size):
@@ -34,7 +35,7 @@ def clear(state, r, y, v, even, d, s):
     s[S.ENDED] = Code.JUDGED.value
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def direction(state, odd, even, shadow, v, s):
     """v = A y + β (A y_ + β v); σ = (r̂, v), (v, v)."""
     beta = v.dtype.type(s[S.BETA])
@@ -50,7 +51,7 @@ def direction(state, odd, even, shadow, v, s):
     s[S.SIGMA], s[S.VV] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def odd(state, yh, v, u, d, y, w, s):
     """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖². Across ranks, judges the iteration before."""
     step = quotient(s[S.RHO], s[S.SIGMA])
@@ -69,7 +70,7 @@ def odd(state, yh, v, u, d, y, w, s):
     judge_ended(state, s, S.NORM2, S.ENDED)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def even(state, u, shadow, w, s):
     """w −= α u; ‖w‖²; next ρ = (r̂, w)."""
     alpha = w.dtype.type(quotient(s[S.RHO], s[S.SIGMA]))
@@ -85,7 +86,7 @@ def even(state, u, shadow, w, s):
     s[S.EVEN2], s[S.NEXT_RHO] = total(parts[0]), total(parts[1])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def update(state, yh, u, w, weights, d, x, r, y, s, alone):
     """Both steps of x and r: x += η d, r = (1 − c²) r + c² w, with d = ŷ + θ² η/α d between them, where the first w was
     w + α u; y = w + β y; then the judgement of this iteration, if ``alone``."""

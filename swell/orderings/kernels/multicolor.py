@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 
 @njit(cache=True)
 def least_free(indptr, neighbours, colors, i):
@@ -38,7 +40,7 @@ def weight(i, seed):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def jones_plassmann_round(indptr, neighbours, colors, seed):
     """Every vertex without a colour whose heavier neighbours all have one takes the least that is free. Whether a
     neighbour is seen with the colour it gets in this very round changes when a vertex is coloured, not its colour."""

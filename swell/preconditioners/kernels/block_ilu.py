@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.kernels.block_triangular import size_of
 from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.triangular import CONTRACT
@@ -112,7 +113,7 @@ def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work
             bad[0], bad[1] = min(bad[0], i), bad[1] + count
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, sequence, bounds, tiny,
                   replacement, bad):
     """The same, the block rows sequence[bounds[l]:bounds[l + 1]] of a level at once: ``place``, ``work`` and ``order``
@@ -135,7 +136,7 @@ def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, plac
     bad[0], bad[1] = found[:, 0].min(), bad[1] + found[:, 1].sum()
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, bad):
     """The inverses of the diagonal blocks, whose tiny pivots are replaced and counted."""
     size, values = np.uint64(blocks.shape[2]), blocks.reshape(-1)
@@ -150,7 +151,7 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
     bad[0], bad[1] = first, total
 
 
-@njit(parallel=True, cache=True, fastmath=CONTRACT)
+@parallel(fastmath=CONTRACT)
 def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
     """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors
     and inverses to the new ones. Row i and column j are merged; both have a block at or behind min(i, j), the end.

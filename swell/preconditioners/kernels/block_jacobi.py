@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def apply(inverses, x, out, block, alpha, beta):
     """out = alpha diag(inverses) x + beta out; beta = 0 never reads out."""
     n = x.size
@@ -19,7 +21,7 @@ def apply(inverses, x, out, block, alpha, beta):
             out[first + i] = alpha * total if beta == 0 else alpha * total + beta * out[first + i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def apply_adjoint(inverses, x, out, block, alpha, beta):
     """out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out."""
     n = x.size

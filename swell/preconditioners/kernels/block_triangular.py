@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 CHUNKS = 64             # more than cores, so that they end together
@@ -126,7 +127,7 @@ def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
             out[r] = w[r]
 
 
-@njit(parallel=True, cache=True, fastmath=CONTRACT)
+@parallel(fastmath=CONTRACT)
 def sweep(rows, ptr, columns, blocks, inverse, b, old, fresh, out, nothing, block, last):
     """fresh = b − N old; the last sweep adds out = D⁻¹ fresh. ``old`` may be ``fresh``: in place."""
     size = size_of(block, blocks.shape)

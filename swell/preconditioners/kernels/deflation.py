@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.vector import FAST
 from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
 
@@ -27,7 +28,7 @@ def add_tile(V, y, lo, hi, out, conjugate):
             out[k] = np.conj(out[k])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def dots(V, x, sums, conjugate):
     """sums = Vᵀ x, or Vᴴ x."""
     n = x.size
@@ -68,7 +69,7 @@ def coefficients(inverse, sums, y, again):
         y[i] = total
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def subtract(W, y, x, out, conjugate):
     """out = x − W y, or with the conjugate of W."""
     n = x.size
@@ -79,7 +80,7 @@ def subtract(W, y, x, out, conjugate):
         add_tile(W, minus, lo, hi, out[lo:hi], conjugate)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def correct(U, y, z, out, alpha, beta, conjugate):
     """out = α (z + U y) + β out, or with the conjugate of U, by way of z."""
     n = z.size
@@ -92,7 +93,7 @@ def correct(U, y, z, out, alpha, beta, conjugate):
             there[k] = alpha * mine[k] if beta == 0 else alpha * mine[k] + beta * there[k]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def polynomial(P0, P1, P2, t, W):
     """W = P₀ + t P₁ + t² P₂."""
     for j in prange(W.shape[0]):

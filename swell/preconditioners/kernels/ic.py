@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row
@@ -56,7 +57,7 @@ def common(indptr, indices, values, i, j, zero):
     return total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def fixed_point(indptr, indices, entry_rows, data, old, fresh, shift, tiny, bad):
     """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. Where a pivot is not positive
     the old one stays, and bad[0] is the first such row of this sweep (or what it was)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                    # no row
@@ -38,7 +39,7 @@ def place_of(j, indices, begin, end):
     return -1
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def find_diagonal(indptr, indices, diagonal):
     """diagonal[i] = where the diagonal entry of row i is, −1 where there is none. Returns how many have none."""
     missing = 0
@@ -80,7 +81,7 @@ def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, r
                      bad)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts, work, tiny, replacement, bad):
     """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
     each = np.empty((2, 2), np.int64)
@@ -129,7 +130,7 @@ def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replac
     return good
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, bounds, tiny, replacement, bad):
     """The same, in place in ``values``, which hold A: the rows sequence[bounds[l]:bounds[l + 1]] of a level at once."""
     first, count = bad[0], bad[1]
@@ -150,7 +151,7 @@ def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, b
     bad[0], bad[1] = first, count
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def fixed_point(indptr, indices, diagonal, entry_rows, starts, column_rows, places, data, scale, old, fresh, tiny,
                 replacement, bad):
     """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ uₘⱼ) / uⱼⱼ and uᵢⱼ = aᵢⱼ − Σ lᵢₘ uₘⱼ, over m < min(i, j), from the old factors to

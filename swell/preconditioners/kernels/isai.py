@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
 
 
@@ -21,7 +22,7 @@ def find(columns, begin, end, column):
     return low if low < end and columns[low] == column else end
 
 
-@njit(parallel=True, cache=True, fastmath=CONTRACT)
+@parallel(fastmath=CONTRACT)
 def approximate(indptr, indices, blocks, inverse, first, last, columns, values, block, lower):
     """values = W with (W T)ᵢⱼ = δᵢⱼ on its pattern, row i in first[i] to last[i], from the diagonal outwards: what is
     known of row i, at column r, is taken, times row r of T, from what is not. ``inverse``: of the diagonal blocks, in

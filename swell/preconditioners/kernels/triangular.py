@@ -2,14 +2,16 @@
 
 Rows are visited in the order in which they can be solved, so that one kernel serves lower and upper matrices. The
 nearest columns of a row come last, where the sum waits for the row before. Unsigned indices spare Numba's test for
-negative ones.
+negative ones. ``count`` and ``pack`` run on one thread, as the factorisation before them does.
 """
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 from numba import njit, prange
 
-from swell.core.kernels.vector import total
+from swell.core.compiled import parallel, renamed
 
 CONTRACT = {"contract"}                          # multiply and add at once; sums keep their order
 GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels
@@ -21,7 +23,7 @@ def in_triangle(i, j, lower):
     return j < i if lower else j > i
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def strict_part(indptr, indices, i, lower):
     """(begin, end) of the strictly triangular entries of row i, whose columns ascend. Of the others none but the next
     is looked at."""
@@ -38,15 +40,15 @@ def strict_part(indptr, indices, i, lower):
     return middle, end
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
 def count(indptr, indices, lower, order, middle, lengths):
     """lengths[t] = strictly triangular entries of the row visited as the t-th. Returns how many rows need the one
     before them; of the rows from the ``middle`` on, the first that needs one before it (the number of rows if there is
     none), and one more than the last that they need before it; how far a row is from one that it needs at most."""
     n = lengths.size
     follows, crossing, needed, reach = 0, n, 0, 0
-    for t in prange(n):
-        i = np.int64(t) if lower else n - 1 - np.int64(t)
+    for t in range(n):
+        i = t if lower else n - 1 - t
         begin, end = strict_part(indptr, indices, i, lower)
         place = np.int64(order[i]) if order.size else i
         nearest, last, distance = np.int64(-1), np.int64(-1), np.int64(0)
@@ -57,20 +59,20 @@ def count(indptr, indices, lower, order, middle, lengths):
             last = max(last, visited if visited < middle else -1)
             distance = max(distance, abs(place - (np.int64(order[j]) if order.size else j)))
         lengths[t] = end - begin
-        follows += 1 if nearest >= 0 and nearest == np.int64(t) - 1 else 0
-        crossing = min(crossing, np.int64(t) if t >= middle and last >= 0 else n)
+        follows += 1 if nearest >= 0 and nearest == t - 1 else 0
+        crossing = min(crossing, t if t >= middle and last >= 0 else n)
         needed = max(needed, last + 1 if t >= middle else 0)
         reach = max(reach, distance)
     return follows, crossing, needed, reach
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True)
 def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, inverse, width):
     """Fill the layout, scaled so that the diagonal is one. Returns the first row whose diagonal is zero, or −1."""
     n = indptr.size - 1
     bad = n
-    for t in prange(n):
-        i = np.int64(t) if lower else n - 1 - np.int64(t)
+    for t in range(n):
+        i = t if lower else n - 1 - t
         begin, end = strict_part(indptr, indices, i, lower)
         d = inverse.dtype.type(1)
         if not unit:
@@ -82,7 +84,7 @@ def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, invers
             bad = min(bad, i if d == 0 else n)
             d = 1 / (inverse.dtype.type(1) if d == 0 else d)
             inverse[t] = d
-        near, far = np.uint64(np.int64(t) * width), np.uint64(ptr[t])
+        near, far = np.uint64(t * width), np.uint64(ptr[t])
         wide = np.uint64(width)
         strict = end - begin
         beyond = strict - min(strict, wide)      # entries in front of the ``width`` nearest
@@ -101,11 +103,17 @@ def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, invers
     return bad if bad < n else -1
 
 
-@njit(cache=True, fastmath=CONTRACT, inline="always")
-def forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end, first, step):
-    """Rows begin to end of (I + N) x = D⁻¹ b. In a chain nearly every row needs the one before it: that value is taken
-    from a register, since memory would give it back too late; elsewhere the test would be mispredicted."""
-    far, near, width, longer = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width), ptr[end] > ptr[begin]
+WIDTH, CHAIN = 0, False     # what ``substitution`` compiles the next functions for; width 0: any
+
+
+def forward(rows, ptr, offsets, values, inverse, part, b, x, width):
+    """The rows of one of ``parts`` of (I + N) x = D⁻¹ b. In a chain nearly every row needs the one before it: that
+    value is taken from a register, since memory would give it back too late; elsewhere the test would be
+    mispredicted."""
+    begin, end, first, step = part
+    if WIDTH:
+        width = WIDTH
+    far, near, wide, longer = np.uint64(ptr[begin]), np.uint64(begin * width), np.uint64(width), ptr[end] > ptr[begin]
     i, before, value = first - step, np.int64(-1), values.dtype.type(0) * x.dtype.type(0)
     for t in range(begin, end):
         i = np.int64(rows[t]) if rows.size else i + step
@@ -116,13 +124,13 @@ def forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end,
             while far < stop:
                 total -= values[far] * x[np.uint64(i + offsets[far])]
                 far += np.uint64(1)
-        stop = near + width
-        if chain:
+        stop = near + wide
+        if CHAIN:
             stop -= np.uint64(1)
         while near < stop:
             total -= values[near] * x[np.uint64(i + offsets[near])]
             near += np.uint64(1)
-        if chain:
+        if CHAIN:
             j = i + offsets[near]
             if j == before:
                 total -= values[near] * value
@@ -133,13 +141,14 @@ def forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end,
         x[np.uint64(i)] = total
 
 
-@njit(cache=True, fastmath=CONTRACT, inline="always")
-def backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, first, step, w, none):
-    """Rows end to begin of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place: a row that is known is taken from those that it is in.
-    In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of these rows if there is
-    a w.
-    """
-    far, near, width, longer = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width), ptr[end] > ptr[begin]
+def backward(rows, ptr, offsets, values, inverse, part, x, width, w, none):
+    """The rows of a part of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place, last row first: a row that is known is taken from
+    those that it is in. In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of
+    these rows if there is a w."""
+    begin, end, first, step = part
+    if WIDTH:
+        width = WIDTH
+    far, near, wide, longer = np.uint64(ptr[end]), np.uint64(end * width), np.uint64(width), ptr[end] > ptr[begin]
     wx, xx = none, 0.0
     lost = values.dtype.type(0) * x.dtype.type(0)
     i = first + step * (end - begin)
@@ -147,8 +156,8 @@ def backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, f
         t = end - 1 - s
         i = np.int64(rows[t]) if rows.size else i - step
         y = x[np.uint64(i)]
-        stop = near - width
-        if chain:
+        stop = near - wide
+        if CHAIN:
             y -= lost
             near -= np.uint64(1)
             j = i + offsets[near]
@@ -176,74 +185,69 @@ def backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, f
     return wx, xx
 
 
-@njit(cache=True)
-def forward_part(rows, ptr, offsets, values, inverse, part, b, x, width, chain):
-    """One of ``parts``. Two and three entries a row, as grids of five and seven points have, are unrolled."""
-    begin, end, first, step = part
-    if chain and width == 3:
-        forward(rows, ptr, offsets, values, inverse, b, x, 3, True, begin, end, first, step)
-    elif chain and width == 2:
-        forward(rows, ptr, offsets, values, inverse, b, x, 2, True, begin, end, first, step)
-    else:
-        forward(rows, ptr, offsets, values, inverse, b, x, width, chain, begin, end, first, step)
+def forward_halves(rows, ptr, offsets, values, inverse, parts, first, b, x, width):
+    """Part ``first`` and the one behind it, by two threads."""
+    for half in prange(2):
+        forward(rows, ptr, offsets, values, inverse, parts[first + half], b, x, width)
 
 
-@njit(cache=True)
-def backward_part(rows, ptr, offsets, values, inverse, part, x, width, chain, w, none):
-    """The same backwards."""
-    begin, end, first, step = part
-    if chain and width == 3:
-        return backward(rows, ptr, offsets, values, inverse, x, 3, True, begin, end, first, step, w, none)
-    if chain and width == 2:
-        return backward(rows, ptr, offsets, values, inverse, x, 2, True, begin, end, first, step, w, none)
-    return backward(rows, ptr, offsets, values, inverse, x, width, chain, begin, end, first, step, w, none)
+def backward_halves(rows, ptr, offsets, values, inverse, parts, x, width, w, none, wx, xx):
+    """Parts 0 and 1, by two threads, and their sums."""
+    for part in prange(2):
+        wx[part], xx[part] = backward(rows, ptr, offsets, values, inverse, parts[part], x, width, w, none)
 
 
-@njit(cache=True)
+@functools.cache
+def substitution(width, chain):
+    """(forward, backward, forward_halves, backward_halves) for rows of one width in the rectangle. In a chain two and
+    three entries a row, as grids of five and seven points have, are unrolled. Each is compiled at its first call."""
+    width = width if chain and width in (2, 3) else 0
+    suffix = f"{width}{'_chain' if chain else ''}"
+    one, other = (njit(cache=True, _nrt=False)(renamed(f, suffix, WIDTH=width, CHAIN=bool(chain)))
+                  for f in (forward, backward))
+    return (one, other, parallel(renamed(forward_halves, suffix, forward=one)),
+            parallel(renamed(backward_halves, suffix, backward=other)))
+
+
 def solve(rows, ptr, offsets, values, inverse, parts, b, x, width, chain):
     """x = T⁻¹ b, one part after the other."""
-    for part in range(len(parts)):
-        forward_part(rows, ptr, offsets, values, inverse, parts[part], b, x, width, chain)
+    one, *_ = substitution(width, chain)
+    for part in parts:
+        one(rows, ptr, offsets, values, inverse, part, b, x, width)
 
 
-@njit(cache=True)
 def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
     """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
-    wx, xx = np.empty(len(parts), dots.dtype), np.empty(len(parts))
-    for s in range(len(parts)):
-        part = len(parts) - 1 - s
-        wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w,
-                                           dots.dtype.type(0))
+    _, one, *_ = substitution(width, chain)
+    none = dots.dtype.type(0)
+    sums = [one(rows, ptr, offsets, values, inverse, part, x, width, w, none) for part in parts[::-1]]
     if w.size:
-        dots[0], dots[1] = total(wx), total(xx)
+        dots[0], dots[1] = map(sum, zip(*sums[::-1]))
 
 
-@njit(parallel=True, cache=True)
 def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width, chain):
     """The same where two of three parts need nothing of one another, and are solved by two threads: the last two
     after the first alone, or the first two before the last."""
+    one, _, two, _ = substitution(width, chain)
     if alone == 0:
-        forward_part(rows, ptr, offsets, values, inverse, parts[0], b, x, width, chain)
-    first = 1 if alone == 0 else 0
-    for half in prange(2):
-        forward_part(rows, ptr, offsets, values, inverse, parts[first + half], b, x, width, chain)
+        one(rows, ptr, offsets, values, inverse, parts[0], b, x, width)
+    two(rows, ptr, offsets, values, inverse, parts, 1 if alone == 0 else 0, b, x, width)
     if alone == 2:
-        forward_part(rows, ptr, offsets, values, inverse, parts[2], b, x, width, chain)
+        one(rows, ptr, offsets, values, inverse, parts[2], b, x, width)
 
 
-@njit(parallel=True, cache=True)
 def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
     """The same backwards: the last, then the first two. Sums of parts are added in one order."""
+    _, one, _, two = substitution(width, chain)
     none = dots.dtype.type(0)
-    wx, xx = np.empty(3, dots.dtype), np.empty(3)
-    wx[2], xx[2] = backward_part(rows, ptr, offsets, values, inverse, parts[2], x, width, chain, w, none)
-    for part in prange(2):
-        wx[part], xx[part] = backward_part(rows, ptr, offsets, values, inverse, parts[part], x, width, chain, w, none)
+    wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
+    wx[2], xx[2] = one(rows, ptr, offsets, values, inverse, parts[2], x, width, w, none)
+    two(rows, ptr, offsets, values, inverse, parts, x, width, w, none, wx, xx)
     if w.size:
-        dots[0], dots[1] = total(wx), total(xx)
+        dots[0], dots[1] = sum(wx), sum(xx)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def sweep(rows, ptr, columns, values, inverse, b, x, y, last):
     """y = b − N x, or D⁻¹ of it in the last sweep. Slices of 32 rows, entry k of row i of a slice at ptr + 32 k + i;
     column −1 is padding."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
 
 
@@ -134,7 +136,7 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero
         out[first + t] = y[t] if zero else x[first + t] + y[t]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
            shared):
     """Blocks with inner sweeps of Jacobi."""
@@ -144,7 +146,7 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, to
                tolerance, width, height)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
                  shared):
     """Blocks with inner forward sweeps of Gauss–Seidel."""
@@ -154,7 +156,7 @@ def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, swee
                tolerance, width, height)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held,
                         height, shared):
     """Blocks with inner conjugate gradients."""
@@ -164,7 +166,7 @@ def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zer
                width, height)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
     """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
     for s in prange(slice_ptr.size - 1):

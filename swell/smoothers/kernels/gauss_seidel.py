@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 
 @njit(cache=True)
 def natural(indptr, indices, data, inverse, b, x, forward):
@@ -17,7 +19,7 @@ def natural(indptr, indices, data, inverse, b, x, forward):
         x[i] += total * inverse[i]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def color(rows, ptr, inverse, columns, values, b, x):
     """Solve the rows of one colour, which do not couple. −1: no row, no column."""
     for s in prange(ptr.size - 1):

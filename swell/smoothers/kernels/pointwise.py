@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
+
 
 @njit(cache=True)
 def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
@@ -21,7 +23,7 @@ def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
     return total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
     """out = x + ω D⁻¹ (b − A x); with ``zero`` from x = 0, which is not read."""
     for s in prange(slice_ptr.size - 1):
@@ -30,7 +32,7 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
             out[i] = step if zero else x[i] + step
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, step, zero, height):
     """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x = 0 is not read."""
     for s in prange(slice_ptr.size - 1):

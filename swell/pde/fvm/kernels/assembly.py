@@ -1,10 +1,12 @@
 """Gathering over the faces of a cell, on the CPU; ``assembly.cu`` is the same on a GPU. A thread a cell, no atomics."""
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
     """The rows of the matrix from the fluxes F = a p_O + b p_N of the faces.
 
@@ -35,7 +37,7 @@ def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
         values[middle[i]] = own
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def collect(ptr, faces, flux, sign, out):
     """out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over those whose neighbour it is."""
     for i in prange(out.size):

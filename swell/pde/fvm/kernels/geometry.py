@@ -6,8 +6,10 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 
-@njit(parallel=True, cache=True)
+
+@parallel
 def face_geometry(points, face_ptr, face_points, areas, centres):
     """Area vector and centre of each face, from its triangles about the mean of its points."""
     for f in prange(face_ptr.size - 1):
@@ -87,7 +89,7 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
             centres[c, d] = apex[c, d] + (centres[c, d] / volumes[c] if volumes[c] != 0.0 else 0.0)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def non_orthogonality(areas, centres, owner, neighbour, degrees):
     """The angle between each internal face's normal and the line between the centres of its cells."""
     for f in prange(neighbour.size):
@@ -111,7 +113,7 @@ def projected_areas(areas, owner, neighbour, projected):
                 projected[neighbour[f], d] += size
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def face_hashes(face_ptr, face_points, hashes):
     """A number for each face that its points give in any order."""
     for f in prange(face_ptr.size - 1):
@@ -124,7 +126,7 @@ def face_hashes(face_ptr, face_points, hashes):
         hashes[f] = total
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def perimeters(points, face_ptr, face_points, lengths):
     """The length of each face's edges."""
     for f in prange(face_ptr.size - 1):

@@ -1,10 +1,12 @@
 """Values of cells on faces, on the CPU; ``interpolation.cu`` is the same on a GPU."""
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def to_faces(owner, neighbour, weight, p, harmonic, out):
     """out = w p_O + (1 − w) p_N, or the harmonic mean 1/((1 − w)/p_O + w/p_N); at the boundary, p_O."""
     one = out.dtype.type(1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.amg.slots import State
 
 COARSE = int(State.COARSE)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def l1_scales(indptr, data, omega, scales):
     """scales[i] = √(ω / Σⱼ |aᵢⱼ|); 1 for an empty row."""
     for i in prange(scales.size):
@@ -19,7 +20,7 @@ def l1_scales(indptr, data, omega, scales):
         scales[i] = np.sqrt(omega / moduli) if moduli > 0 else 1.0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def smoothing_matrix(indptr, indices, data, scales, out):
     """The values of S = I − D A D with D = diag(scales)."""
     for i in prange(scales.size):
@@ -29,7 +30,7 @@ def smoothing_matrix(indptr, indices, data, scales, out):
             out[k] = (1.0 if np.uint64(i) == j else 0.0) - own * data[k] * scales[j]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def balance(indptr, indices, data, fine, coarse, out):
     """The values of diag(fine)⁻¹ P diag(coarse); 0 where ``fine`` is."""
     for i in prange(fine.size):
@@ -37,7 +38,7 @@ def balance(indptr, indices, data, fine, coarse, out):
             out[k] = data[k] / fine[i] * coarse[indices[k]] if fine[i] > 0 else 0.0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
     """The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern."""
     for i in prange(fine.size):
@@ -50,7 +51,7 @@ def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, f
             out[k] = (value - fine[i] * data[k]) * coarse[indices[k]]
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_data, singular, scales):
     """scales = 0 where a row's diagonal entry on the next level is at most ``singular`` of the one that it had."""
     for i in prange(state.size):
@@ -70,7 +71,7 @@ def diagonal_entry(i, indptr, indices, data):
     return 0.0
 
 
-@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+@parallel(fastmath={"reassoc", "contract", "nsz"})
 def rows_product(indptr, indices, data, width, x, y):
     """y = the product of a CSR matrix with the ``width`` columns of x, whose rows are contiguous."""
     for i in prange(indptr.size - 1):
@@ -81,7 +82,7 @@ def rows_product(indptr, indices, data, width, x, y):
             y[i * width + c] = total
 
 
-@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+@parallel(fastmath={"reassoc", "contract", "nsz"})
 def correct(indptr, indices, data, q_indptr, q_indices, q_data, width, b, coarse, x):
     """x = b + S b + Q coarse, ``width`` columns each."""
     for i in prange(indptr.size - 1):
@@ -94,7 +95,7 @@ def correct(indptr, indices, data, q_indptr, q_indices, q_data, width, b, coarse
             x[i * width + c] = b[i * width + c] + total
 
 
-@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+@parallel(fastmath={"reassoc", "contract", "nsz"})
 def dense_product(matrix, width, x, y):
     """y = the product of a square matrix, row after row, with the columns of x, whose rows are contiguous."""
     n = x.size // width

@@ -29,7 +29,8 @@ def invert(matrix, pivots, rows, singular, worst, record):
         pivots[k] = matrix[k * n + k]
     for k in range(n):
         row = rows[:n]
-        row[:] = matrix[k * n:k * n + n]
+        for j in range(n):
+            row[j] = matrix[k * n + j]
         pivot = row[k]
         ratio = pivot / pivots[k] if pivots[k] > 0 else min(pivot, 0.0)
         least = min(least, ratio)
@@ -37,7 +38,8 @@ def invert(matrix, pivots, rows, singular, worst, record):
         for i in range(n):
             own, factor = matrix[i * n:i * n + n], row[i]
             if i == k:
-                own[:] = row * inverse
+                for j in range(n):
+                    own[j] = row[j] * inverse
                 own[k] = -inverse
             elif inverse == 0:
                 own[k] = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.intrinsics import prefetch
 from swell.preconditioners.amg.slots import State
 
@@ -23,13 +24,13 @@ LARGEST = 10.0          # weights beyond this come from cancellation
 RESCALED = 10.0         # what truncation may multiply a row by
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def is_coarse(k, indices, strong, state):
     """True if entry k is a strong link to a coarse row."""
     return (strong[np.uint64(k)] != 0) & (state[np.uint64(indices[np.uint64(k)])] == COARSE)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def coarse_lengths(indptr, indices, strong, state, lengths):
     """lengths[i] = how many strong coarse columns fine row i has; 0 for other rows."""
     for i in prange(state.size):
@@ -40,7 +41,7 @@ def coarse_lengths(indptr, indices, strong, state, lengths):
         lengths[i] = count
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums):
     """The strong coarse columns of fine rows, by their numbers on the next level, and sums[i] = βᵢ, their sum."""
     for i in prange(state.size):
@@ -54,7 +55,7 @@ def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_in
         sums[i] = total
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def add(slots, columns, weights, count, column, value):
     """Add to a column's weight; returns how many columns there are. Weights behind them are 0."""
     at = slots[np.uint64(column)]
@@ -66,11 +67,11 @@ def add(slots, columns, weights, count, column, value):
     return count + new
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c_data, sums, slots, columns, weights,
                  begins, ends, shares):
     """Extended+i: the weights of fine row i. Returns (how many, 1 if they can be used)."""
-    count, total, moduli, fine = 0, 0.0, 0.0, np.uint64(0)
+    count, total, moduli, fine = np.int64(0), 0.0, 0.0, np.uint64(0)
     for k in range(indptr[i], indptr[i + 1]):
         j, value = np.uint64(indices[np.uint64(k)]), data[np.uint64(k)]
         weak = strong[np.uint64(k)] == 0
@@ -97,10 +98,10 @@ def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c
     return count, int(usable)
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slots, columns, weights):
     """Direct interpolation: the weights of fine row i, from its strong coarse columns alone. Returns how many."""
-    count, diagonal, negative = 0, 0.0, 0.0
+    count, diagonal, negative = np.int64(0), 0.0, 0.0
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] != i and data[k] < 0:
             negative += data[k]
@@ -112,7 +113,7 @@ def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slot
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def forget(slots, columns, weights, count):
     """Leave ``slots`` and weights as they were before a row."""
     for c in range(count):
@@ -120,14 +121,14 @@ def forget(slots, columns, weights, count):
         weights[c] = 0.0
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def before(columns, weights, c, other):
     """True if weight c is kept sooner than another: it is larger, or as large and of a lesser column."""
     a, b = abs(weights[c]), abs(weights[other])
     return a > b or (a == b and columns[c] < columns[other])
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def select(columns, weights, count, most, chosen):
     """The places of the ``most`` largest weights, in the order of their columns. Returns how many."""
     kept = 0
@@ -160,7 +161,7 @@ def rescale(whole, kept):
     return whole / kept
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most, known,
                 p_indptr, p_indices, p_data, lengths):
     """The rows of P. Unless ``known``, row i begins at i ``most``, and its columns and lengths[i] are written; else the
@@ -171,7 +172,9 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
         longest, widest = max(longest, indptr[i + 1] - indptr[i]), max(widest, c_indptr[i + 1] - c_indptr[i])
     found = min(coarse, (longest + 1) * widest)                  # columns of a row at most
     for chunk in prange(CHUNKS):
-        slots, columns, weights = np.full(coarse, -1, np.int32), np.empty(found, np.int32), np.zeros(found)
+        slots, columns, weights = np.empty(coarse, np.int32), np.empty(found, np.int32), np.zeros(found)
+        for c in range(coarse):
+            slots[c] = -1
         begins, ends, shares = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
         chosen = np.empty(most, np.int64)
         for i in range(chunk * n // CHUNKS, (chunk + 1) * n // CHUNKS):
@@ -181,7 +184,7 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
                 if not known:
                     p_indices[begin], lengths[i] = numbers[i], 1
                 continue
-            count = 0
+            count = np.int64(0)
             if state[i] == FINE:
                 usable = 0
                 if extended:
@@ -212,7 +215,7 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
             forget(slots, columns, weights, count)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def compact(most, from_indices, from_data, indptr, indices, data):
     """Rows that begin at i ``most``, side by side."""
     for i in prange(indptr.size - 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import parallel
 from swell.preconditioners.amg.slots import State
 
 UNDECIDED, FINE = np.uint8(State.UNDECIDED), np.uint8(State.FINE)
@@ -33,7 +34,7 @@ def scattered(row):
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def begin(indptr, strong, counts, forced, first, keys, state):
     """Each row's key (its count, then its number's hash) and its first state. ``first``: the number of
     row 0 in the whole matrix."""
@@ -52,7 +53,7 @@ def begin(indptr, strong, counts, forced, first, keys, state):
             state[i] = UNDECIDED
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def contest(rows, indptr, indices, strong, keys, beaten):
     """beaten = 1 for the lesser key of every strong link of undecided ``rows``. Decided rows have the key −1 and may be
     beaten, too."""
@@ -69,7 +70,7 @@ def contest(rows, indptr, indices, strong, keys, beaten):
                 beaten[i] = 1
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def promote(rows, state, keys, beaten):
     """Undecided rows that unused has beaten become coarse."""
     for r in prange(rows.size):
@@ -79,7 +80,7 @@ def promote(rows, state, keys, beaten):
         beaten[i] = 0
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def cover(rows, indptr, indices, strong, state, keys):
     """Undecided rows that depend strongly on a coarse row become fine."""
     for r in prange(rows.size):
@@ -101,14 +102,11 @@ def undecided(rows, state):
     return rows[:count]
 
 
-@njit(cache=True)
 def rounds(indptr, indices, strong, keys, state, beaten, record):
     """Rounds until every row is decided. ``beaten`` and ``record`` are for a GPU; ``keys`` are used up."""
     beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a line for each chunk's idle writes
-    rows = np.empty(state.size, indices.dtype)
-    for i in range(state.size):
-        rows[i], keys[i] = i, keys[i] if state[i] == UNDECIDED else -1
-    rows = undecided(rows, state)
+    keys[state != UNDECIDED] = -1
+    rows = np.flatnonzero(state == UNDECIDED).astype(indices.dtype)
     while True:
         cover(rows, indptr, indices, strong, state, keys)        # first: forced rows are coarse already
         rows = undecided(rows, state)
@@ -118,14 +116,14 @@ def rounds(indptr, indices, strong, keys, state, beaten, record):
         promote(rows, state, keys, beaten)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def mark_coarse(state, marked):
     """marked[i] = 1 for a coarse row."""
     for i in prange(state.size):
         marked[i] = state[i] == COARSE
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def carry(state, numbers, marked, kept):
     """kept[numbers[i]] = marked[i] of each coarse row i."""
     for i in prange(state.size):

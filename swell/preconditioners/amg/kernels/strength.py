@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from swell.core.compiled import parallel
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def strong_links(indptr, indices, data, theta, max_row_sum, strong):
     """strong[k] = 1 where entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ."""
     for i in prange(indptr.size - 1):
@@ -21,7 +23,7 @@ def strong_links(indptr, indices, data, theta, max_row_sum, strong):
             strong[np.uint64(k)] = linked & (not own) & (value < 0) & (-value >= theta * largest)
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def positive_rows(indptr, indices, data, bound, marked):
     """marked[i] = 1 where row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal."""
     for i in prange(indptr.size - 1):
@@ -34,7 +36,7 @@ def positive_rows(indptr, indices, data, bound, marked):
         marked[i] = largest > bound * diagonal
 
 
-@njit(parallel=True, cache=True)
+@parallel
 def with_neighbours(indptr, indices, marked, forced):
     """forced[i] = 1 where row i or a neighbour is marked."""
     for i in prange(indptr.size - 1):

@@ -1,0 +1,114 @@
+"""Compile the kernels that common calls need, before they are needed.
+
+Solves small and large model problems with the usual methods, in as many processes at a time as the machine has cores.
+What is compiled stays on disk: later processes load it. Without --method, the advisor's choices and cg, bicgstab, gmres
+(complex: cocg) and direct with their usual preconditioners.
+"""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from swell.cli.arguments import named_solver
+from swell.core import caches
+from swell.core.errors import InputError, SwellError
+
+HELP = "compile the kernels of common calls"
+SIDES = (12, 30), (150,)         # of model problems: small ones in CSR and in SELL, one above ``core.cpu.SERIAL``
+REAL = ("auto", None), ("cg", "ic0"), ("cg", "amg"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
+COMPLEX = ("auto", None), ("cocg", "ilu0"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
+ROUNDS = 3              # two processes that keep one function at the same time lose what the first has kept
+CHILD = "import sys; from swell.cli.warm_up import child; child(sys.argv[1])"
+
+
+def add_arguments(parser):
+    """The arguments of ``swell warm-up``."""
+    parser.add_argument("--method", metavar="NAME", help="this method alone")
+    parser.add_argument("--precond", metavar="NAME", help="with this preconditioner")
+    parser.add_argument("--complex", action="store_true", help="for complex numbers")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    parser.set_defaults(scaling=None, format=None, ordering=None)
+
+
+def run(arguments) -> int:
+    """Check, compile in processes, and say how long it took.
+
+    Raises
+    ------
+    InputError
+        For a method that is not there, a preconditioner without a method, or a folder that cannot be written.
+    MissingDependency
+        If there is no such device.
+    """
+    from swell.core.devices import make_space
+    named_solver(arguments)
+    if arguments.precond and not arguments.method:
+        raise InputError(f"--precond {arguments.precond} without --method: name the method that it is for")
+    make_space(arguments.device)
+    folder = kept_in(arguments.device)
+    solvers = [(arguments.method, arguments.precond)] if arguments.method else COMPLEX if arguments.complex else REAL
+    start = time.perf_counter()
+    jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex,
+             "device": arguments.device} for method, precond in solvers for sides in SIDES]
+    compiled = _all(jobs[:len(SIDES)]) + _all(jobs[len(SIDES):])                 # the first ones have what all share
+    rounds = 1
+    while compiled and rounds < ROUNDS and arguments.device == "cpu":            # CuPy keeps a file for each kernel
+        compiled, rounds = _all(jobs, say=False), rounds + 1
+    print(f"compiled in {time.perf_counter() - start:.0f} s; the kernels are kept in {folder}")
+    return 0
+
+
+def kept_in(device) -> str:
+    """The folder in which a device's kernels are kept; InputError if it cannot be written."""
+    variable, folder = ("NUMBA_CACHE_DIR", caches.of_numba())
+    if device == "cuda":
+        variable, folder = ("CUPY_CACHE_DIR", caches.of_cupy())
+    named = os.environ.get(variable) or folder   # Numba takes another folder where it cannot write this one
+    if not caches.writable(named):
+        raise InputError(f"compiled kernels cannot be kept in {named}: name a folder that can be written with "
+                         f"{variable}")
+    return folder
+
+
+def _all(jobs, say=True) -> int:
+    """Run the jobs in processes, as many at a time as there are cores; how many functions they compiled."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(cores) as pool:
+        return sum(pool.map(lambda job: _one(job, say), jobs))
+
+
+def _one(job, say):
+    """Run a job in a process of its own; how many functions it compiled."""
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=False,
+                          env={**os.environ, "SWELL_QUIET": "1"})
+    beside = f" with {job['precond']}" if job["precond"] else ""
+    name = f"{job['method']}{beside}, {' and '.join(str(side**2) for side in job['sides'])} unknowns"
+    if done.returncode:
+        raise InputError(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'ended early'}")
+    if say:
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+    return int(done.stdout.split()[-1])
+
+
+def child(job):
+    """Solve model problems, and print how many functions were compiled."""
+    import numpy as np
+
+    import swell
+    from swell.core.compilation import compilations
+    given = json.loads(job)
+    for side in given["sides"]:
+        A = swell.gallery.poisson2d(side)
+        if given["method"] in ("bicgstab", "gmres"):
+            A = swell.gallery.get("convection_diffusion2d", side**2)
+        try:
+            swell.solve(A * (1 + 0.1j) if given["complex"] else A, np.ones(A.shape[0]), device=given["device"],
+                        method=None if given["method"] == "auto" else given["method"], precond=given["precond"])
+        except SwellError as error:
+            sys.exit(str(error))
+    print(compilations())
