@@ -19,6 +19,7 @@ from swell.advisor.plan import Estimate
 from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
 from swell.orderings.minimum_degree import factorisation_cost
+from swell.preconditioners.dense_factors import NEARLY_FULL, nearly_full
 
 REFERENCE = 10e9        # bytes a second, read and written, by the copy of the machine that the constants are from
 COMPLEX = 1.9           # times the cost of real numbers, for entries and rows
@@ -69,8 +70,8 @@ ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
-DENSE = 0.1                                      # share of entries from which A is no grid: n iterations are expected
 LAST = 5                                         # times the iterations of gmres, which restarts
+COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
 CERTAIN = 15e-3                                  # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
 DIRECT = Cost(400, 8, 350, True)
@@ -104,7 +105,7 @@ def _iterations(facts, method, part, multigrid):
     """How many are expected, at best."""
     if part == "amg":
         return LEVELS[multigrid]
-    grid = facts.nnz < DENSE * facts.n**2
+    grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected
     count = ITERATIONS[part] * (facts.n ** (1 / 3) if grid else facts.n) * (LAST if method == "gmres" else 1)
     if facts.hermitian and facts.positive_diagonal:
         _, low, high = facts.gershgorin
@@ -121,8 +122,9 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     fixed = SOLVE.seconds(A, machine) + DIRECT.seconds(A, machine)
     least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
     n = A.shape[0]
-    if A.nnz >= DENSE * n**2:                    # nothing to look for: the factors are full
-        setup, solve = fixed + scale * (ENTRY[kind] * n**2 + FLOP[kind] * 2 / 3 * n**3), scale * SUBSTITUTED * n**2
+    if nearly_full(A):                           # nothing to look for
+        flops = 2 / 3 * n**3 * (4 if kind == "c" else 1)
+        setup, solve = fixed + scale * (COPIED * n**2 + FULL * flops), scale * SUBSTITUTED * n**2
         return Estimate(setup, solve, 1.0, False, setup + solve <= CERTAIN)
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, False, partial(direct, A, machine), looking)

@@ -28,6 +28,7 @@ from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positiv
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
+from swell.preconditioners.dense_factors import DenseFactorsOperator, nearly_full
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
 ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
@@ -46,7 +47,8 @@ class Direct(Preconditioner):
     ordering : {"auto", "minimum_degree", "colamd"}
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
         entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
-        the diagonal is zero. cuDSS has its own.
+        the diagonal is zero. A matrix that is more than a tenth full is factored as a full one by LAPACK. cuDSS has
+        its own.
     """
 
     largest: int = 0
@@ -64,7 +66,12 @@ class Direct(Preconditioner):
             raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
 
     def build(self, A):
-        M = SuperLUOperator(A, self.largest, self.ordering) if A.space.name == "cpu" else CuDSSOperator(A)
+        if A.space.name != "cpu":
+            M = CuDSSOperator(A)
+        elif self.ordering == "auto" and nearly_full(A) and not 0 < self.largest < A.shape[0] ** 2:
+            M = DenseFactorsOperator(A)
+        else:
+            M = SuperLUOperator(A, self.largest, self.ordering)
         M.notes += idle_notes(self, circumstances(A))
         return M
 

@@ -165,3 +165,21 @@ def test_a_singular_matrix(ordering):
 def test_an_ordering_that_is_not_there():
     with pytest.raises(swell.InputError, match=r"ordering='mmd'\): expected one of auto, minimum_degree, colamd"):
         swell.Direct(ordering="mmd")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.float32])
+def test_a_nearly_full_matrix_is_factored_by_lapack(dtype):
+    """Also its adjoint, an update, and a singular one."""
+    rng = np.random.default_rng(8)
+    A = (rng.standard_normal((150, 150)) + (1j * rng.standard_normal((150, 150)) if dtype == np.complex128 else 0)
+         ).astype(dtype)
+    solver = swell.prepare(A, method="direct", rtol=1e-5)
+    assert "LAPACK" in "".join(solver.describe())
+    x = rng.standard_normal(150).astype(dtype)
+    assert np.allclose(solver.solve(A @ x).x, x, rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-2)
+    assert solver.update(2 * A).solve(A @ x).converged
+    M, out = solver.M, np.empty(150, dtype)
+    M.apply_adjoint((2 * A).conj().T @ x, out)
+    assert np.allclose(out, x, rtol=1e-2, atol=1e-2)
+    A[3] = A[4]
+    assert swell.solve(A, x, method="direct").reason.name == "SINGULAR"
