@@ -82,11 +82,11 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
             raise InputError(f"block={shown(block)}: A is a {type(A).__name__}, which has its block size already; give "
                              "block where it is made")
         return _own(A, device, dtype, b_dtype)
-    own_block = guest_of(A).block_size(A)
-    name, where = type(A).__name__, device_of(A)
+    guest, name = guest_of(A), type(A).__name__
+    own_block, where = guest.block_size(A), guest.device_of(A)
     space = make_space((b_device if where == "cpu" else where) if device is None else device)
     with space.active():
-        A = guest_of(A).read_matrix(A)
+        A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
@@ -119,16 +119,12 @@ def read_factor(A, space):
     name, A = type(A).__name__, guest_of(A).read_matrix(A)
     if len(getattr(A, "shape", ())) != 2 or (not hasattr(A, "tocsr") and hasattr(A, "matvec")):
         raise InputError(f"A is {name}: expected a matrix with entries, sparse or dense, of two dimensions")
-    guest_of(A).check(A, quick=True)
-    _check_size(A, space)
     return _to_csr(A, space, [], keep=False)
 
 
 def _with_entries(A, space, dtype, b_dtype, block) -> Input:
     """A matrix with entries, as CSR of the space."""
     notes = []
-    guest_of(A).check(A, quick=True)
-    _check_size(A, space)
     csr = _to_csr(A, space, notes, block)
     check_finite_matrix(csr)
     wanted = _wanted(dtype, csr.dtype, b_dtype)
@@ -232,6 +228,8 @@ def _to_csr(A, space, notes, block=None, keep=True):
     """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said). ``keep``: beyond the
     call, so that it shares nothing with A."""
     guest = guest_of(A)
+    guest.check(A, quick=True)
+    _check_size(A, space)
     given = guest.csr(A)
     given = given._replace(shared=given.shared and keep)
     if block is not None:
@@ -344,8 +342,8 @@ def dtype_of(given, name="b") -> np.dtype:
 
 def returned(x, space, original):
     """A copy of x, an array of the space, as the kind of array that ``original`` is."""
-    return guest_of(original).give_back(np.array(space.to_host(x)) if device_of(original) == "cpu" else x.copy(),
-                                        original)
+    guest = guest_of(original)
+    return guest.give_back(np.array(space.to_host(x)) if guest.device_of(original) == "cpu" else x.copy(), original)
 
 
 def stack(columns, rhs, original):

@@ -19,6 +19,13 @@ from swell.core.space import Space
 SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
 
 
+@functools.cache
+def _kernels(package, stem):
+    """The module of Numba kernels, which a solve asks for in every operation on a vector."""
+    count_numba()
+    return importlib.import_module(f"{package}.kernels.{stem}")
+
+
 class CpuSpace(Space):
     """Vectors are NumPy arrays, kernels are Numba functions running on all cores."""
 
@@ -32,7 +39,7 @@ class CpuSpace(Space):
         # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
         # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
         # variables keeps that; they count if OpenMP has not started.
-        if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+        if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
             os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
 
     def empty(self, shape, dtype):
@@ -50,8 +57,7 @@ class CpuSpace(Space):
         return array
 
     def kernels(self, package, stem, dtype, state=None):
-        count_numba()
-        module = importlib.import_module(f"{package}.kernels.{stem}")
+        module = _kernels(package, stem)
         if state is None:
             return module
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), state) for name in module.KERNELS})

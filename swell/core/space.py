@@ -1,6 +1,7 @@
 """Space: where vectors live and how they reduce. Krylov methods are written against it and against operators alone."""
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
@@ -270,5 +271,5 @@ class Space(ABC):
         for k, v in enumerate(vectors):
             self.dots(v, v, scalars[k])
             self.norm_inf(v, scalars[k, 2:])
-        host = self.to_host(scalars).real  # sync
-        return [value for k in range(len(vectors)) for value in (float(np.sqrt(host[k, 1])), float(host[k, 2]))]
+        host = self.to_host(scalars).real.tolist()  # sync
+        return [value for row in host[:len(vectors)] for value in (math.sqrt(row[1]), row[2])]
