@@ -41,19 +41,24 @@ class Considered:
     spent_solve: float = math.nan
     outcome: str = "not tried"
 
-    @property
-    def predicted(self) -> str:
-        """The prediction in words."""
+    def cells(self) -> tuple[str, ...]:
+        """What a printed result shows of it, in the columns of `CONSIDERED`."""
         if math.isinf(self.setup):
-            return "not to fit in memory"
-        least = "at least " if self.at_least else ""
-        solve = f" + {self.solve:.2g} s for {self.iterations:.0f} iterations" if self.solve else ""
-        return f"{least}{self.setup:.2g} s{solve}"
+            return self.choice, "does not fit", "", "", self.outcome
+        predicted = f"{self.setup:.2g} + {self.solve:.2g} ({self.iterations:.0f} iterations)"
+        return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}",
+                "" if math.isnan(self.probed) else f"{self.probed:.2g}",
+                "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}", self.outcome)
 
-    def __str__(self):
-        spent = "" if math.isnan(self.spent_solve) else f" after {self.spent_setup:.2g} + {self.spent_solve:.2g} s"
-        probed = "" if math.isnan(self.probed) else f", after a probe {self.probed:.2g} s in all"
-        return f"{self.choice}: predicted {self.predicted}{probed}; {self.outcome}{spent}"
+
+CONSIDERED = "considered", "predicted s: setup + solve", "after a probe", "spent s", "outcome"
+
+
+def table(considered) -> list[str]:
+    """The choices that were considered, a line each, below a line of headings; nothing where there are none."""
+    rows = [CONSIDERED, *(choice.cells() for choice in considered)] if considered else []
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 @dataclass
@@ -174,7 +179,7 @@ class Result:
         for attempt in self.attempts:
             lines.append(f"  also tried: {attempt.method} ended after {attempt.iterations} iterations at "
                          f"{attempt.residual:.2e} ({attempt.reason.name}: {attempt.message})")
-        lines += [f"  considered: {choice}" for choice in self.considered]
+        lines += [f"  {row}" for row in table(self.considered)]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 

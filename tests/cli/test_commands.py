@@ -21,7 +21,9 @@ def test_info_json(cli):
     found = json.loads(cli("info", "gallery:elasticity2d:400", "--json")[1])
     assert found["symmetry"] == "symmetric" and found["block_size"] == 2 and found["n"] > 300
     assert sum(step["rows"] for step in found["row_lengths"]["histogram"]) == found["n"]
-    assert found["recommendation"][0]["method"] == "CG()"
+    first = found["recommendation"][0]
+    assert first["method"] == "Direct()" and first["predicted"]["setup"] > 0      # so few unknowns are factored outright
+    assert "CG()" in [choice["method"] for choice in found["recommendation"]]
 
 
 def test_info_hints_at_a_null_space(cli):

@@ -145,7 +145,7 @@ def test_later_choices_are_updated_when_they_are_tried():
     assert again.converged and np.linalg.norm(b - A2 @ again.x) <= 1.01e-8 * np.linalg.norm(b)
 
 
-def test_a_sweep_stays_with_the_choice_that_works(waves):
+def test_a_sweep_stays_with_the_choice_that_works(waves, nothing_outright):
     """Where the advisor's first choice fails and a later one converges, the next frequency begins with that one."""
     K, M, B = waves
     sweep, b = Sweep(K, M, B, maxiter=3), np.ones(K.shape[0], complex)
