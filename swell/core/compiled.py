@@ -55,10 +55,10 @@ class ParallelKernel:
         return njit(cache=True, fastmath=self._fastmath)(renamed(self.py_func, "serial"))
 
 
-def renamed(function, suffix, **constants):
+def renamed(function, suffix, constants=None):
     """A copy of a function that sees these constants among its globals, to be compiled beside the function. Numba's
     cache knows a function by its name and its code alone, so the name tells the constants."""
-    seen = {**function.__globals__, **constants} if constants else function.__globals__
+    seen = function.__globals__ if constants is None else {**function.__globals__, **constants}
     made = types.FunctionType(function.__code__, seen, function.__name__, function.__defaults__, function.__closure__)
     made.__module__, made.__qualname__ = function.__module__, f"{function.__qualname__}_{suffix}"
     return made

@@ -203,10 +203,10 @@ def substitution(width, chain):
     three entries a row, as grids of five and seven points have, are unrolled. Each is compiled at its first call."""
     width = width if chain and width in (2, 3) else 0
     suffix = f"{width}{'_chain' if chain else ''}"
-    one, other = (njit(cache=True, _nrt=False)(renamed(f, suffix, WIDTH=width, CHAIN=bool(chain)))
+    one, other = (njit(cache=True, _nrt=False)(renamed(f, suffix, {"WIDTH": width, "CHAIN": bool(chain)}))
                   for f in (forward, backward))
-    return (one, other, parallel(renamed(forward_halves, suffix, forward=one)),
-            parallel(renamed(backward_halves, suffix, backward=other)))
+    return (one, other, parallel(renamed(forward_halves, suffix, {"forward": one})),
+            parallel(renamed(backward_halves, suffix, {"backward": other})))
 
 
 def solve(rows, ptr, offsets, values, inverse, parts, b, x, width, chain):
