@@ -6,6 +6,7 @@ the result tells of both.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from swell import inputs
@@ -13,6 +14,7 @@ from swell.advisor.attempts import FINAL, follow
 from swell.advisor.machine import complaints
 from swell.advisor.plan import Plan
 from swell.core.configuration import Configuration
+from swell.core.cpu import SERIAL
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.sharing import Sharing
@@ -92,7 +94,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     stopping = _stopping(stopping, rtol, atol, maxiter)
     if device == ALL_GPUS:
         return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor)
-    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block)
+    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method))
     return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b)
 
 
@@ -125,7 +127,8 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
     if device == ALL_GPUS:
         return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
-    return Solver(inputs.read_matrix(A, device, dtype, b_dtype, b_device, block), named, stopping, adapt)
+    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method))
+    return Solver(given, named, stopping, adapt)
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:
@@ -149,6 +152,13 @@ def _stopping(stopping, rtol, atol, maxiter) -> Stopping:
     if (rtol, atol, maxiter) != (1e-8, 0.0, None):
         raise InputError("stopping was given beside rtol, atol or maxiter: put them all into stopping")
     return stopping
+
+
+def _search_below(method) -> float:
+    """Rows below which A's symmetry will be read off its entries: the advisor always does."""
+    if method is None:
+        return math.inf
+    return SERIAL if method.self_adjoint_only else 0
 
 
 def _on_all_gpus(A, dtype, b_dtype, block, named, stopping):

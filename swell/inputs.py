@@ -29,12 +29,12 @@ class Input:
     kept: LinearOperator | None = None           # one of our own formats, to be used as it is
 
 
-def read_system(A, b, x0=None, device=None, dtype=None, block=None):
+def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0):
     """Check a whole system, each part once: A, then the right-hand sides and the starting vectors for it.
 
     Parameters
     ----------
-    A, device, dtype, block
+    A, device, dtype, block, search_below
         As in ``read_matrix``; the type and the device of b count too.
     b, x0
         As in ``read_vectors``.
@@ -50,12 +50,12 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None):
     InputError
         On every rank, for any part that cannot be solved as given.
     """
-    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block)
+    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below)
     with given.space.agreed():
         return given, *read_vectors(given.A, b, x0)
 
 
-def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None) -> Input:
+def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0) -> Input:
     """Check A and bring it to its space as CSR with sorted, summed indices.
 
     Parameters
@@ -68,6 +68,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         None keeps A's, made complex if b is.
     block : int, optional
         Rows of A that belong together; by default the blocks that A came with, or those that are detected.
+    search_below : int or inf
+        Of a matrix with fewer rows each aᵢⱼ is compared with aⱼᵢ in the pass that checks the entries: its symmetry
+        will be asked for.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         if block is not None:
             raise InputError(f"block={shown(block)}: A is a {type(A).__name__}, which has its block size already; give "
                              "block where it is made")
-        return _own(A, device, dtype, b_dtype)
+        return _own(A, device, dtype, b_dtype, search_below)
     guest, name = guest_of(A), type(A).__name__
     own_block, where = guest.block_size(A), guest.device_of(A)
     space = make_space((b_device if where == "cpu" else where) if device is None else device)
@@ -99,7 +102,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
             raise InputError(f"block={shown(block)} needs a matrix with entries, and A is matrix-free: leave it out")
         return _matrix_free(A, space, dtype, b_dtype)
     with space.active(shape[0]):
-        return _with_entries(A, space, dtype, b_dtype, own_block if block is None else block)
+        return _with_entries(A, space, dtype, b_dtype, own_block if block is None else block,
+                             shape[0] < search_below)
 
 
 def read_factor(A, space):
@@ -122,10 +126,10 @@ def read_factor(A, space):
     return _to_csr(A, space, [], keep=False)
 
 
-def _with_entries(A, space, dtype, b_dtype, block) -> Input:
+def _with_entries(A, space, dtype, b_dtype, block, search) -> Input:
     """A matrix with entries, as CSR of the space."""
     notes = []
-    csr = _to_csr(A, space, notes, block)
+    csr = _to_csr(A, space, notes, block, search=search)
     check_finite_matrix(csr)
     wanted = _wanted(dtype, csr.dtype, b_dtype)
     _check_not_real(wanted, csr.dtype)
@@ -179,7 +183,7 @@ def _complexity(b_dtype):
     return np.complex64 if b_dtype is not None and np.dtype(b_dtype).kind == "c" else np.float32
 
 
-def _own(A, device, dtype, b_dtype) -> Input:
+def _own(A, device, dtype, b_dtype, search_below) -> Input:
     """An operator or a matrix of ours comes with its space."""
     if device is not None and not A.space.name == device.split(":")[0]:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
@@ -196,6 +200,7 @@ def _own(A, device, dtype, b_dtype) -> Input:
     with A.space.active(A.shape[0]):             # threads that share the matrix take turns
         csr = A.to_csr()
         csr.discard_facts()                      # its owner may have changed the values since
+        csr.facts(search=A.shape[0] < search_below)
         check_finite_matrix(csr)
     return Input(csr, A.space, [], kept=A)
 
@@ -224,7 +229,7 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
 
 
-def _to_csr(A, space, notes, block=None, keep=True):
+def _to_csr(A, space, notes, block=None, keep=True, search=False):
     """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said). ``keep``: beyond the
     call, so that it shares nothing with A."""
     guest = guest_of(A)
@@ -236,11 +241,11 @@ def _to_csr(A, space, notes, block=None, keep=True):
         from swell.formats.blocks import given_size
         given = given._replace(block=given_size(block, A.shape[0]))
     csr = _moved(given.csr, space, given)
-    if not csr.facts(search=False).in_range:
+    if not csr.facts(search).in_range:
         guest.check(A)                           # which says what is wrong with an array of the host
         raise InputError(f"A has row pointers or column indices out of range: expected columns from 0 to "
                          f"{A.shape[1] - 1}, and row pointers that ascend from 0 to nnz")
-    if not csr.facts(search=False).canonical:
+    if not csr.facts(search).canonical:
         csr = _moved(guest.summed(given.csr), space, given._replace(shared=False))
     if given.entries > csr.nnz:
         notes.append(f"{given.entries - csr.nnz} duplicate entries of A were summed")

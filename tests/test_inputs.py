@@ -633,3 +633,13 @@ def test_memory_is_estimated_before_it_is_taken(monkeypatch):
         swell.solve(A, B, method="gmres(restart=500)")
     monkeypatch.undo()
     assert swell.solve(A, B).converged
+
+
+def test_a_setup_takes_one_pass_over_the_entries(monkeypatch):
+    from swell.formats import csr
+    passes, gather = [], csr.gather
+    monkeypatch.setattr(csr, "gather", lambda matrix, search: passes.append(matrix) or gather(matrix, search))
+    for named in ({}, {"method": "cg"}, {"method": "bicgstab"}):
+        passes.clear()
+        prepared = swell.prepare(gallery.poisson2d(6), **named)
+        assert sum(matrix is prepared.A for matrix in passes) == 1

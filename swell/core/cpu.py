@@ -71,9 +71,10 @@ class CpuSpace(Space):
 
         from swell.core.compiled import here
         require_threads()
-        before = numba.get_num_threads(), here.small
-        here.small = here.small or rows is not None and rows < SERIAL
-        numba.set_num_threads(1 if here.small else before[0])
+        threads, small = numba.get_num_threads(), here.small
+        here.small = small or rows is not None and rows < SERIAL
+        if here.small and threads > 1:
+            numba.set_num_threads(1)
         try:
             yield
         except OutOfMemory:
@@ -82,8 +83,8 @@ class CpuSpace(Space):
             raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
-            numba.set_num_threads(before[0])
-            here.small = before[1]
+            numba.set_num_threads(threads)
+            here.small = small
 
     def synchronize(self):
         pass

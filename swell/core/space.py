@@ -265,9 +265,9 @@ class Space(ABC):
         if not vectors[0].size:
             return [0.0] * (2 * len(vectors))
         dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)
-        if dtype.name not in held:
-            held[dtype.name] = self.empty((3, 3), dtype)
-        scalars = held[dtype.name]
+        if dtype.char not in held:
+            held[dtype.char] = self.empty((3, 3), dtype)
+        scalars = held[dtype.char]
         for k, v in enumerate(vectors):
             self.dots(v, v, scalars[k])
             self.norm_inf(v, scalars[k, 2:])

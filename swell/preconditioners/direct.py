@@ -202,7 +202,7 @@ class Permuted:
         order = found.order()
         self.order, self.place = order, np.empty_like(order)
         self.place[order] = np.arange(order.size)
-        lengths = np.diff(A.indptr)[order]
+        lengths = A.row_lengths()[order]
         self.indptr = np.zeros_like(A.indptr)
         np.cumsum(lengths, out=self.indptr[1:])
         self.source = np.repeat(A.indptr[:-1][order] - self.indptr[:-1], lengths) + np.arange(A.nnz)
