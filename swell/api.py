@@ -190,16 +190,19 @@ class Solver:
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
-                self.chain, self._left_out = choose(self.A, named)
+                self._follow(*choose(self.A, named), adapt)
                 try:
-                    self._prepare(0)
+                    self._prepare_first()
                 except DoesNotFit:
-                    self.chain, self._left_out = choose(self.A, named, resident=False)
+                    self._follow(*choose(self.A, named, resident=False), adapt)
             else:
-                self.chain, self._left_out = [self._with_format(named)], []
-            self._plan = Plan(self.chain, adapt)
+                self._follow([self._with_format(named)], [], adapt)
             self.notes = [*self.notes, *complaints()]
             self._prepare_first()
+
+    def _follow(self, chain, left_out, adapt):
+        """Take a chain of choices, and sentences on those that were left out."""
+        self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
 
     def _prepare_first(self):
         """Set up the first choice; where memory is too small for it and others contend, the next one is the first."""
@@ -211,8 +214,7 @@ class Solver:
                 if len(self.chain) == 1 or not self._plan.estimates:
                     raise
                 self.notes.append(f"{self.chain[0].name('method')} with {self.chain[0].part} does not fit: {error}")
-                self.chain = self.chain[1:]
-                self._plan = Plan(self.chain, self._plan.adapt)
+                self._follow(self.chain[1:], self._left_out, self._plan.adapt)
 
     def _with_format(self, named):
         """A named method takes its own format, or the default format of the device unless one is named."""

@@ -44,7 +44,9 @@ class Watch:
         self._norms, self._next = [], FIRST
 
     def __call__(self, norm, threshold) -> bool:
-        """Take the next residual norm; True if the attempt is to end."""
+        """Take the next residual norm; True if the attempt is to end. Norms that are not finite are the judge's."""
+        if not math.isfinite(norm):
+            return False
         self._norms.append(norm)
         k = len(self._norms) - 1
         if k < self._next or self.overtaken:

@@ -76,8 +76,8 @@ def kept_in(device) -> str:
 
 def _all(jobs, say=True) -> int:
     """Run the jobs in processes, as many at a time as there are cores; how many functions they compiled."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with ThreadPoolExecutor(cores) as pool:
+    from numba import config
+    with ThreadPoolExecutor(config.NUMBA_NUM_THREADS) as pool:
         return sum(pool.map(lambda job: _one(job, say), jobs))
 
 

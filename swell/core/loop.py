@@ -111,7 +111,7 @@ class Loop:
         flags[Flag.MAXITER] = max(self.maxiter - done, 0)
         flags[Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
         flags[Flag.EVERY] = self.stopping.every
-        flags[Flag.CYCLE], flags[Flag.PATIENCE] = self.cycle, self.patience
+        flags[Flag.CYCLE], flags[Flag.SLOW_CYCLES] = self.cycle, self.patience
         limits[Limit.THRESHOLD2] = _squared(threshold)
         limits[Limit.RATIO2] = 1
         limits[Limit.GROWTH2] = _squared(self.stopping.growth * scale)

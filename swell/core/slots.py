@@ -35,7 +35,7 @@ class Flag(Slots):
     FINAL = enum.auto()             # not zero: the end of a cycle may not lift the stop
     EVERY = enum.auto()             # iterations from one judgement to the next; 0 or 1: each is judged
     CYCLE = enum.auto()             # iterations of a cycle
-    PATIENCE = enum.auto()          # slow cycles that count as stagnation; 0: any number is allowed
+    SLOW_CYCLES = enum.auto()          # slow cycles that count as stagnation; 0: any number is allowed
 
 
 class Limit(Slots):

@@ -48,7 +48,8 @@ class Considered:
         predicted = f"{self.setup:.2g} + {self.solve:.2g} ({self.iterations:.0f} iterations)"
         return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}",
                 "" if math.isnan(self.probed) else f"{self.probed:.2g}",
-                "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}", self.outcome)
+                "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}",
+                self.outcome)
 
 
 CONSIDERED = "considered", "predicted s: setup + solve", "after a probe", "spent s", "outcome"

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import swell
 from swell import gallery
+from swell.api import Solver
 from swell.advisor import machine as speeds
 from swell.advisor.choose import choose
 from swell.advisor.estimate import direct, iterative
@@ -53,6 +54,10 @@ class TestWatch:
         watch = Watch(1e-3, lambda taken, seconds: 0.1)
         ended = next(k for k in range(1000) if watch(0.999**k, 1e-8))
         assert 8 <= ended < 60 and watch.left > 1000
+
+    def test_what_is_not_finite_is_left_to_the_judge(self):
+        watch = Watch(1e-3, lambda taken, seconds: 0.0)
+        assert not any(watch(norm, 1e-8) for norm in 100 * [math.nan, math.inf])
 
     def test_it_is_not_left_for_something_slower(self):
         watch = Watch(1e-3, lambda taken, seconds: 1e9)
@@ -184,6 +189,32 @@ class TestSolves:
         first, second = swell.solve(A, b), swell.solve(A, b)
         assert first.iterations == second.iterations and np.array_equal(first.x, second.x)
         assert [(c.choice, c.outcome) for c in first.considered] == [(c.choice, c.outcome) for c in second.considered]
+
+    def test_where_all_fail_each_has_a_reason_and_the_best_x_comes_back(self):
+        A = sp.csr_array(gallery.poisson2d(40) @ sp.diags_array(np.r_[np.zeros(3), np.ones(1597)]))
+        r = swell.solve(A, B(1600), maxiter=20)
+        assert not r.converged and np.isfinite(r.x).all() and r.attempts
+        tried = [c for c in r.considered if not math.isnan(c.spent_solve)]
+        assert len(tried) >= 2 and all(c.outcome in Reason.__members__ and c.setup > 0 for c in tried)
+        assert r.residual == min(a.residual for a in [r, *r.attempts])
+
+    def test_a_first_choice_without_room_gives_way(self, monkeypatch):
+        prepare = Solver._prepare
+
+        def short(self, k):
+            if self.chain[k].name("method") == "direct":
+                raise swell.OutOfMemory("too little is left")
+            return prepare(self, k)
+        monkeypatch.setattr(Solver, "_prepare", short)
+        r = swell.solve(gallery.poisson2d(20), B(400))
+        assert r.converged and r.method == "cg" and any("direct" in note and "too little" in note for note in r.notes)
+
+    def test_factors_that_do_not_fit_are_not_tried(self, monkeypatch):
+        monkeypatch.setattr(CpuSpace, "memory", lambda self: (2**20, 2**30))
+        A = csr(gallery.poisson2d(60))
+        assert math.isinf(direct(A, Machine(), 1e9).setup)
+        found = choose(A, Configuration(None))[0]
+        assert found[0].name("method") == "cg"
 
     def test_named_methods_consider_nothing(self):
         assert not swell.solve(gallery.poisson2d(9), B(81), method="cg").considered

@@ -104,7 +104,7 @@ DEVICE void judge_cycle(Context* ctx, double norm2) {
   else if (norm2 <= limit(ctx, THRESHOLD2)) code = CONVERGED;
   else if (code == CONVERGED) code = norm2 < 0.81 * limit(ctx, CYCLE2) ? RUNNING : STAGNATED;
   if (code == RUNNING && flag(ctx, ITERATION) >= flag(ctx, MAXITER)) code = MAXITER_REACHED;
-  if (code == RUNNING && flag(ctx, PATIENCE) > 0 && slow(ctx, norm2) && --flag(ctx, PATIENCE) == 0) code = STAGNATED;
+  if (code == RUNNING && flag(ctx, SLOW_CYCLES) > 0 && slow(ctx, norm2) && --flag(ctx, SLOW_CYCLES) == 0) code = STAGNATED;
   if (code != RUNNING) { halt(ctx, code); return; }
   flag(ctx, VERDICT) = RUNNING;
   limit(ctx, CYCLE2) = norm2;

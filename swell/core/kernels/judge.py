@@ -168,7 +168,7 @@ def slow(state, norm2):
 @njit(cache=True)
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
-    whole cycle brought less than a tenth or no iteration is left. As many slow cycles as PATIENCE are a stagnation."""
+    whole cycle brought less than a tenth or no iteration is left. As many slow cycles as SLOW_CYCLES are a stagnation."""
     flags, limits, history = state
     history[flags[Flag.ITERATION]] = math.sqrt(norm2)
     code = flags[Flag.VERDICT]
@@ -180,9 +180,9 @@ def judge_cycle(state, norm2):
         code = Code.RUNNING if norm2 < 0.81 * limits[Limit.CYCLE2] else Code.STAGNATED
     if code == Code.RUNNING and flags[Flag.ITERATION] >= flags[Flag.MAXITER]:
         code = Code.MAXITER_REACHED
-    if code == Code.RUNNING and flags[Flag.PATIENCE] > 0 and slow(state, norm2):
-        flags[Flag.PATIENCE] -= 1
-        if flags[Flag.PATIENCE] == 0:
+    if code == Code.RUNNING and flags[Flag.SLOW_CYCLES] > 0 and slow(state, norm2):
+        flags[Flag.SLOW_CYCLES] -= 1
+        if flags[Flag.SLOW_CYCLES] == 0:
             code = Code.STAGNATED
     if code != Code.RUNNING:
         halt(state, code)
