@@ -93,7 +93,7 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
                  estimate.iterative(A, facts, c, machine, multigrid) for c in found]
 
     def seconds(k):
-        return estimates[k].setup + estimates[k].solve
+        return estimates[k].setup + estimates[k].margin + estimates[k].solve
 
     first = soonest(estimates, range(len(found)), seconds)       # which may look into a lower bound
     order = sorted(range(len(found)), key=lambda k: (k != first, seconds(k)))

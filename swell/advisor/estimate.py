@@ -69,6 +69,7 @@ APPLIED = {
 ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
+MARGIN = 0.25                                    # seconds that AMG must save: at its first use it compiles some 10 s
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
@@ -98,7 +99,8 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
     iteration = (products * (PRODUCT.seconds(A, machine) + APPLIED[part].seconds(A, machine))
                  + rest.seconds(A, machine))
     setup = SOLVE.seconds(A, machine) + SETUPS[part].seconds(A, machine)
-    return Estimate(setup, iteration, _iterations(facts, method, part, multigrid), part != "amg")
+    return Estimate(setup, iteration, _iterations(facts, method, part, multigrid), part != "amg",
+                    MARGIN if part == "amg" else 0.0)
 
 
 def _iterations(facts, method, part, multigrid):
@@ -125,9 +127,9 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     if nearly_full(A):                           # nothing to look for
         flops = 2 / 3 * n**3 * (4 if kind == "c" else 1)
         setup, solve = fixed + scale * (COPIED * n**2 + FULL * flops), scale * SUBSTITUTED * n**2
-        return Estimate(setup, solve, 1.0, False, setup + solve <= CERTAIN)
+        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN)
     if least + looking > seconds:                # the factors hold all of A
-        return Estimate(least + looking, 0.0, 1.0, False, False, partial(direct, A, machine), looking)
+        return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
     cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind])
     if cost.entries > fits:
@@ -136,4 +138,5 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     finer = None if cost.complete else partial(direct, A, machine)
     solve = scale * SUBSTITUTED * cost.entries + PRODUCT.seconds(A, machine)
     outright = cost.complete and setup + solve <= CERTAIN
-    return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright, finer, looking)
+    return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright=outright, finer=finer,
+                    looking=looking)

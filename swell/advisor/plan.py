@@ -39,6 +39,8 @@ class Estimate:
     alike : bool
         True for a Krylov method whose iterations grow with the difficulty of the system as those of others do: where
         one takes more than was expected, so will the others. False for AMG and for the direct method.
+    margin : float
+        Seconds that the choice must save in the solves so far, since its kernels compile for long at their first use.
     outright : bool
         True for a choice that is taken whatever the others promise: it is quick, and certain.
     finer : callable or None
@@ -51,6 +53,7 @@ class Estimate:
     iteration: float
     iterations: float
     alike: bool = True
+    margin: float = 0.0
     outright: bool = False
     finer: Callable | None = field(default=None, compare=False)
     looking: float = 0.0
@@ -142,7 +145,7 @@ class Route:
     def seconds(self, k) -> float:
         """What choice k is predicted to cost from here on."""
         e = self._estimates[k]
-        setup = 0.0 if k in self._done else e.setup / (1 + self._plan.solves)
+        setup = 0.0 if k in self._done else (e.setup + e.margin) / (1 + self._plan.solves)
         return setup + e.solve * (self._harder if e.alike else 1.0)
 
     def next(self) -> int | None:
