@@ -26,12 +26,6 @@ from swell.krylov.cg import CG
 B = np.random.default_rng(3).standard_normal
 
 
-@pytest.fixture(autouse=True)
-def one_machine(monkeypatch):
-    """The same speeds everywhere, so that choices do not depend on who runs the tests."""
-    monkeypatch.setattr("swell.advisor.choose.machine", lambda space: Machine(10e9, 1))
-
-
 def csr(A):
     return CSRMatrix.from_scipy(sp.csr_array(A), CpuSpace())
 
@@ -233,7 +227,8 @@ class TestMachine:
         monkeypatch.setattr(speeds, "_known", {})
         return tmp_path / speeds.NAME
 
-    def test_measured_once_and_kept(self, file, monkeypatch):
+    def test_measured_once_and_kept(self, file, monkeypatch, own_cache):
+        monkeypatch.setattr(speeds, "measure", own_cache)        # as users have it
         found = speeds.machine(CpuSpace())
         assert not speeds.complaints() and 1e8 < found.copy < 1e13
         monkeypatch.setattr(speeds, "_known", {})
