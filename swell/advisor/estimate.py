@@ -21,9 +21,9 @@ from swell.core.cpu import SERIAL
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.preconditioners.dense_factors import NEARLY_FULL, nearly_full
 
-REFERENCE = 10e9        # bytes a second, read and written, by the copy of the machine that the constants are from
+REFERENCE = 12e9        # bytes a second, read and written, by the copy of the machine that the constants are from
 COMPLEX = 1.9           # times the cost of real numbers, for entries and rows
-CALL = 4e-6             # seconds of a kernel's call from Python
+CALL = 3e-6             # seconds of a kernel's call from Python
 SHARED = 0.7            # T threads are taken to be Tˢ times as fast as one, where a kernel uses them
 
 
@@ -49,22 +49,20 @@ class Cost(NamedTuple):
         return self.calls * CALL + 1e-9 * scale * work
 
 
-SOLVE = Cost(220, 6, 30)                         # checks, facts, format, norms and the true residual of any solve
-PRODUCT = Cost(1, 0.45, 1.5)
+SOLVE = Cost(270, 4, 20)                         # checks, facts, format, norms and the true residual of any solve
+PRODUCT = Cost(1.5, 0.45, 1)
 METHODS = {             # products and applications of M an iteration, and the rest of it
-    "cg": (1, Cost(2, 0, 3)), "minres": (1, Cost(3, 0, 6)), "cocg": (1, Cost(2, 0, 3)),
-    "bicgstab": (2, Cost(6, 0, 5)), "gmres": (1, Cost(5, 0, 30)),
+    "cg": (1, Cost(1, 0, 2)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 2)),
+    "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 20)),
 }
 SETUPS = {              # of preconditioners and scalings
-    "none": Cost(0, 0, 0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 30, 150, True, 0.5),
-    "ilu0": Cost(80, 60, 80, True, 0.5),
-    "shifted_laplacian": Cost(120, 100, 200, True, 1.0), "block_ilu0": Cost(80, 60, 80, True, 0.5),
-    "amg": Cost(500, 80, 200),
+    "none": Cost(0, 0, 0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 10, 60, True, 1.0),
+    "ilu0": Cost(80, 25, 60, True, 0.5), "block_ilu0": Cost(80, 25, 60, True, 0.5),
+    "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 60, 500),
 }
 APPLIED = {
-    "none": Cost(0, 0, 0), "jacobi": Cost(1, 0, 1.5), "ic0": Cost(6, 1.6, 3, True), "ilu0": Cost(6, 1.8, 3, True),
-    "shifted_laplacian": Cost(6, 2.5, 5, True),
-    "block_ilu0": Cost(6, 1.8, 3, True), "amg": Cost(9, 7, 20),
+    "none": Cost(0, 0, 0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.3, 1, True), "ilu0": Cost(3, 1.2, 1, True),
+    "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
 }
 ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
@@ -75,9 +73,9 @@ LAST = 5                                         # times the iterations of gmres
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
 CERTAIN = 15e-3                                  # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
-DIRECT = Cost(400, 8, 350, True)
-ENTRY = {"f": 40e-9, "c": 45e-9}                 # seconds of an entry of the factors, real or complex
-FLOP = {"f": 0.8e-10, "c": 2.5e-10}              # seconds of an operation
+DIRECT = Cost(500, 30, 150, True)
+ENTRY = {"f": 48e-9, "c": 60e-9}                 # seconds of an entry of the factors, real or complex
+FLOP = {"f": 0.85e-10, "c": 2.5e-10}              # seconds of an operation
 ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
 SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
 
