@@ -310,7 +310,7 @@ def test_the_real_cabin_at_300_hertz(method, products, data):
     ({"precond": "jacobi_sweeps"}, "cocg"), ({"precond": "gauss_seidel(direction=forward)"}, "bicgstab"),
     ({"precond": "iluk(solve='sweeps(count=4)')"}, "cocg"), ({"precond": "ilut"}, "bicgstab"),
     ({"scaling": "ruiz"}, "bicgstab"), ({"M": lambda r: r}, "bicgstab")])
-def test_the_advisor_takes_cocg_where_all_is_symmetric(named, method):
+def test_the_advisor_takes_cocg_where_all_is_symmetric(named, method, nothing_outright):
     A = complex_symmetric()
     r = swell.solve(A, np.ones(225), **named)
     assert r.converged and r.method == method and not r.attempts
@@ -326,7 +326,7 @@ def test_the_advisor_takes_no_cg_with_what_is_not_symmetric(precond):
 
 
 @pytest.mark.parametrize("k2h2, first", [(0.3, ["cg"]), (7.0, [])])
-def test_the_advisor_takes_cocg_where_nothing_damps_a_wave(k2h2, first):
+def test_the_advisor_takes_cocg_where_nothing_damps_a_wave(k2h2, first, nothing_outright):
     """Real entries of a complex type, indefinite: before a factorisation, after cg where the diagonal does not tell."""
     A = gallery.helmholtz((15, 15), k2h2, 0.0)
     assert not A.imag.count_nonzero() and np.linalg.eigvalsh(A.toarray())[0] < 0

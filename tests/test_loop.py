@@ -140,7 +140,7 @@ def test_ctrl_c_ends_the_solves_of_all_threads():
     assert all(0 < r.iterations < 5 for r in found)
 
 
-def test_ctrl_c_while_the_next_choice_is_set_up(monkeypatch):
+def test_ctrl_c_while_the_next_choice_is_set_up(monkeypatch, nothing_outright):
     """The first choice has failed and the factorisation is under way: its iterate is what there is."""
     solver = swell.prepare(gallery.shifted_laplacian((10, 10), 0.5))
     prepare = solver._prepare

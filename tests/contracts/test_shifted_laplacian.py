@@ -99,10 +99,11 @@ def test_the_shift_makes_stable_what_ilu_of_A_is_not(device):
 
 
 def test_the_advisor_tries_it_where_ilu_failed(waves):
-    """Before the direct solver; with the user's preconditioner the method is cocg where that is symmetric."""
+    """It contends; with the user's preconditioner the method is cocg where that is symmetric."""
     A = waves[2]
     chain = [(c.name("method"), c.name("precond")) for c in swell.prepare(A).chain]
-    assert chain == [("cocg", "ilu0"), ("cocg", "shifted_laplacian"), ("direct", "none"), ("gmres", "jacobi")]
+    assert set(chain) == {("cocg", "ilu0"), ("cocg", "jacobi"), ("cocg", "shifted_laplacian"), ("direct", "none"),
+                          ("gmres", "jacobi")}
     for precond, method in (("shifted_laplacian(inner=jacobi)", "cocg"), ("shifted_laplacian(inner=ilut)", "bicgstab"),
                             ("schwarz(kind=weighted)", "cocg"), ("schwarz", "bicgstab")):
         chain = swell.prepare(A, precond=precond).chain
@@ -112,8 +113,11 @@ def test_the_advisor_tries_it_where_ilu_failed(waves):
 def test_the_advisor_gets_through_where_ilu_fails():
     """Six nodes a wavelength, undamped inside: ILU(0) of A stays where it is."""
     A = gallery.helmholtz((40, 40), k2h2=1.0, damping=0.01)
-    r = swell.solve(A, A @ rng().standard_normal(1600), maxiter=400)
-    assert r.converged and r.precond == "shifted_laplacian" and len(r.attempts) == 1
+    b = A @ rng().standard_normal(1600)
+    assert swell.solve(A, b, maxiter=400).converged
+    assert not swell.solve(A, b, method="cocg", precond="ilu0", maxiter=400).converged
+    shifted = swell.ShiftedLaplacian(inner=swell.ILUK(level=1))
+    assert swell.solve(A, b, method="cocg", precond=shifted, maxiter=400).converged
 
 
 @pytest.mark.data

@@ -168,7 +168,7 @@ def slow(state, norm2):
 @njit(cache=True)
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
-    whole cycle brought less than a tenth or no iteration is left. As many slow cycles as SLOW_CYCLES are a stagnation."""
+    whole cycle brought less than a tenth or no iteration is left. SLOW_CYCLES of them are a stagnation."""
     flags, limits, history = state
     history[flags[Flag.ITERATION]] = math.sqrt(norm2)
     code = flags[Flag.VERDICT]
