@@ -21,7 +21,7 @@ from swell.core.cpu import SERIAL
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.preconditioners.dense_factors import NEARLY_FULL, nearly_full
 
-REFERENCE = 12e9        # bytes a second, read and written, by the copy of the machine that the constants are from
+REFERENCE = 24e9        # bytes a second, read and written, by the copy of the machine that the constants are from
 COMPLEX = 1.9           # times the cost of real numbers, for entries and rows
 CALL = 3e-6             # seconds of a kernel's call from Python
 SHARED = 0.7            # T threads are taken to be Tˢ times as fast as one, where a kernel uses them

@@ -34,7 +34,7 @@ class Machine:
         Threads of a CPU that kernels use.
     """
 
-    copy: float = 10e9
+    copy: float = 24e9
     threads: int = 1
 
 
