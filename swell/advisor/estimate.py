@@ -67,7 +67,7 @@ APPLIED = {
 ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
-MARGIN = 0.25                                    # seconds that AMG must save: at its first use it compiles some 10 s
+MARGIN = 0.05                                    # seconds that AMG must save: at its first use it compiles some 10 s
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK

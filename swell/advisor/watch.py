@@ -56,8 +56,10 @@ class Watch:
         if k >= PROBE and math.isnan(self.probed):
             self.probed = k + self.left
         spent, left = k * self.iteration, self.left * self.iteration
-        # Only another choice below this is a reason to change: the nearer to what is left, the more must be spent.
-        known = min(left, math.sqrt(left * spent / DOUBT), spent / PATIENCE)
+        # Only another choice below this is a reason to change: the nearer to what is left, the more must be spent. And
+        # the more is spent, the less is believed of what is left: other < left (1 + spent / other).
+        trusted = math.inf if math.isinf(left) else (left + math.sqrt(left**2 + 4 * left * spent)) / 2
+        known = min(trusted, math.sqrt(left * spent / DOUBT), spent / PATIENCE)
         self.overtaken = self._other(k + self.left, known) < known
         return self.overtaken
 
