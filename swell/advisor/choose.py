@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swell.advisor.contenders import contenders
+from swell.advisor.contenders import contenders, setting
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -40,11 +40,6 @@ FULL = 1.05                 # ... and the fill up to which they are
 WORTH_A_WORD = 1.7          # fill of blocks up to which the advice says why they are not taken: of stencils it is 1.9
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
-
-
-def setting(kind, name):
-    """The settings object of a registered name, with its defaults."""
-    return load(kind, name)()
 
 
 def default_format(A):

@@ -101,8 +101,5 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
 
 
 def is_m_matrix(A, facts) -> bool:
-    """True if rows are dominant and all but a few couplings are negative, as AMG likes them."""
-    if facts.complex or not facts.dominant:
-        return False
-    positive = A.space.find_true(A.data > 0)[1] - facts.n
-    return positive <= FEW * facts.n
+    """True if the rows of a real matrix are dominant and all but a few couplings are negative, as AMG likes them."""
+    return facts.dominant and A.space.find_true(A.data > 0)[1] <= (1 + FEW) * facts.n

@@ -1,8 +1,8 @@
 """What a choice will cost on a CPU, in seconds, before it is tried: setup + iterations × the cost of one.
 
-Costs are linear in entries, rows and calls of kernels. Their constants were fitted to half of the systems of ``swell
-bench auto`` on one core that copied at `REFERENCE` bytes a second (benchmarks/NOTES.md); a machine's own copy speed and
-its own seconds of a call scale them (machine.py). A factorisation is counted by an analysis of A's pattern
+Costs are linear in entries, rows and calls of kernels. Their constants were fitted to solves of the systems of ``swell
+bench auto``, by a machine that copies at `REFERENCE` bytes a second (benchmarks/NOTES.md). A machine's own copy speed
+scales them (machine.py). A factorisation is counted by an analysis of A's pattern
 (orderings/minimum_degree.py), which gives up at a limit, and is looked into further when that matters.
 
 The iterations are optimistic: a power of n that suits well-behaved grids, or where Gershgorin's circles bound the

@@ -21,7 +21,7 @@ from swell.advisor.watch import Watch
 from swell.core.stopping import Reason
 from swell.solving.result import Considered
 
-FINER = 10              # a lower bound is looked into up to so many times the seconds that are at stake
+FINER = 10              # times the seconds at stake at which an analysis gives up
 WORTH = 8               # times the seconds of looking that must be at stake
 HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
 
@@ -123,10 +123,9 @@ class Plan:
 
     def route(self, chain, prepared) -> "Route":
         """The way of the next solve; ``prepared``: the choices whose setup is done."""
-        if all(math.isinf(e.iterations) for e in self.estimates):
+        if all(math.isinf(e.setup + e.iterations) for e in self.estimates):
             self.renew()
         return Route(self, chain, prepared if self.adapt else [0])
-
 
     def renew(self):
         """Give choices that have failed another chance, as for a matrix of new values."""
@@ -141,6 +140,7 @@ class Route:
         self._running, self._left = list(range(len(chain))), []
         self._estimates, self._failures = list(plan.estimates), {}
         self._watch, self._x, self._harder, self._probed = None, None, 1.0, {}
+        self._tried = False
 
     def seconds(self, k) -> float:
         """What choice k is predicted to cost from here on."""
@@ -153,7 +153,12 @@ class Route:
         if not self._estimates:
             return self._running[0] if self._running else None
         k = soonest(self._estimates, self._running, self.seconds)
-        return self._left.pop(0) if k is None and self._left else k
+        if k is None and self._left:
+            k = self._left.pop(0)
+        elif k is None and not self._tried:      # no prediction is finite: something is tried all the same
+            k = self._running[0]
+        self._tried = True
+        return k
 
     def watch(self, k) -> Watch | None:
         """The watch of an attempt of choice k, or None where nothing else could be sooner."""

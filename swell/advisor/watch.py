@@ -12,9 +12,9 @@ import math
 
 FIRST = 8               # iterations before the first question
 PROBE = 24              # iterations after which the extrapolation is kept, to be told
-APART = 1.1             # each further question comes after so many times the iterations
-PATIENCE = 0.2          # share of the other choice's seconds that is spent before a change, at least
-DOUBT = 0.3             # ... and where it needs as long as what is left
+APART = 1.1             # growth of the iterations from one question to the next
+PATIENCE = 0.2          # least share of the other choice's seconds that is spent before a change
+DOUBT = 0.3             # the same share if the other choice takes as long as what is left
 
 
 class Watch:

@@ -18,7 +18,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -70,7 +70,7 @@ def peers(device) -> tuple[str, ...]:
     return ("SuperLU COLAMD", "SuperLU MMD", "PyAMG RS", "PyAMG SA") if device == "cpu" else ("CuPy spsolve",)
 
 
-@cache
+@lru_cache(1)
 def load(system: str):
     """(A, b) of a generated system's name or of a matrix file; the worker keeps the last one."""
     A = GENERATED[system]() if system in GENERATED else next(engine.files([system]))[1]
@@ -127,7 +127,7 @@ def _ours(A, b, options, device, limit):
         places = np.unique(np.linspace(0, r.history.size - 1, KEPT).astype(int))
         return {"residual": r.residual, "iterations": r.iterations, "reason": r.reason.name, "compiled":
                 r.timings["compile"], "method": r.method, "precond": r.precond, "setup": r.timings["setup"],
-                "solve": r.timings["solve"], "timings": {k: v for k, v in r.timings.items()}, "products": r.products,
+                "solve": r.timings["solve"], "timings": r.timings, "products": r.products,
                 "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
                 "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
                 "prediction": _prediction(r)}
@@ -198,9 +198,9 @@ def run(arguments) -> int:
     found = engine.Findings("swell bench auto", space, arguments)
     systems = [s for s in (*GENERATED, *(arguments.files or ())) if not arguments.only or arguments.only in s]
     worker, rows = Worker(arguments.device, arguments.limit), []
-    for place, system in enumerate(systems):
+    for system in systems:
         records = found.take(_system(worker, space, system), unwritten=("history",))
-        rows.append(_regret(records, "fitted" if place % 2 == 0 else "tested", arguments.limit))
+        rows.append(_regret(records, arguments.limit))
         engine.tell(f"{system}: {rows[-1]['regret']:.2f}")
     worker.close()
     found.table(f"Seconds to a true {RTOL:g}, and regret", HEADER, [_row(r) for r in rows])
@@ -239,7 +239,7 @@ def foretold(space, A) -> float:
     return direct(read_matrix(A, "cpu").A, Machine(), math.inf).setup
 
 
-def _regret(records, half, limit) -> dict:
+def _regret(records, limit) -> dict:
     """What one system's records come to."""
     def soonest(labels):
         return min(((max(min(r["seconds"], limit), FLOOR), r["label"]) for r in records if r["label"] in labels),
@@ -248,7 +248,7 @@ def _regret(records, half, limit) -> dict:
     others = {label for label in labels if label in (*peers("cpu"), *peers("cuda"))}
     own = next(r for r in records if r["label"] == OWN)
     mine, peer, seconds = soonest(labels - others), soonest(others), max(min(own["seconds"], limit), FLOOR)
-    return {"system": own["system"].rsplit("/", 1)[-1], "half": half, "class": own["class"], "n": own["n"],
+    return {"system": own["system"].rsplit("/", 1)[-1], "class": own["class"], "n": own["n"],
             "seconds": seconds, "took": f"{own.get('method', 'failed')}, {own.get('precond', '')}", "mine": mine,
             "peer": peer, "regret": seconds / min(mine, peer)[0], "inner": seconds / mine[0],
             "prediction": own.get("prediction", math.nan)}
@@ -261,9 +261,8 @@ def _row(r):
 
 
 def _summary(rows):
-    """A row for all systems, for each half and for each class."""
-    groups = {"all": rows, **{f"{half} on": [r for r in rows if r["half"] == half] for half in ("fitted", "tested")},
-              **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
+    """A row for all systems and for each class."""
+    groups = {"all": rows, **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
     return [(name, len(some), *(f"{value:.2f}" for value in (
         _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),
         max(r["regret"] for r in some), _mean(r["inner"] for r in some),

@@ -1,7 +1,6 @@
 """The systems of ``swell bench auto``: real files, and generated ones of every class that swell is for.
 
-The list was frozen before the advisor's constants were chosen. Systems at even places are the ones that constants are
-fitted to; systems at odd places only test them.
+The list was frozen before the advisor's constants were chosen.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """LU factors of a sparse matrix that is nearly full, by LAPACK on a CPU.
 
-For matrices with entries in more than a tenth of their places: there SuperLU, which follows indices, took 3.5 to 4.7
-times as long. With the largest pivot of each column. The method ``direct`` takes it by itself (direct.py).
+For matrices with entries in more than a tenth of their places: LAPACK multiplies zeros too, but follows no indices.
+With the largest pivot of each column. The method ``direct`` takes it by itself (direct.py).
 
 An application: 1 solve with the factors, 2 n² operations. Storage: n² numbers.
 """

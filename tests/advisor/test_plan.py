@@ -127,6 +127,18 @@ class TestPlan:
             route.finished([Outcome(firsts[-1], Reason.CONVERGED, 10 if firsts[-1] == 0 else 1)])
         assert firsts == [0, 0, 0, 1]
 
+    def test_something_is_tried_though_nothing_is_promised(self):
+        """After all iterations failed, and with factors that do not fit; also where nothing else was ever there."""
+        choices = [Choice(Estimate(0, 1, 10)), Choice(Estimate(math.inf, 0, 1, False))]
+        plan = Plan(choices)
+        for _ in range(2):
+            route = plan.route(choices, [0])
+            assert route.next() == 0
+            route.ended(0, failed := Outcome(0, Reason.MAXITER, 10))
+            assert route.next() is None
+            route.finished([failed])
+        assert Plan(choices[1:]).route(choices[1:], []).next() == 0
+
     def test_without_adapting_each_solve_takes_the_first_path(self):
         choices = [Choice(Estimate(0, 1, 10)), Choice(Estimate(11, 0, 1, False))]
         plan = Plan(choices, adapt=False)

@@ -55,8 +55,8 @@ def test_failures_count_at_the_limit(one):
     own = {"system": "tiny", "label": auto.OWN, "seconds": 0.2, "class": "general", "n": 144, "prediction": 2.0}
     best = {"system": "tiny", "label": "bicgstab ilu0", "seconds": 0.1}
     peer = {"system": "tiny", "label": "SuperLU MMD", "seconds": 0.001}
-    told = auto._regret([own, best, peer, record], "tested", 10.0)
+    told = auto._regret([own, best, peer, record], 10.0)
     assert told["regret"] == pytest.approx(0.2 / auto.FLOOR) and told["inner"] == pytest.approx(2)
-    failed = auto._regret([{**own, "seconds": math.inf}, best], "tested", 10.0)
+    failed = auto._regret([{**own, "seconds": math.inf}, best], 10.0)
     assert failed["regret"] == pytest.approx(100)
     assert auto._summary([told, failed])[0][:2] == ("all", 2)

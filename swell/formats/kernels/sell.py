@@ -1,8 +1,7 @@
 """SELL products on the CPU: chunks of slices in parallel, eight rows of a slice at a time with their sums in registers.
 
 A chunk has about ``task`` rows. The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's
-test for negative ones. ``_nrt=False``: else Numba counts references to the arrays at every eight rows, which takes as
-long as their products do.
+test for negative ones. ``_nrt=False``: else Numba counts references to the arrays at every eight rows.
 """
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.least_squares.slots import Bidiagonal as S
@@ -13,7 +14,7 @@ from swell.least_squares.slots import Bidiagonal as S
 KERNELS = ("first", "left", "right")
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
 def first(state, u, s, allowed, normal):
     """β' = ‖u‖; α = β = 0, and the bounds of the norms."""
     parts = np.empty(CHUNKS)
@@ -29,31 +30,27 @@ def first(state, u, s, allowed, normal):
     s[S.NORMAL] = normal
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@parallel(fastmath=FAST)
+def combine(fresh, out, of_new, of_old):
+    """out = of_new fresh − of_old out; returns ‖out‖."""
+    parts = np.empty(CHUNKS)
+    for c in prange(CHUNKS):
+        sums = 0.0
+        for i in chunk_rows(out.size, c):
+            t = of_new * fresh[i] - of_old * out[i]
+            out[i] = t
+            sums += (np.conj(t) * t).real
+        parts[c] = sums
+    return math.sqrt(total(parts))
+
+
 def left(state, Av, u, s):
     """u = A v/α − (α/β) u; β' = ‖u‖."""
-    of_new, of_old = quotient(1.0, s[S.ALPHA].real), quotient(s[S.ALPHA].real, s[S.BETA].real)
-    parts = np.empty(CHUNKS)
-    for c in prange(CHUNKS):
-        uu = 0.0
-        for i in chunk_rows(u.size, c):
-            t = of_new * Av[i] - of_old * u[i]
-            u[i] = t
-            uu += (np.conj(t) * t).real
-        parts[c] = uu
-    s[S.NEXT_BETA] = math.sqrt(total(parts))
+    alpha, beta = s[S.ALPHA].real, s[S.BETA].real
+    s[S.NEXT_BETA] = combine(Av, u, quotient(1.0, alpha), quotient(alpha, beta))
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
 def right(state, Au, v, s):
     """v = Aᴴ u/β' − (β'/α) v; α' = ‖v‖."""
-    of_new, of_old = quotient(1.0, s[S.NEXT_BETA].real), quotient(s[S.NEXT_BETA].real, s[S.ALPHA].real)
-    parts = np.empty(CHUNKS)
-    for c in prange(CHUNKS):
-        vv = 0.0
-        for i in chunk_rows(v.size, c):
-            t = of_new * Au[i] - of_old * v[i]
-            v[i] = t
-            vv += (np.conj(t) * t).real
-        parts[c] = vv
-    s[S.NEXT_ALPHA] = math.sqrt(total(parts))
+    alpha, beta = s[S.ALPHA].real, s[S.NEXT_BETA].real
+    s[S.NEXT_ALPHA] = combine(Au, v, quotient(1.0, beta), quotient(beta, alpha))
