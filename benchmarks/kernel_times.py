@@ -1,0 +1,85 @@
+"""Times of single launches of swell's kernels on a GPU, by events; other benchmarks use them.
+
+Before each launch a kernel of one thread holds the GPU, so that launch and events are in its queue when it comes to
+them: the time between the events is the kernel's, and a microsecond or two. Caches are as the launches before it
+left them.
+"""
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from swell.core.cuda_kernels import Kernel
+
+HOLD = r"""
+extern "C" __global__ void hold(double* out, int count) {
+  double x = 1;
+  for (int k = 0; k < count; ++k) x = x * 0.999 + 0.001 * out[0];
+  out[0] = x;
+}
+"""
+COUNT = 1500            # dependent sums, each with a read of the second-level cache at most: some 50 µs
+
+
+class Hold:
+    """Keeps the GPU of a space busy for some 50 µs a call."""
+
+    def __init__(self, space):
+        self._arguments = space.xp.zeros(1), np.int32(COUNT)
+        self._kernel = space.xp.RawKernel(HOLD, "hold")
+
+    def __call__(self):
+        self._kernel((1,), (1,), self._arguments)
+
+
+@dataclass
+class Launched:
+    """A launch, with the events around it.
+
+    Attributes
+    ----------
+    name : str
+        File and kernel, ``product.count``.
+    bytes : int
+        Of all arrays among its arguments.
+    """
+
+    kernel: Kernel
+    arguments: tuple
+    bytes: int
+    begin: Any = None
+    end: Any = None
+
+    @property
+    def name(self):
+        return f"{self.kernel.path.stem}.{self.kernel.signature.name}"
+
+    def milliseconds(self, space):
+        """Between its events, which are past."""
+        return space.xp.cuda.get_elapsed_time(self.begin, self.end)
+
+
+@contextlib.contextmanager
+def launches(space, timed, note):
+    """Call ``note`` with each `Launched` of this block; ``timed``: with events around it, for which the GPU is held."""
+    original, hold = Kernel.__call__, Hold(space) if timed else None
+
+    def call(kernel, *arguments):
+        size = sum(a.nbytes for a in arguments if hasattr(a, "nbytes") and getattr(a, "ndim", 0))
+        launched = Launched(kernel, arguments, size)
+        if timed:
+            launched.begin, launched.end = space.xp.cuda.Event(), space.xp.cuda.Event()
+            launched.arguments = ()              # or memory that is free by then would be held
+            hold()
+            launched.begin.record(space.stream)
+        original(kernel, *arguments)
+        if timed:
+            launched.end.record(space.stream)
+        note(launched)
+
+    with patch.object(Kernel, "__call__", call):
+        yield
