@@ -73,11 +73,11 @@ def ctrl_c():
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Choices of tuned formats are kept apart from the user's, and the advisor takes this machine for one that copies
-    24 GB/s, so that its choices are the same everywhere."""
+    """Choices of tuned formats are kept apart from the user's, and the advisor takes this machine for the one that its
+    constants are from, so that its choices are the same everywhere."""
     from swell.advisor import machine
     before, os.environ["SWELL_CACHE"] = os.environ.get("SWELL_CACHE"), str(tmp_path_factory.mktemp("cache"))
-    measure, machine.measure = machine.measure, lambda space: machine.Machine(24e9, 2)
+    measure, machine.measure = machine.measure, lambda space: machine.Machine(*{"cpu": (24e9, 2), "cuda": (4.4e12, 1)}[space.name])
     yield measure
     machine.measure = measure
     os.environ.pop("SWELL_CACHE") if before is None else os.environ.update(SWELL_CACHE=before)

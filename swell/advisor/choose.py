@@ -1,6 +1,7 @@
 """Chooses method, scaling and preconditioner by what is found in A, and what to try next.
 
-On one CPU, where the user names none of these parts, predicted seconds decide (contenders.py). Elsewhere rules do:
+On one device, where the user names none of these parts, predicted seconds decide (contenders.py). Elsewhere, as with
+parts that are named, of matrices whose rows sum to zero, and across ranks, rules do:
 
 1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
 2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with
@@ -21,13 +22,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swell.advisor.contenders import contenders, setting
+from swell.advisor.contenders import contenders, in_parts, may_reside, setting
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect, sampled_fills
-from swell.formats.parts import most_rows
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
@@ -88,8 +88,8 @@ def _candidates(A, named, resident) -> list[Configuration]:
     resident, asked = resident and named.format is None and named.smoother is None, named
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()
-    if A.space.name == "cpu" and not facts.zero_row_sums and all(map(named.free, OPEN)):
-        return contenders(A, facts, asked, named.format, machine(A.space), lambda: incomplete_lu(A))
+    if not facts.zero_row_sums and all(map(named.free, OPEN)):
+        return contenders(A, facts, asked, named.format, machine(A.space), resident, lambda: incomplete_lu(A))
     singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
@@ -163,12 +163,8 @@ def _across_ranks(A, named):
 
 def _resident(A, chosen):
     """Scaled cg on a GPU as its resident form, where that may fit."""
-    if (chosen.name("method") != "cg" or chosen.scaling is None or chosen.precond is not None or A.space.name == "cpu"
-            or not A.space.bulk_copies or A.shape[0] > most_rows(A.space.multiprocessors, A.dtype)):
-        return chosen
-    method = setting("method", "resident_cg")
-    return replace(chosen, method=method, format=method.format,
-                   why=(chosen.why[0] + "; its vectors fit on the multiprocessors, where resident_cg keeps them",))
+    scaled = chosen.name("method") == "cg" and chosen.scaling is not None and chosen.precond is None
+    return in_parts(chosen) if scaled and may_reside(A) else chosen
 
 
 def incomplete_lu(A):

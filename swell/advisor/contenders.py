@@ -1,26 +1,29 @@
-"""The choices that contend for a system on one CPU, with predicted seconds; the one that is sooner comes first.
+"""The choices that contend for a system on one device, with predicted seconds; the one that is sooner comes first.
 
 Where the user leaves preconditioner, scaling, ordering, smoother and null space open. By the class of A:
 
-- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG;
+- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG; on a GPU also resident_cg, where
+  its vectors may fit on the chip;
 - complex symmetric: cocg with ILU(0), Jacobi, and the shifted Laplacian, which gets through on meshes too coarse for
   their waves, where ILU of A does not;
 - other Hermitian matrices: minres, and bicgstab with ILU(0);
 - everything else: bicgstab with ILU(0) and with Jacobi; on the real systems of the tests it converges more often than
   gmres(30), and several times sooner;
 - with a zero on the diagonal: minres or gmres alone, without a preconditioner;
-- all: the direct solver, and gmres with Jacobi, which brings the residual as far down as restarts allow.
+- all: the direct solver, where there is one for the device, and gmres with Jacobi, which brings the residual as far
+  down as restarts allow.
 """
 from __future__ import annotations
 
 from dataclasses import replace
 
 from swell.advisor import estimate
+from swell.advisor.costs import COSTS
 from swell.advisor.plan import soonest
 from swell.core.registry import load
+from swell.formats.parts import most_rows
 from swell.preconditioners.amg.strength import FEW
-
-MULTIGRID_FROM = 20_000     # unknowns from which AMG contends: below, what it saves is small, and it compiles for long
+from swell.preconditioners.direct import unavailable
 
 
 def setting(kind, name):
@@ -28,19 +31,20 @@ def setting(kind, name):
     return load(kind, name)()
 
 
-def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
+def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
     """Configurations with estimates, the soonest first.
 
     Parameters
     ----------
     A : CSRMatrix
-        On a CPU.
     facts : Facts
     named : Configuration
         The user's choices.
     form : format settings
         For iterative methods.
     machine : Machine
+    resident : bool
+        True if the resident form of cg may be taken.
     incomplete_lu : callable
         Gives the settings of the incomplete LU that suits A, and a word on its blocks.
     """
@@ -72,7 +76,9 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
             " and diagonally dominant, which makes it positive definite" if facts.dominant
             else ", so it may be positive definite; cg will tell")
         found = [choice("cg", "jacobi"), choice("cg", "ic0")]
-        if not facts.complex and facts.n >= MULTIGRID_FROM:
+        if resident and may_reside(A):
+            found.append(in_parts(found[0]))
+        if not facts.complex and facts.n >= COSTS[A.space.name].multigrid_from:
             multigrid = is_m_matrix(A, facts)
             found.append(choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
         if not facts.dominant:
@@ -87,8 +93,9 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
         found += [choice("minres", "none")] if facts.hermitian else []
     if not facts.zero_diagonal:
         found.append(choice("gmres", "jacobi", "; the residual of gmres never grows"))
-    found.append(replace(named, method=setting("method", "direct"),
-                         why=(why + "; a factorisation takes no iterations",)))
+    if not unavailable(A.space):
+        found.append(replace(named, method=setting("method", "direct"),
+                             why=(why + "; a factorisation takes no iterations",)))
     estimates = [estimate.direct(A, machine, estimate.CERTAIN) if c.name("method") == "direct" else
                  estimate.iterative(A, facts, c, machine, multigrid) for c in found]
 
@@ -98,6 +105,19 @@ def contenders(A, facts, named, form, machine, incomplete_lu) -> list:
     first = soonest(estimates, range(len(found)), seconds)       # which may look into a lower bound
     order = sorted(range(len(found)), key=lambda k: (k != first, seconds(k)))
     return [replace(found[k], estimate=estimates[k]) for k in order]
+
+
+def may_reside(A) -> bool:
+    """True on a GPU on whose multiprocessors the vectors of resident_cg may fit."""
+    space = A.space
+    return space.name != "cpu" and space.bulk_copies and A.shape[0] <= most_rows(space.multiprocessors, A.dtype)
+
+
+def in_parts(choice):
+    """Scaled cg as its resident form."""
+    method = setting("method", "resident_cg")
+    return replace(choice, method=method, format=method.format, why=(
+        choice.why[0] + "; its vectors fit on the multiprocessors, where resident_cg keeps them",))
 
 
 def is_m_matrix(A, facts) -> bool:

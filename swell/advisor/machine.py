@@ -17,7 +17,7 @@ from swell.advisor.choices import Choices, folder
 from swell.core import timing
 
 NAME = "machine.json"
-BYTES = 32 << 20        # of the array that is copied
+BYTES = {"cpu": 32 << 20, "cuda": 256 << 20}     # of the array that is copied: more than caches hold
 REPEAT = 5
 PLAUSIBLE = 1e8, 1e14   # bytes a second
 
@@ -78,10 +78,11 @@ def _kept(space, key):
 def measure(space) -> Machine:
     """The speeds of a space's device, measured now."""
     with space.active(1):
-        source, target = space.empty(BYTES // 8, np.float64), space.empty(BYTES // 8, np.float64)
+        size = BYTES[space.name]
+        source, target = space.empty(size // 8, np.float64), space.empty(size // 8, np.float64)
         source.fill(1)
         seconds = timing.seconds(space, lambda: space.copy(source, target), REPEAT)
-    return Machine(2 ** (round(2 * math.log2(2 * BYTES / seconds)) / 2), threads_of(space))
+    return Machine(2 ** (round(2 * math.log2(2 * size / seconds)) / 2), threads_of(space))
 
 
 def threads_of(space) -> int:

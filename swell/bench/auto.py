@@ -36,7 +36,7 @@ LONG = 5.0              # seconds of a call that is not repeated
 SETUP_ROOM = 60         # seconds beyond the limit that a setup, which nothing can interrupt, may take
 OWN = "by itself"
 HOPELESS = 4            # times the limit from which a factorisation is not started, as nothing can interrupt it
-FACTORISATIONS = "direct", "SuperLU COLAMD", "SuperLU MMD"
+FACTORISATIONS = "direct", "SuperLU COLAMD", "SuperLU MMD", "CuPy spsolve"
 KEPT = 200              # points of a history that a record holds
 
 SHARED = ("bicgstab", "idrs", "gmres")
@@ -56,12 +56,14 @@ def class_of(A) -> str:
     return "complex symmetric" if abs(A - A.T).max() <= 1e-12 * largest else "general"
 
 
-def configurations(kind, complex_) -> dict:
-    """Label → arguments of ``swell.solve`` for a class of matrices."""
+def configurations(kind, complex_, device="cpu") -> dict:
+    """Label → arguments of ``swell.solve`` for a class of matrices, on a device."""
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
              and not (m == "cocg" and p == "ilut")}
+    if device != "cpu" and kind == "positive diagonal":
+        found["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
     return found | {"direct": {"method": "direct"}}
 
 
@@ -196,7 +198,8 @@ def run(arguments) -> int:
     """Measure, print, write."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench auto", space, arguments)
-    systems = [s for s in (*GENERATED, *(arguments.files or ())) if not arguments.only or arguments.only in s]
+    parts = [part for part in (arguments.only or "").split(",") if part]
+    systems = [s for s in (*GENERATED, *(arguments.files or ())) if not parts or any(part in s for part in parts)]
     worker, rows = Worker(arguments.device, arguments.limit), []
     for system in systems:
         records = found.take(_system(worker, space, system), unwritten=("history",))
@@ -219,7 +222,7 @@ def _system(worker, space, system):
     A, _ = load(system)
     load.cache_clear()
     kind = class_of(A)
-    jobs = {OWN: {}, **configurations(kind, A.dtype.kind == "c")}
+    jobs = {OWN: {}, **configurations(kind, A.dtype.kind == "c", space.name)}
     jobs |= {label: None for label in peers(space.name)}
     hopeless = foretold(space, A) > HOPELESS * worker.limit
     for label, options in jobs.items():

@@ -64,7 +64,7 @@ BENCHMARKS = {
                    "repeat", "csv")),
 }
 OPTIONS = {
-    "only": {"metavar": "TEXT", "help": "only the systems whose names hold this text"},
+    "only": {"metavar": "TEXT", "help": "only systems whose names hold this text, or one of several, by commas"},
     "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "seconds as which failures and longer solves "
               "count; default %(default)g"},
     "matrices": {"metavar": "LIST", "help": "names of the gallery, apart by commas, of amg also NAME:UNKNOWNS; default "

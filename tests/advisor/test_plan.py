@@ -3,16 +3,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import space_or_skip
 
 import swell
 from swell import gallery
 from swell.api import Solver
 from swell.advisor import machine as speeds
 from swell.advisor.choose import choose
+from swell.advisor.costs import COSTS, Cost
 from swell.advisor.estimate import direct, iterative
 from swell.advisor.machine import Machine
 from swell.advisor.plan import Estimate, Plan
@@ -22,6 +25,7 @@ from swell.core.cpu import CpuSpace
 from swell.core.stopping import Reason
 from swell.formats.csr import CSRMatrix
 from swell.krylov.cg import CG
+from swell.transforms.jacobi import JacobiScaling
 
 B = np.random.default_rng(3).standard_normal
 
@@ -30,8 +34,10 @@ def csr(A):
     return CSRMatrix.from_scipy(sp.csr_array(A), CpuSpace())
 
 
-def chain(A):
-    return [(c.name("method"), c.part) for c in choose(csr(A), Configuration(None))[0]]
+def chain(A, space=None):
+    with (space or CpuSpace()).active():
+        matrix = CSRMatrix.from_scipy(sp.csr_array(A), space) if space else csr(A)
+        return [(c.name("method"), c.part) for c in choose(matrix, Configuration(None))[0]]
 
 
 class TestWatch:
@@ -162,6 +168,26 @@ class TestContenders:
         assert ("minres", "jacobi") in chain(gallery.shifted_laplacian((20, 20), 0.5))
         assert ("minres", "none") in chain(gallery.saddle_point(9))
 
+    @pytest.mark.gpu
+    def test_on_a_gpu(self, monkeypatch):
+        space = space_or_skip("cuda")
+        monkeypatch.setattr("swell.advisor.contenders.unavailable", lambda space: None)
+        found = chain(gallery.poisson2d(60), space)
+        assert {("cg", "jacobi"), ("resident_cg", "jacobi"), ("cg", "ic0"), ("cg", "amg"), ("direct", "none"),
+                ("gmres", "jacobi")} == set(found)
+        assert found[0] == ("cg", "jacobi") and chain(gallery.poisson2d(700), space)[0] == ("cg", "amg")
+
+    @pytest.mark.gpu
+    def test_a_gpu_without_a_direct_solver(self, monkeypatch):
+        monkeypatch.setattr("swell.advisor.contenders.unavailable", lambda space: "it is not installed")
+        assert ("direct", "none") not in chain(gallery.poisson2d(60), space_or_skip("cuda"))
+
+    def test_jacobi_carries_values_from_layer_to_layer(self):
+        long, square = (csr(sp.kronsum(gallery.poisson1d(shape[0]), gallery.poisson1d(shape[1]))) for shape in ((20, 500), (100, 100)))
+        few, many = (iterative(A, A.facts(), replace(Configuration(CG()), scaling=JacobiScaling()), Machine()).iterations
+                     for A in (square, long))
+        assert many >= 500 and few < 200
+
     def test_costs_grow_with_the_matrix_and_shrink_with_the_machine(self):
         space, slow, fast = CpuSpace(), Machine(5e9), Machine(20e9)
         small, large = (CSRMatrix.from_scipy(sp.csr_array(gallery.poisson2d(m)), space) for m in (200, 400))
@@ -181,7 +207,7 @@ class TestContenders:
 class TestSolves:
     def test_a_hopeless_iteration_gives_way_and_says_so(self, monkeypatch):
         A = gallery.poisson2d(60) @ gallery.poisson2d(60)
-        monkeypatch.setattr("swell.advisor.estimate.DIRECT", swell.advisor.estimate.Cost(5000, 0, 0))
+        monkeypatch.setitem(COSTS, "cpu", replace(COSTS["cpu"], direct=Cost(5000)))
         r = swell.solve(A, A @ B(3600))
         assert r.converged and r.attempts and r.attempts[0].reason is Reason.OVERTAKEN
         assert {c.outcome for c in r.considered} >= {"CONVERGED", "OVERTAKEN", "not tried"}

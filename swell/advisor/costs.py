@@ -1,0 +1,114 @@
+"""What parts of a solve cost on each kind of device: tables of kernels' calls and of nanoseconds an entry and a row.
+
+The constants were fitted to solves of the systems of ``swell bench auto`` and ``swell bench amg``, on a machine that
+copies at `Costs.reference` bytes a second (benchmarks/NOTES.md). A machine's own copy speed scales them (machine.py).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from swell.core.cpu import SERIAL
+
+COMPLEX = 1.9           # times the cost of real numbers, for entries and rows
+SHARED = 0.7            # T threads are taken to be Tˢ times as fast as one, where a kernel uses them
+
+
+class Cost(NamedTuple):
+    """Calls of kernels, and nanoseconds an entry, a row, and a square of a row's length of A; ``serial``: one thread
+    does it, however many there are."""
+
+    calls: float
+    entry: float = 0.0
+    row: float = 0.0
+    serial: bool = False
+    square: float = 0.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The tables of one kind of device.
+
+    Attributes
+    ----------
+    reference : float
+        Bytes a second, read and written, by the copy of the machine that the constants are from.
+    call : float
+        Seconds of a kernel's call.
+    solve, product, direct : Cost
+        Checks, facts, format, norms and the true residual of any solve; a product; what a factorisation costs besides
+        its factors.
+    methods : dict
+        Method → (products and applications of M an iteration, cost of the rest of it).
+    setups, applied : dict
+        Preconditioner or scaling → cost of its setup, and of an application.
+    margin : float
+        Seconds that AMG must save, since it compiles for long at its first use.
+    multigrid_from : int
+        Unknowns from which AMG contends: below, what it saves is small.
+    """
+
+    reference: float
+    call: float
+    solve: Cost
+    product: Cost
+    direct: Cost
+    methods: dict
+    setups: dict
+    applied: dict
+    margin: float
+    multigrid_from: int
+
+    def seconds(self, cost, A, machine) -> float:
+        """A cost for a matrix, on a machine."""
+        scale = (COMPLEX if A.dtype.kind == "c" else 1.0) * self.scale(machine)
+        if not cost.serial and A.shape[0] >= SERIAL:
+            scale /= machine.threads ** SHARED
+        work = cost.entry * A.nnz + cost.row * A.shape[0]
+        if cost.square:
+            spread = A.facts(search=False).row_spread
+            work += cost.square * (1 + spread**2) * A.nnz**2 / max(A.shape[0], 1)
+        return cost.calls * self.call + 1e-9 * scale * work
+
+    def scale(self, machine) -> float:
+        """How much slower than the reference a machine is."""
+        return self.reference / machine.copy
+
+
+CPU = Costs(
+    reference=24e9, call=3e-6, solve=Cost(270, 4, 20), product=Cost(1.5, 0.45, 1), direct=Cost(500, 30, 150, True),
+    methods={
+        "cg": (1, Cost(1, 0, 2)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 2)),
+        "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 20)),
+    },
+    setups={
+        "none": Cost(0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 10, 60, True, 1.0),
+        "ilu0": Cost(80, 25, 60, True, 0.5), "block_ilu0": Cost(80, 25, 60, True, 0.5),
+        "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 60, 500),
+    },
+    applied={
+        "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.3, 1, True), "ilu0": Cost(3, 1.2, 1, True),
+        "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
+    },
+    margin=0.05, multigrid_from=20_000)
+
+# Triangular solves wait for levels, of which meshes have about √n: rows stand for them. Of cuDSS most is its analysis.
+CUDA = Costs(
+    reference=4.4e12, call=2.5e-6, solve=Cost(1100, 0.08, 0.2), product=Cost(1, 0.0046, 0.001),
+    direct=Cost(8000, 300, 5000),
+    methods={
+        "cg": (1, Cost(2.6, 0, 0.005)), "resident_cg": (0, Cost(1.7, 0.0026, 0)), "minres": (1, Cost(4, 0, 0.012)),
+        "cocg": (1, Cost(2.6, 0, 0.005)), "bicgstab": (2, Cost(7, 0, 0.012)), "gmres": (1, Cost(6, 0, 0.08)),
+    },
+    setups={
+        "none": Cost(0), "jacobi": Cost(100, 0, 0.1), "ic0": Cost(3000, 8, 0), "ilu0": Cost(3000, 8, 0),
+        "block_ilu0": Cost(3000, 8, 0), "shifted_laplacian": Cost(5000, 20, 0), "amg": Cost(3000, 2, 0),
+    },
+    applied={
+        "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic0": Cost(40, 0, 2.5), "ilu0": Cost(40, 0, 2.5),
+        "block_ilu0": Cost(40, 0, 2.5), "shifted_laplacian": Cost(60, 0, 5), "amg": Cost(40, 0.02, 0.06),
+    },
+    margin=0.005, multigrid_from=2_000)
+RESIDENT, BISECTED = Cost(1600, 0, 8), Cost(1600, 0, 55)         # setup of resident_cg: of consecutive rows; by bisection
+
+COSTS = {"cpu": CPU, "cuda": CUDA}
