@@ -85,7 +85,8 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     """The estimate of the direct method; a lower bound if its setup takes more than some seconds, infinite if its
     factors do not fit in memory."""
     costs, kind = COSTS[A.space.name], A.dtype.kind
-    scale, fixed = costs.scale(machine), costs.seconds(costs.solve, A, machine) + costs.seconds(costs.direct, A, machine)
+    scale = costs.scale(machine)
+    fixed = sum(costs.seconds(cost, A, machine) for cost in (costs.solve, costs.direct))
     if A.space.name != "cpu":
         return Estimate(fixed, CUDSS_SOLVED, 1.0, False)
     least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
