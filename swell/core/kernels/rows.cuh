@@ -17,15 +17,27 @@ DEVICE int lanes_for(long long rows, long long entries) {
   return lanes;
 }
 
-// By a warp: visit the 32 rows from `first` on, 32 / lanes at a time. All lanes of the warp come to every visit.
-template <class I, class Visit> DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit) {
+// By a warp: visit the rows from `first` to `last`, of so many in all, 32 / lanes at a time; the next ones are `step` on. All lanes
+// of the warp come to every visit.
+template <class I, class Visit>
+DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes, Visit visit) {
   const int lane = threadIdx.x % 32;
-  for (int pass = 0; pass < lanes; ++pass) {
-    const long long base = first + pass * (32 / lanes), row = base + lane / lanes;
-    if (base >= rows) return;
+  for (long long base = first; base < last; base += step) {
+    const long long row = base + lane / lanes;
     const bool there = row < rows;
     visit(Portion{row, there ? (long long)indptr[row] : 0, there ? (long long)indptr[row + 1] : 0, lane % lanes, lanes, there});
   }
+}
+
+// The 32 rows from `first` on.
+template <class I, class Visit> DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit) {
+  visit_between(indptr, first, min(first + 32, rows), 32 / lanes, rows, lanes, visit);
+}
+
+// By all warps of a grid: every row. Few long rows are spread over more warps than a thread for each row would make.
+template <class I, class Visit> DEVICE void visit_all(const I* indptr, long long rows, int lanes, Visit visit) {
+  const int each = 32 / lanes;
+  visit_between(indptr, thread_id() / 32 * each, rows, threads() / 32 * each, rows, lanes, visit);
 }
 
 // Has any row of the warp an entry at or behind k, for loops with shuffles?

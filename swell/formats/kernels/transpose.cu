@@ -82,6 +82,29 @@ DEVICE void rank(const Entry<I>* entries, long long begin, long long end, int pa
   }
 }
 
+// The same by a warp: each lane reads another entry, and all see it by a shuffle.
+template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, long long begin, long long end, Put put) {
+  const int lane = threadIdx.x % 32;
+  for (long long first = begin; first < end; first += EACH * 32) {
+    Entry<I> mine[EACH];
+    int smaller[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) mine[e] = entries[min(first + lane + e * 32, end - 1)], smaller[e] = 0;
+    for (long long base = begin; base < end; base += 32) {
+      const I row = entries[min(base + lane, end - 1)].row;
+      const int others = int(min(32ll, end - base));
+      for (int from = 0; from < others; ++from) {
+        const I other = __shfl_sync(~0u, row, from);
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) smaller[e] += other < mine[e].row;
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; ++e)
+      if (first + lane + e * 32 < end) put(begin + smaller[e], mine[e]);
+  }
+}
+
 // The same by a block, for the entries of a long row that are from M's rows `first` to first + RANGE - 1 of `rows`.
 template <class I, class Put>
 DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end, long long first, long long rows, Put put) {
@@ -126,14 +149,13 @@ __global__ void __launch_bounds__(256, 5) sort(Context* ctx, const I* indptr, co
     rank_by_bits(entries, indptr[row], indptr[row + 1], task % ranges * RANGE, rows, put);
   }
   const int lanes = lanes_for(n, indices_size);
-  for (long long first = thread_id() - threadIdx.x % 32; first < n; first += threads())
-    visit_rows(indptr, first, n, lanes, [&](const Portion& p) {
-      const long long length = p.end - p.begin;
-      const bool few = length <= EACH * p.lanes;
-      if (few) rank(entries, p.begin, p.end, p.part, p.lanes, put);
-      for (unsigned more = __ballot_sync(~0u, !few && length <= LONG && p.part == 0); more; more &= more - 1) {
-        const int lane = __ffs(more) - 1;
-        rank(entries, __shfl_sync(~0u, p.begin, lane), __shfl_sync(~0u, p.end, lane), threadIdx.x % 32, 32, put);
-      }
-    });
+  visit_all(indptr, n, lanes, [&](const Portion& p) {
+    const long long length = p.end - p.begin;
+    const bool few = p.lanes < 32 && length <= EACH * p.lanes;
+    if (few) rank(entries, p.begin, p.end, p.part, p.lanes, put);
+    for (unsigned more = __ballot_sync(~0u, !few && length <= LONG && p.part == 0); more; more &= more - 1) {
+      const int lane = __ffs(more) - 1;
+      rank_by_warp(entries, __shfl_sync(~0u, p.begin, lane), __shfl_sync(~0u, p.end, lane), put);
+    }
+  });
 }

@@ -4,12 +4,12 @@
 #include "rows.cuh"
 
 // scales[i] = √(ω / Σⱼ |aᵢⱼ|); 1 for an empty row.
-// launch: elements of scales, 256 threads
+// launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void l1_scales(Context* ctx, const I* indptr, const double* data, double omega, double* scales, long long n,
                           long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double moduli = 0;
     for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) add_in_order(moduli, k < p.end ? fabs(data[k]) : 0, p.lanes);
     if (p.there && p.part == 0) scales[p.row] = moduli > 0 ? sqrt(omega / moduli) : 1.0;
@@ -17,12 +17,12 @@ __global__ void l1_scales(Context* ctx, const I* indptr, const double* data, dou
 }
 
 // The values of S = I − D A D with D = diag(scales).
-// launch: elements of scales, 256 threads
+// launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename V>
 __global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const double* data, const double* scales, V* out,
                                  long long n, long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? scales[p.row] : 0.0;
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
       const I j = indices[k];
@@ -32,25 +32,25 @@ __global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices
 }
 
 // The values of diag(fine)⁻¹ P diag(coarse); 0 where `fine` is.
-// launch: elements of fine, 256 threads
+// launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename V>
 __global__ void balance(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
                         const double* coarse, V* out, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? fine[p.row] : 1.0;
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) out[k] = V(own > 0 ? data[k] / own * coarse[indices[k]] : 0.0);
   });
 }
 
 // The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
-// launch: elements of fine, 256 threads
+// launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P, typename V>
 __global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const P* p_indptr,
                                        const P* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
                                        long long n, long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     if (!p.there) return;
     const double own = fine[p.row];
     const long long first = p_indptr[p.row], last = p_indptr[p.row + 1];

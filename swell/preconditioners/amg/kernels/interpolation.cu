@@ -13,12 +13,12 @@ constexpr double CANCELLED = 1e-8, LARGEST = 10.0, RESCALED = 10.0;      // as i
 constexpr int SHORT = 12;                                                // entries of a mean row that 8 lanes make
 
 // lengths[i] = how many strong coarse columns fine row i has; 0 for other rows.
-// launch: elements of state, 256 threads
+// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
                                const unsigned char* state, int* lengths, long long n, long long indices_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     const bool fine = p.there && state[p.row] == FINE;
     int count = 0;
     for (long long k = p.begin + p.part; fine && k < p.end; k += p.lanes) count += strong[k] && state[indices[k]] == COARSE;
@@ -28,13 +28,13 @@ __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, 
 }
 
 // The strong coarse columns of fine rows, by their numbers on the next level, and sums[i] = βᵢ, their sum.
-// launch: elements of state, 256 threads
+// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void coarse_entries(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
                                const unsigned char* state, const I* numbers, const I* c_indptr, I* c_indices, double* c_data,
                                double* sums, long long n, long long indices_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     long long to = p.there ? (long long)c_indptr[p.row] : 0;
     const long long end = p.there && to < c_indptr[p.row + 1] ? p.end : p.begin;       // of a row that has any
     double total = 0;

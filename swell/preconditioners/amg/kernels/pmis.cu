@@ -24,13 +24,13 @@ DEVICE unsigned scattered(long long row) {
 
 // Each row's key (its count, then its number's hash) and its first state. first: the number of row 0 in the whole
 // matrix.
-// launch: elements of state, 256 threads
+// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts, const unsigned char* forced,
                       long long first, long long* keys, unsigned char* state, long long n, long long strong_size,
                       long long forced_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, strong_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, strong_size), [&](const Portion& p) {
     bool linked = false;
     for (long long k = p.begin + p.part; !linked && k < p.end; k += p.lanes) linked = strong[k];
     linked = any_lane(linked, p.lanes);

@@ -5,12 +5,12 @@
 #include "rows.cuh"
 
 // strong[k] = 1 where entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
-// launch: elements of indptr, 256 threads
+// launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta, double max_row_sum,
                              unsigned char* strong, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
+  visit_all(indptr, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
     double total = 0, diagonal = 0, largest = 0;
     for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) {
       double value = 0;
@@ -32,12 +32,12 @@ __global__ void strong_links(Context* ctx, const I* indptr, const I* indices, co
 }
 
 // marked[i] = 1 where row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal.
-// launch: elements of marked, 256 threads
+// launch: elements of marked, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, const double* data, double bound,
                               unsigned char* marked, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, data_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double diagonal = 0, largest = 0;
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
       const double value = data[k];
@@ -51,12 +51,12 @@ __global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, c
 }
 
 // forced[i] = 1 where row i or a neighbour is marked.
-// launch: elements of forced, 256 threads
+// launch: elements of forced, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void with_neighbours(Context* ctx, const I* indptr, const I* indices, const unsigned char* marked, unsigned char* forced,
                                 long long n, long long indices_size) {
   if (stopped(ctx)) return;
-  visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
+  visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     bool found = p.there && marked[p.row];
     for (long long k = p.begin + p.part; !found && k < p.end; k += p.lanes) found = marked[indices[k]];
     found = any_lane(found, p.lanes);
