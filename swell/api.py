@@ -94,7 +94,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     stopping = _stopping(stopping, rtol, atol, maxiter)
     if device == ALL_GPUS:
         return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor)
-    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method))
+    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
     return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b)
 
 
@@ -127,7 +127,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
     if device == ALL_GPUS:
         return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
-    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method))
+    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
     return Solver(given, named, stopping, adapt)
 
 

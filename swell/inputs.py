@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from swell.core.ahead import MATRIX
 from swell.core.arrays import check_finite, checked_dtype, not_finite
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
@@ -29,12 +30,12 @@ class Input:
     kept: LinearOperator | None = None           # one of our own formats, to be used as it is
 
 
-def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0):
+def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0, parts=()):
     """Check a whole system, each part once: A, then the right-hand sides and the starting vectors for it.
 
     Parameters
     ----------
-    A, device, dtype, block, search_below
+    A, device, dtype, block, search_below, parts
         As in ``read_matrix``; the type and the device of b count too.
     b, x0
         As in ``read_vectors``.
@@ -50,12 +51,13 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
     InputError
         On every rank, for any part that cannot be solved as given.
     """
-    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below)
+    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
     with given.space.agreed():
         return given, *read_vectors(given.A, b, x0)
 
 
-def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0) -> Input:
+def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0,
+                parts=()) -> Input:
     """Check A and bring it to its space as CSR with sorted, summed indices.
 
     Parameters
@@ -71,6 +73,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
     search_below : int or inf
         Of a matrix with fewer rows each aᵢⱼ is compared with aⱼᵢ in the pass that checks the entries: its symmetry
         will be asked for.
+    parts : list of str
+        What the user named (``Configuration.parts``): a GPU begins to compile its kernels.
 
     Raises
     ------
@@ -103,7 +107,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         return _matrix_free(A, space, dtype, b_dtype)
     with space.active(shape[0]):
         return _with_entries(A, space, dtype, b_dtype, own_block if block is None else block,
-                             shape[0] < search_below)
+                             shape[0] < search_below, parts)
 
 
 def read_factor(A, space):
@@ -126,9 +130,10 @@ def read_factor(A, space):
     return _to_csr(A, space, [], keep=False)
 
 
-def _with_entries(A, space, dtype, b_dtype, block, search) -> Input:
+def _with_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
     """A matrix with entries, as CSR of the space."""
     notes = []
+    space.compile_ahead((MATRIX, *parts), _wanted(dtype, dtype_of(A, "A"), b_dtype))
     csr = _to_csr(A, space, notes, block, search=search)
     check_finite_matrix(csr)
     wanted = _wanted(dtype, csr.dtype, b_dtype)

@@ -105,3 +105,7 @@ def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
                        {"SWELL_EMULATED_GPU": "1", **ORDERS[order]})
     assert " passed" in printed.splitlines()[-1]
+
+
+def test_common_calls_launch_what_is_compiled_ahead():
+    emulated([str(FOLDER.parent / "foreseen.py"), "--check"], {})

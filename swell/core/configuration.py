@@ -41,6 +41,11 @@ class Configuration:
         """What speeds the method up: its preconditioner by name, else its scaling, else "none"."""
         return self.name("precond") if self.precond is not None else self.name("scaling")
 
+    @property
+    def parts(self) -> list[str]:
+        """The parts whose kernels are compiled ahead, in the order in which they run: "precond ic0", "method cg"."""
+        return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
+
     def name(self, kind: str) -> str:
         """The registry name of one part: "none" where there is none, "user" for what the user brought."""
         setting = getattr(self, kind)

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
-from swell.core.cuda_kernels import Kernels
+from swell.core.cuda_kernels import C_TYPES, Kernels, functions
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
 from swell.core.slots import COLUMNS, Flag, Limit
@@ -191,6 +192,11 @@ class CudaSpace(Space):
             folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
             self._kernels[key] = Kernels(self, folder / "kernels" / f"{stem}.cu", dtype)
         return self._kernels[key]
+
+    def compile_ahead(self, parts, dtype):
+        for part in parts:
+            for path, expression in foreseen(part, C_TYPES[np.dtype(dtype).name]):
+                functions.begin(path, self.device, expression)
 
     def loop(self, stopping, n):
         from swell.core.graph import GraphLoop

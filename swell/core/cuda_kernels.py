@@ -1,4 +1,5 @@
-"""The loader of device kernels: real .cu files, compiled by NVRTC through CuPy when they are first used, and cached.
+"""The loader of device kernels: real .cu files, compiled by NVRTC through CuPy when they are first used, or ahead of
+that in threads (``ahead.py``), and cached.
 
 A kernel's launch is declared in the comment above it, beside the code that relies on it:
 
@@ -49,6 +50,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.ahead import Ahead
 from swell.core.caches import of_cupy
 from swell.core.compilation import counted
 from swell.core.errors import InputError
@@ -149,21 +151,25 @@ def name_expression(signature: Signature, types: dict[str, str]) -> str:
     return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
-@functools.lru_cache(maxsize=None)
-def compiled(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int):
-    """The module of all kernels in a file that these template arguments determine, for one device."""
+def built(path: pathlib.Path, device: int, expression: str):
+    """One function of a file, compiled or loaded from CuPy's cache, for one device.
+
+    It is a module of its own: threads compile several side by side, and none that nobody launches.
+    """
     import cupy
-    known = dict(types)
-    fitting = (s for s in signatures(path).values() if {name for _, name in s.template} <= set(known))
-    expressions = [name_expression(s, known) for s in fitting]
-    return cupy.RawModule(code=source(path), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
-                          name_expressions=expressions)
+    with cupy.cuda.Device(device):
+        module = cupy.RawModule(code=source(path), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
+                                name_expressions=[expression])
+        return module.get_function(expression)
+
+
+functions = Ahead(built)
 
 
 @functools.lru_cache(maxsize=None)
-def loaded(path: pathlib.Path, types: tuple[tuple[str, str], ...], device: int, expression: str):
-    """One function of such a module, which takes CuPy longer to look up than to launch."""
-    return compiled(path, types, device).get_function(expression)
+def loaded(path: pathlib.Path, device: int, expression: str):
+    """One function, which takes CuPy longer to look up than to launch."""
+    return functions.result(path, device, expression)
 
 
 class Kernel(Shareable):
@@ -251,7 +257,7 @@ class Kernel(Shareable):
             with counted(of_cupy):
                 types = {"T": self.value, **self._types(values)}
                 expression = name_expression(self.signature, types)
-                self._functions[key] = loaded(self.path, tuple(sorted(types.items())), self.space.device, expression)
+                self._functions[key] = loaded(self.path, self.space.device, expression)
         return self._functions[key]
 
     @functools.cached_property

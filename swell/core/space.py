@@ -53,6 +53,10 @@ class Space(ABC):
     def kernels(self, package: str, stem: str, dtype, state=None):
         """The kernels in ``<package>/kernels/<stem>``, for vectors of ``dtype``, as a namespace of functions."""
 
+    def compile_ahead(self, parts, dtype):
+        """Begin to compile the kernels that parts of a configuration will need, such as "method cg", for a type; only
+        a GPU's compile ahead."""
+
     @abstractmethod
     def loop(self, stopping, n):
         """A loop driver."""

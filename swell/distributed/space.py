@@ -161,6 +161,9 @@ class DistributedSpace(Space):
     def to_host(self, array):
         return self.local.to_host(array)
 
+    def compile_ahead(self, parts, dtype):
+        self.local.compile_ahead(parts, dtype)
+
     def kernels(self, package, stem, dtype, state=None):
         return self.local.kernels(package, stem, dtype, state)
 

@@ -52,6 +52,7 @@ class Setup:
         beside = "" if configuration.precond is None else f" with {configuration.name('precond')}"
         compiling_for(configuration.name("method") + beside)
         watch = Stopwatch()
+        self.space.compile_ahead(configuration.parts, A.dtype)
         A.check(configuration, stopping)
         with timed(self.timings, "transform", self.space):
             system = self._transform(A)

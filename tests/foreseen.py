@@ -1,0 +1,72 @@
+"""Which kernels common calls launch on a GPU, in order: what ``swell/core/ahead.json`` says, measured.
+
+    PYTHONPATH=tests/emulation:. python tests/foreseen.py [--check]
+
+Writes the table, or says where it differs. The row "matrix" has what all solves launch, a method's row what it launches
+without a preconditioner, a preconditioner's row what it adds to its usual method.
+"""
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+
+import swell
+from swell.core import cuda_kernels
+from swell.core.ahead import MATRIX, ROOT, TABLE
+
+ROWS = 2500
+SYMMETRIC = "cg", "resident_cg", "minres"
+METHODS = (*SYMMETRIC, "bicgstab", "gmres")
+PRECONDS = {"jacobi": "cg", "ic0": "cg", "amg": "cg", "ilu0": "gmres"}
+OF_THE_DEVICE = "iterate<",      # instantiations that the number of multiprocessors chooses
+
+
+def launched(method, precond=None):
+    """The kernels of one solve, as the table has them."""
+    found, original = {}, cuda_kernels.loaded
+
+    def noted(path, device, expression):
+        if not expression.startswith(OF_THE_DEVICE):
+            found[f"{path.relative_to(ROOT)} {expression}"] = None
+        return original(path, device, expression)
+
+    A = swell.gallery.get("poisson2d" if method in SYMMETRIC else "convection_diffusion2d", ROWS)
+    cuda_kernels.loaded = noted
+    try:
+        result = swell.solve(A, np.ones(A.shape[0]), device="cuda", method=method, precond=precond, maxiter=40)
+        assert result.reason.name in ("CONVERGED", "MAXITER"), str(result)
+    finally:
+        cuda_kernels.loaded = original
+    return list(found)
+
+
+def table():
+    """The whole table."""
+    alone = {method: launched(method) for method in METHODS}
+    rows = {MATRIX: [kernel for kernel in alone["cg"] if all(kernel in kernels for kernels in alone.values())]}
+    for method, kernels in alone.items():
+        rows[f"method {method}"] = [kernel for kernel in kernels if kernel not in rows[MATRIX]]
+    for precond, method in PRECONDS.items():
+        rows[f"precond {precond}"] = [kernel for kernel in launched(method, precond) if kernel not in alone[method]]
+    return rows
+
+
+def main(check=False):
+    """Write the table, or end with a word on each difference."""
+    found = table()
+    if not check:
+        TABLE.write_text(json.dumps(found, indent=1) + "\n")
+        return
+    known = json.loads(TABLE.read_text())
+    differences = [f"{part}: {'missing' if kernel in found.get(part, ()) else 'in vain'}: {kernel}"
+                   for part in {**known, **found}
+                   for kernel in dict.fromkeys([*known.get(part, ()), *found.get(part, ())])
+                   if (kernel in known.get(part, ())) != (kernel in found.get(part, ()))]
+    if differences:
+        sys.exit("\n".join([f"{TABLE} differs from what solves launch; run this without --check:", *differences]))
+
+
+if __name__ == "__main__":
+    main("--check" in sys.argv)
