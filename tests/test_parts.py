@@ -1,10 +1,11 @@
-"""Parts: the storage of the resident CG, made by the same code on every device and read here as its kernel reads it."""
+"""Parts: the storage of the resident CG, made on a GPU and read here as its kernel reads it; and the bisection."""
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from cases import rng
+from conftest import space_or_skip
 
 import swell
 from swell import gallery
@@ -28,6 +29,12 @@ MATRICES = {
     "1 x 1": lambda: sp.csr_array([[2.0]]),
     "0 x 0": lambda: sp.csr_array((0, 0)),
 }
+
+
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu)])
+def gpu(request):
+    """The space of a GPU, for which alone parts are made."""
+    return space_or_skip(request.param)
 
 
 def shuffled(A):
@@ -91,80 +98,80 @@ def resident_product(M, x):
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_the_kernels_product(name, space):
-    A, M = build(MATRICES[name](), space)
+def test_the_kernels_product(name, gpu):
+    A, M = build(MATRICES[name](), gpu)
     x = rng().standard_normal(A.shape[0])
     assert np.allclose(resident_product(M, x), A @ x, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
-def test_every_type(dtype, space):
-    A, M = build(gallery.poisson2d(60), space, dtype)
+def test_every_type(dtype, gpu):
+    A, M = build(gallery.poisson2d(60), gpu, dtype)
     x = rng().standard_normal(3600).astype(dtype)
     assert np.allclose(resident_product(M, x), A @ x, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_every_row_has_one_place(name, space):
-    A, M = build(MATRICES[name](), space)
-    rows = space.to_host(M.rows)
+def test_every_row_has_one_place(name, gpu):
+    A, M = build(MATRICES[name](), gpu)
+    rows = gpu.to_host(M.rows)
     assert (np.sort(rows[rows >= 0]) == np.arange(A.shape[0])).all()
 
 
-def test_smaller_chunks_where_there_is_less_room(space):
+def test_smaller_chunks_where_there_is_less_room(gpu):
     A = gallery.poisson2d(120)
     x, found = rng().standard_normal(14400), []
     for shared in (ROOM, 150_000, 125_000, 105_000):
-        A, M = build(A, space, shared=shared)
+        A, M = build(A, gpu, shared=shared)
         assert np.allclose(resident_product(M, x), A @ x, rtol=1e-13) and M.shared_bytes + 4096 <= shared
         found.append((M.chunk, M.ring, M.kept))
     assert [f[:2] for f in found] == [(8, 2), (8, 2), (4, 3), (4, 2)] and found[0][2] > found[1][2]
 
 
-def test_what_does_not_fit_is_refused_with_the_limit(space):
+def test_what_does_not_fit_is_refused_with_the_limit(gpu):
     with pytest.raises(DoesNotFit, match=r"14400 rows of float64.*shared memory.*method='cg'"):
-        build(gallery.poisson2d(120), space, shared=80_000)
+        build(gallery.poisson2d(120), gpu, shared=80_000)
     with pytest.raises(DoesNotFit, match="9600 rows"):
-        build(gallery.poisson2d(120), space, count=1, shared=1 << 20)
+        build(gallery.poisson2d(120), gpu, count=1, shared=1 << 20)
 
 
-def test_a_constant_diagonal_is_not_stored(space):
+def test_a_constant_diagonal_is_not_stored(gpu):
     grid = gallery.poisson2d(30)
     for A, apart in ((grid, True), (grid + sp.diags_array(np.r_[1e-12, np.zeros(899)]), False), (-grid, False)):
-        A, M = build(A, space)
+        A, M = build(A, gpu)
         assert M.apart == apart and ("without the constant diagonal" in M.describe()) == apart
     rounded = A * (1 + 1e-16)
-    assert build(abs(rounded), space)[1].apart
+    assert build(abs(rounded), gpu)[1].apart
 
 
-def test_new_values(space):
+def test_new_values(gpu):
     """In place, unless the diagonal stops being constant."""
-    A, M = build(gallery.poisson2d(50), space)
+    A, M = build(gallery.poisson2d(50), gpu)
     x = rng().standard_normal(2500)
     data = M.data
     for B, same in ((3 * A, True), (A + sp.diags_array(rng().random(2500)), False), (A, False), (2 * A, True)):
         B = sp.csr_array(B)
         B.sort_indices()
         before = M.revision
-        with space.active():
-            M.update(CSRMatrix.from_scipy(B, space))
+        with gpu.active():
+            M.update(CSRMatrix.from_scipy(B, gpu))
         assert np.allclose(resident_product(M, x), B @ x, rtol=1e-13) and (M.revision == before) == same
         assert (M.data is data) == same or not same
         data = M.data
 
 
-def test_consecutive_rows_where_they_are_parts_already(space):
-    assert "consecutive rows" in build(gallery.poisson2d(70), space)[1].describe()
+def test_consecutive_rows_where_they_are_parts_already(gpu):
+    assert "consecutive rows" in build(gallery.poisson2d(70), gpu)[1].describe()
     mixed = shuffled(gallery.poisson2d(70))
-    assert "bisection" in build(mixed, space)[1].describe()
-    A, M = build(mixed, space, ordering=None)
+    assert "bisection" in build(mixed, gpu)[1].describe()
+    A, M = build(mixed, gpu, ordering=None)
     x = rng().standard_normal(4900)
     assert "consecutive rows" in M.describe() and np.allclose(resident_product(M, x), A @ x, rtol=1e-13)
 
 
-def test_warps_have_equal_shares(space):
-    _, M = build(gallery.p1_laplacian(30_000), space)
-    chunks = space.to_host(M.streams)[:, 1]
+def test_warps_have_equal_shares(gpu):
+    _, M = build(gallery.p1_laplacian(30_000), gpu)
+    chunks = gpu.to_host(M.streams)[:, 1]
     assert chunks.max() <= chunks.mean() + 2 and M.padding < 1.2
 
 

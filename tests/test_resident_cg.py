@@ -18,12 +18,14 @@ from swell.advisor import choose
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit
 from swell.core.stopping import Reason, Stopping
+from swell.formats import parts
 
 
 @pytest.fixture
-def gpu():
-    """A GPU that can run it."""
+def gpu(monkeypatch):
+    """A GPU that can run it, and that cuts small systems into parts, too."""
     pytest.importorskip("cupy", reason="needs CuPy and a GPU")
+    monkeypatch.setattr(parts, "ALONE", 0)
     from swell.core.devices import make_space
     space = make_space("cuda")
     if not space.bulk_copies:
@@ -119,6 +121,19 @@ def test_the_iterates_of_cg(gpu, dtype, rtol, scaling):
     few = slice(0, 20)
     assert resident.history[few] == pytest.approx(cg.history[few], rel=1e-4 if rtol > 1e-6 else 1e-9)
     assert resident.history.size == resident.iterations + 1 and resident.host_reads == 0
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_one_part_alone(gpu, dtype, monkeypatch):
+    """Whose sums and rows go nowhere."""
+    monkeypatch.undo()
+    A, b = uneven(30, dtype)
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    cg, resident = both(A, b, rtol=rtol)
+    assert any("1 of 900 rows and a halo of 0" in line for line in resident.configuration)
+    assert resident.converged and abs(cg.iterations - resident.iterations) <= 1
+    assert resident.history[:20] == pytest.approx(cg.history[:20], rel=1e-4 if rtol > 1e-6 else 1e-9)
 
 
 @on_gpu

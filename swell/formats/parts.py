@@ -18,7 +18,8 @@ Layout, for W = 15 warps a part:
   of the halo.
 - ``halos``: for each halo row of each part its place among the published ones (all boundary slices of all parts).
 
-About 10 bytes an entry in double, as in SELL. Everything is made on the device; what is a number a slice, on the host.
+About 10 bytes an entry in double, as in SELL. Everything is made on a GPU (``kernels/parts.cu``); the host adds up what
+are a few numbers a part.
 """
 from __future__ import annotations
 
@@ -31,10 +32,12 @@ from swell.core.settings import positive
 from swell.formats.matrix import Matrix
 
 WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
+ALONE = 4000            # rows up to which one part is quickest: nothing travels between multiprocessors
 FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
 REGISTERS = 160         # bytes of each of x and r that a thread holds
 SHAPES = (8, 2), (4, 3), (4, 2)     # columns of a chunk, and chunks of a ring: the first that fit are taken
 OWN = 4096              # bytes of shared memory that the kernel has besides
+FACTS = 3 + 2 * WARPS   # numbers of a part that the host reads: as in kernels/parts.cu
 EXACT = 4               # a diagonal is constant if it is so to this many units of rounding
 
 
@@ -50,7 +53,7 @@ class Parts:
     Attributes
     ----------
     count : int
-        Parts at most; 0: one for each multiprocessor.
+        Parts at most; 0: one for each multiprocessor, and a single one for up to ``ALONE`` rows.
     ordering : settings object or None
         An ordering by ``parts``, for where consecutive rows have too many neighbours; None: consecutive rows anyway.
     shared : int
@@ -100,162 +103,103 @@ class PartsMatrix(Matrix):
     def __init__(self, csr, settings: Parts):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings, self.csr, self.revision = settings, csr, 0
-        self.diagonal = csr.space.xp.zeros(1, np.float64)
-        self._constant = self._constant_diagonal(csr)
-        self.diagonal[:] = self._constant
+        self._kernels = csr.space.kernels("swell.formats", "parts", csr.dtype)
+        self.diagonal = csr.space.empty(1, np.float64)
+        self._take_diagonal()
         self._layout()
 
     # -- the layout ----------------------------------------------------------------------------------------------
 
     def _layout(self):
-        space, n, size = self.space, self.shape[0], self.dtype.itemsize
-        xp = space.xp
-        self.count = min(self.settings.count or space.multiprocessors, max(1, -(-n // (32 * WARPS))))
+        """Cut the rows into parts, and place everything: two host reads and one transfer, an ordering's apart."""
+        n, ordering = self.shape[0], self.settings.ordering
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
-        row, column = self.csr.rows(), self.csr.indices
-        lengths = xp.diff(self.csr.indptr).astype(np.int64) - self.apart           # then every row has a diagonal entry
-        part, order = self._cut(row, column)
-        inner, outer = part[row], part[column]
-        out = xp.flatnonzero(inner != outer)
-        boundary = xp.zeros(n, bool)
-        boundary[row[out]] = True
-        boundary[column[out]] = True
-        group = 2 * part + boundary
+        most = self.settings.count or (1 if n <= ALONE else self.space.multiprocessors)
+        self.count = min(most, max(1, -(-n // (32 * WARPS))))
+        if -(-n // self.count) > 32 * WARPS * self._most_slots:
+            raise self._too_large(-(-n // self.count), 0)
+        few = FEW * n / self.count
+        self.ordered, unordered = "consecutive rows", self.csr.indices[:0]
+        cut = _Cut(self, unordered, n if ordering is None else int(FEW * n))
+        if ordering is not None and (cut.boundary_rows > FEW * n or cut.halo.max() > few):
+            self.ordered = type(ordering).__name__.lower()
+            cut = _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)
+        self.halo = cut.halo
+        self._fit(cut)
+        self._place(cut)
 
-        longest = int(space.max_on_host(lengths)) if n else 0
-        key = group * (longest + 1) + longest - lengths
-        order = xp.argsort(key, kind="stable") if order is None else order[xp.argsort(key[order], kind="stable")]
-        sizes = space.to_host(space.count(group, 2 * self.count))
-        before = np.cumsum(sizes) - sizes
-        group = group[order]
-        offset = xp.arange(n) - xp.asarray(before)[group]
-        slices = -(-sizes // 32)                                 # of each group
-        start = np.append(0, np.cumsum(slices))                  # before slices change places within their group
-        tops = np.repeat(before - 32 * start[:-1], slices) + 32 * np.arange(start[-1])
-        widths = np.maximum(space.to_host(lengths[order[xp.asarray(tops)]]), 1)
-        place = self._snake(slices, start)
-        slot = self._slot = xp.empty(n, np.int64)
-        slot[order] = 32 * xp.asarray(place)[xp.asarray(start[:-1])[group] + offset // 32] + offset % 32
-        self.rows = xp.full(32 * int(start[-1]), -1, np.int32)
-        self.rows[slot] = xp.arange(n, dtype=np.int32)
-        moved = np.empty_like(widths)
-        moved[place] = widths
-
-        total, interior = slices.reshape(-1, 2).sum(1), slices[::2]
-        first = np.append(0, np.cumsum(total))
-        publish = np.cumsum(slices[1::2]) - slices[1::2]
-        self.first, self.published = xp.asarray(first.astype(np.int32)), 32 * int(slices[1::2].sum())
-        source = slot - 32 * xp.asarray(first[:-1] + interior - publish)[part]       # among the published rows
-        key = inner[out] * max(self.published, 1) + source[column[out]]
-        halo = _unique(key, xp)
-        bounds = space.to_host(xp.searchsorted(halo, xp.arange(self.count + 1) * max(self.published, 1)))
-        self.halo = np.diff(bounds)
-        self.halos = (halo % max(self.published, 1)).astype(np.int32)
-        local = slot[column] - 32 * xp.asarray(first[:-1])[outer]
-        local[out] = (xp.searchsorted(halo, key) + xp.asarray(32 * total - bounds[:-1])[inner[out]])
-        self.table = xp.asarray(np.stack([total, interior, 32 * publish, bounds[:-1], self.halo], 1).astype(np.int32))
-
-        self.slots = self._fit(total, first, interior, moved)
-        units = self.chunk * (32 + 64 // size)                   # of a chunk, in values
-        self.data = xp.zeros(self._chunks * units * size, np.uint8)
-        self._write(local)
-
-    def _cut(self, row, column):
-        """(part of every row, order): consecutive rows where few of their neighbours are in other parts."""
-        xp, n, count = self.space.xp, self.shape[0], self.count
-        part = xp.arange(n) * count // max(n, 1)
-        out = xp.flatnonzero(part[row] != part[column])
-        pairs = _unique(part[row[out]] * max(n, 1) + column[out], xp)
-        halo = self.space.count(pairs // max(n, 1), count)
-        self.ordered = "consecutive rows"
-        if self.settings.ordering is None or self.space.max_on_host(halo) <= FEW * (n / count):  # sync
-            return part, None
-        self.ordered = type(self.settings.ordering).__name__.lower()
-        order = replace(self.settings.ordering, parts=count).order(self.csr)
-        place = xp.empty(n, np.int64)
-        place[order] = xp.arange(n)
-        return place * count // n, order
-
-    @staticmethod
-    def _snake(slices, start):
-        """Where each slice goes among those of its part, so that every warp has as wide ones as the others: rows of W
-        places, filled from the left and from the right in turn, within the interior and within the boundary."""
-        count = np.repeat(slices, slices)
-        j = np.arange(start[-1]) - np.repeat(start[:-1], slices)
-        low = np.repeat(np.stack([0 * slices[::2], slices[::2]], 1).reshape(-1), slices)
-        at = low + j                                             # within the part
-        turn = at // WARPS
-        left, right = np.maximum(low, turn * WARPS), np.minimum(low + count, (turn + 1) * WARPS)
-        at = np.where(turn % 2, left + right - 1 - at, at)
-        return np.repeat(np.repeat(start[:-1:2], 2), slices) + at
-
-    def _fit(self, total, first, interior, widths):
-        """Choose the chunks, lay out the streams, and say how many slices of registers a warp needs."""
-        size = self.dtype.itemsize
-        shared = self.settings.shared or self.space.shared_memory
-        needed = int(-(-total.max() // WARPS)) if total.size else 0
-        most = REGISTERS // size
+    def _fit(self, cut):
+        """Choose the chunks, and say how many slices of registers a warp needs."""
+        size, shared = self.dtype.itemsize, self.settings.shared or self.space.shared_memory
+        slices = int(cut.slices.max())
+        needed = -(-slices // WARPS)
+        vectors = size * int((64 * cut.slices + cut.halo).max())                     # p with its halo, and q
         for self.chunk, self.ring in SHAPES:
-            self._streams(total, first, interior, widths)
-            vectors = size * int((64 * total + self.halo).max())                     # p with its halo, and q
-            ends = -(-WARPS * self._longest // 16) * 16
-            room = (shared - OWN - vectors - ends) // (WARPS * self.chunk * (32 * size + 64))
-            if room >= self.ring and needed <= most:
-                self.kept = int(min(room - self.ring, self._longest))
-                self.shared_bytes = vectors + ends + WARPS * (self.kept + self.ring) * self.chunk * (32 * size + 64)
-                return min(-(-needed // 4) * 4, most) if needed else 4
-        raise DoesNotFit(
+            self._longest = -(-int(cut.columns.max()) // self.chunk)
+            ends, each = -(-WARPS * self._longest // 16) * 16, WARPS * self.chunk * (32 * size + 64)
+            room = (shared - OWN - vectors - ends) // each
+            if room >= self.ring and needed <= self._most_slots:
+                self.kept = min(room - self.ring, self._longest)
+                self.shared_bytes = vectors + ends + (self.kept + self.ring) * each
+                self.slots = max(4, min(-(-needed // 4) * 4, self._most_slots))
+                return
+        raise self._too_large(32 * slices, int(cut.halo.max()))
+
+    def _place(self, cut):
+        """Give everything its place among all parts, and write the entries."""
+        space, xp, csr, C = self.space, self.space.xp, self.csr, self.chunk
+        chunks, outer = (-(-cut.columns // C)).reshape(-1), cut.slices - cut.interior
+        bound = np.where(cut.boundary.reshape(-1) < 0, chunks, cut.boundary.reshape(-1) // C)
+        table = np.stack([cut.slices, cut.interior, 32 * _before(outer), _before(cut.halo), cut.halo], 1)
+        first, total = np.append(0, np.cumsum(cut.slices)), int(chunks.sum())
+        streams = np.stack([_before(chunks), chunks, bound, 0 * bound], 1)
+        numbers = [table, first, streams]
+        sent = space.from_host(np.concatenate([a.reshape(-1) for a in numbers]).astype(np.int32))
+        cuts = np.cumsum([a.size for a in numbers[:-1]])
+        self.table, self.first, self.streams = (part.reshape(a.shape) for part, a in zip(
+            (sent[:cuts[0]], sent[cuts[0]:cuts[1]], sent[cuts[1]:]), numbers))
+        self.published = 32 * int(outer.sum())
+        self.halos, self._slot = space.empty(int(cut.halo.sum()), np.int32), cut.slot
+        self.rows, self._start = xp.full(32 * int(first[-1]), -1, np.int32), space.empty(int(first[-1]), np.int32)
+        self.ends = xp.zeros(total, np.uint8)
+        self.data = xp.zeros(total * C * (32 * self.dtype.itemsize + 64), np.uint8)
+        self._kernels.place(cut.order, cut.inside, cut.bits, cut.starts, self.table, self.first, self.streams,
+                            self.count, cut.stride, C, self._slot, self.rows, self._start, self.ends, self.halos)
+        self._kernels.write_columns(csr.indptr, csr.indices, self._slot, self._start, cut.part, self.table, self.first,
+                                    cut.bits, cut.starts, self.count, cut.stride, C, self.apart, self.dtype.itemsize,
+                                    self.data.view(np.uint16))
+        self._write()
+
+    def _write(self):
+        """Write the values."""
+        csr = self.csr
+        self._kernels.write_values(csr.indptr, csr.indices, csr.data, self._slot, self._start, self.chunk, self.apart,
+                                   self.data.view(self.dtype))
+        self.space.synchronize()                 # the kernel that reads them may begin while the one before it drains
+
+    def _take_diagonal(self):
+        """The diagonal, if it is constant, real and positive, to rounding; else 0."""
+        self._constant = self.csr.facts(search=False).constant_diagonal(EXACT * np.finfo(self.dtype).eps)
+        self.space.from_host(np.array([self._constant]), out=self.diagonal)
+
+    @property
+    def _most_slots(self):
+        """Slices of a warp whose x and r fit in its registers."""
+        return REGISTERS // self.dtype.itemsize
+
+    def _too_large(self, rows, halo):
+        return DoesNotFit(
             f"resident_cg keeps its vectors on the multiprocessors, and {self.shape[0]} rows of {self.dtype.name} do "
-            f"not fit: a part of {self.count} has up to {32 * int(total.max())} rows and {int(self.halo.max())} "
-            f"neighbours outside; the limit is {32 * WARPS * most} rows and, with all that goes with them, {shared} "
-            "bytes of shared memory: use method='cg'")
-
-    def _streams(self, total, first, interior, widths):
-        """The chunks of every warp of every part, and where the columns of each slice begin among all."""
-        xp, C = self.space.xp, self.chunk
-        part = np.repeat(np.arange(self.count), total)
-        j = np.arange(first[-1]) - first[part]
-        stream = part * WARPS + j % WARPS
-        order = np.lexsort((j, stream))
-        columns = np.bincount(stream, widths, minlength=self.count * WARPS).astype(np.int64)
-        chunks = -(-columns // C)
-        chunk = np.cumsum(chunks) - chunks
-        inside = np.empty_like(widths)
-        inside[order] = np.cumsum(widths[order]) - widths[order]
-        inside -= (np.cumsum(columns) - columns)[stream]
-        start = chunk[stream] * C + inside
-        at = chunks.copy()
-        bound = j >= interior[part]
-        np.minimum.at(at, stream[bound], inside[bound] // C)
-        self._chunks, self._longest = int(chunks.sum()), int(chunks.max(initial=0))
-        ends = np.zeros(self._chunks * C, np.uint8)
-        ends[start + widths - 1] = 1
-        self.ends = xp.asarray((ends.reshape(-1, C) << np.arange(C, dtype=np.uint8)).sum(1).astype(np.uint8))
-        self.streams = xp.asarray(np.stack([chunk, chunks, at, 0 * at], 1).astype(np.int32))
-        self._start = xp.asarray(start)
-
-    # -- the entries ---------------------------------------------------------------------------------------------
-
-    def _constant_diagonal(self, csr):
-        """The diagonal if it is constant, real and positive, to rounding; else 0."""
-        return csr.facts(search=False).constant_diagonal(EXACT * np.finfo(self.dtype).eps)
-
-    def _write(self, local=None):
-        """Write the values; and the local column of each entry of the CSR matrix, where they are given."""
-        csr, space = self.csr, self.space
-        local = space.empty(0, np.int64) if local is None else local
-        space.kernels("swell.formats", "parts", self.dtype).write_entries(
-            csr.indptr, csr.indices, csr.data, self._slot, self._start, local, self.chunk, self.apart,
-            self.data.view(self.dtype), self.data.view(np.uint16))
-        space.synchronize()
+            f"not fit: a part of {self.count} has up to {rows} rows and {halo} neighbours outside; the limit is "
+            f"{32 * WARPS * self._most_slots} rows and, with all that goes with them, "
+            f"{self.settings.shared or self.space.shared_memory} bytes of shared memory: use method='cg'")
 
     # -- as a matrix ---------------------------------------------------------------------------------------------
 
     def update(self, csr):
         self.csr = csr
-        before, self._constant = bool(self._constant), self._constant_diagonal(csr)
-        self.diagonal[:] = self._constant
-        if before != bool(self._constant):
+        self._take_diagonal()
+        if self.apart != bool(self._constant):
             self._layout()
             self.revision += 1
         else:
@@ -301,6 +245,46 @@ class PartsMatrix(Matrix):
                 f"{self._longest} chunks kept")
 
 
-def _unique(keys, xp):
-    """The different keys, ascending."""
-    return xp.unique(keys) if keys.size else keys
+
+class _Cut:
+    """Rows dealt out to parts, and each part's to its slices, before anything has its place among all.
+
+    Attributes
+    ----------
+    order : int array of the space
+        Rows by part; empty where they are consecutive.
+    part, slot : int arrays of the space, shape (n,)
+        The part of each row, and its place within that.
+    inside, bits, starts : arrays of the space
+        As in ``kernels/parts.cu``, with room for ``stride`` slices of each part.
+    slices, interior, halo : int arrays, one entry a part
+    columns, boundary : int arrays, shape (parts, WARPS)
+        Slice columns of each warp's stream, and how many come before its first boundary slice, -1 if it has none.
+    boundary_rows : int
+        More than ``most``: then halos were not counted.
+    """
+
+    def __init__(self, M, order, most):
+        space, csr, n, parts = M.space, M.csr, M.shape[0], M.count
+        xp, kernels, self.order = space.xp, M._kernels, order
+        self.stride = -(-n // (32 * parts)) + 1
+        self.part, self.slot = space.empty(n, np.int32), space.empty(n, np.int32)
+        self.inside, self.starts = (space.empty(k * parts * self.stride, np.int32) for k in (2, parts))
+        boundary, self.bits = xp.zeros(n, np.uint8), xp.zeros(self.starts.size, np.uint32)
+        facts = xp.zeros(FACTS * parts + 1, np.int32)
+        pattern = csr.indptr, csr.indices
+        kernels.number(order, self.part, parts)
+        kernels.mark_boundary(*pattern, self.part, boundary)
+        kernels.sort_rows(csr.indptr, order, boundary, M.apart, parts, self.stride, space.empty(n, np.uint16),
+                          self.slot, self.inside, facts)
+        kernels.mark_halos(*pattern, self.part, self.slot, facts, parts, self.stride, most, self.bits)
+        kernels.count_halos(self.bits, parts, self.stride, self.starts, facts)
+        facts = space.to_host(facts)  # sync
+        self.boundary_rows, facts = int(facts[-1]), facts[:-1].reshape(parts, FACTS)
+        self.slices, self.interior, self.halo = facts[:, :3].T
+        self.columns, self.boundary = facts[:, 3:3 + WARPS], facts[:, 3 + WARPS:]
+
+
+def _before(counts):
+    """The sum of the counts before each."""
+    return np.cumsum(counts) - counts

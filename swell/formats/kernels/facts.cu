@@ -153,6 +153,7 @@ __global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, con
     for (int w = 1; w < 8; ++w) all = merged(fact, all, of_warp[w][fact]);
     ctx->partials[blockIdx.x * (long long)COUNT + fact] = all;
   }
+  __syncthreads();                              // all threads have written before one says so
   if (!last_block(ctx) || fact >= COUNT) return;
   double all = __ldcg(ctx->partials + fact);
 #pragma unroll 8

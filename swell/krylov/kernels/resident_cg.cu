@@ -60,13 +60,14 @@ template <class T> struct Packet {
 };
 
 // By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
-// a board again has seen that all have read it. False if a block did not come.
+// a board again has seen that all have read it. One block alone has no need of a board. False if a block did not come.
 template <int K> DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, u64* board, u32 epoch, double (&v)[K]) {
   constexpr int N = 5;                                         // blocks that a lane looks at together
   const int lane = threadIdx.x & 31, blocks = gridDim.x;
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = lane < WARPS ? sums[lane][first + k] : 0.0;
   warp_sum(v);
+  if (blocks == 1) return true;                                // every lane has the sums
   u64* const mine = board + ((epoch & 1) * (u64)blocks * 16 + first * 2);
   double own = v[0];
 #pragma unroll
