@@ -12,8 +12,9 @@ nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings a
 ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
-         "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"),
-         "INDPTR": ("false", "true"),
+         "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
+         "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
+         "INDPTR": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
          "L": ("1", "8"), "S": ("1", "8"), "WIDTH": ("1", "4"),
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}

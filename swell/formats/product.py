@@ -3,9 +3,10 @@
 The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need the second
 alone. A product reads each row of B once for each entry in its column of A. C keeps entries whose sum is zero.
 
-On a CPU the first product does both phases in one pass where memory allows. On a GPU rows are binned by an upper bound
-of their entries, columns go to hash tables in shared memory, and both phases have the same groups of threads
-(``kernels/product.cu``). A sum is taken in the order of A's columns on either device.
+Where memory allows, the pattern is found in one pass, into room for an upper bound of its entries, and else counted
+before. On a CPU that pass computes the values, too. On a GPU rows are binned by their entries, columns go to hash tables
+in shared memory, and both phases have groups of threads that suit a row (``kernels/product.cu``). A sum is taken in the
+order of A's columns on either device.
 """
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from swell.formats.matrix import index_type
 
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
 LANE_BYTES = 128        # of shared memory for a thread, POOL / THREADS of product.cu
-SHARE = 0.5             # of the free memory that a CPU may use for a product in one pass
+FEW = 1 << 14           # rows that one block of a GPU sorts into bins
+SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # rows up to which a GPU gives each so many times the lanes
+SHARE = 0.5             # of the free memory that a product may use to find its pattern in one pass
 UNCHECKED = 64 << 20    # bytes that are taken without asking how many are free
 REMEDY = "use float32 values, smaller factors, or a machine with more memory"
 
@@ -127,7 +130,7 @@ class Product:
         self._rows, self._bounds = np.empty(0, np.int64), np.r_[0, bounds, m]
         room = self._bytes(int(starts[-1]))
         if room > UNCHECKED and room > SHARE * self._space.memory()[0]:
-            self._kernels.count(a_indptr, a_indices, b_indptr, b_indices, n, self._rows, self._bounds, counts)
+            self._kernels.count(a_indptr, a_indices, b_indptr, b_indices, n, self._bounds, counts)
             self._space.add_up(counts, starts)
         indices, data = self._entries(starts)
         self._kernels.fill(*factors, n, self._bounds, starts, indices, data, counts)
@@ -142,30 +145,49 @@ class Product:
     # -- GPU -------------------------------------------------------------------------------------------------------
 
     def _on_gpu(self, factors):
-        """Counting, columns, values; between the first two the host reads nnz(C)."""
+        """Products counted, columns into an upper bound of the room, values; the host reads the room and nnz(C). Where
+        the room might be too much, the columns are counted first."""
         (m, n), space, kernels = self._shape, self._space, self._kernels
         a_indptr, a_indices, _, *b = factors
-        pattern = a_indptr, a_indices, *b[:2]
-        size = a_indices.dtype.itemsize
+        pattern, size = (a_indptr, a_indices, *b[:2]), a_indices.dtype.itemsize
         self._check_fits(m * (16 + 2 * size), "before its entries are counted")
         counts, starts = space.empty(m, a_indices.dtype), space.empty(m + 1, np.int64)
-        kernels.products(a_indptr, a_indices, b[0], n, counts)
-        rows, bounds = self._binned(counts, LANE_BYTES // size // 2)
-        kernels.count(*pattern, n, rows, bounds, counts)
+        self._bins.products(a_indptr, a_indices, b[0], n, counts)
+        rows, bounds = self._binned(counts, LANE_BYTES // size)
         space.add_up(counts, starts)
-        indices, data = self._entries(starts)
-        indptr = starts.astype(indices.dtype)
-        kernels.columns(*pattern, rows, bounds, indptr, indices)
+        room, = space.last_entries(starts)  # sync
+        if size * room > UNCHECKED and size * room > SHARE * space.memory()[0]:
+            kernels.columns(*pattern, rows, bounds, starts, space.empty(0, a_indices.dtype), counts)
+            space.add_up(counts, starts)
+            room, = space.last_entries(starts)  # sync
+            self._check_fits(size * room + self._bytes(room), f"with {room} entries")
+        apart = space.empty(room, a_indices.dtype)
+        kernels.columns(*pattern, rows, bounds, starts, apart, counts)
+        indptr = space.empty(m + 1, index_type(*self._shape, room))
+        space.add_up(counts, indptr)
+        indices, data = self._entries(indptr)
+        indptr = indptr.astype(indices.dtype, copy=False)
+        kernels.join_rows(starts, apart, indptr, indices)
         self._rows, self._bounds = self._binned(counts, LANE_BYTES // (data.itemsize + indices.itemsize))
         self.C = CSRMatrix(space, indptr, indices, data, self._shape)
         self._compute_values(factors)
 
+    @property
+    def _bins(self):
+        return self._space.kernels("swell.formats", "product_bins", self._dtype)
+
     def _binned(self, counts, each):
         """The rows by groups of threads that have room for ``each`` entries a thread, and where each bin begins."""
-        rows, zeros = self._space.empty(counts.size, counts.dtype), self._space.xp.zeros(3 * BINS + 1, np.int64)
-        bins, bounds = zeros[:2 * BINS], zeros[2 * BINS:]
-        self._kernels.count_bins(counts, each, bins)
-        self._kernels.place_rows(counts, each, bins, rows, bounds)
+        space, m = self._space, counts.size
+        rows, spread = space.empty(m, counts.dtype), next((by for most, by in SPREAD if m <= most), 1)
+        if m <= FEW:
+            bounds = space.empty(BINS + 1, np.int64)
+            self._bins.place_few(counts, each, spread, rows, bounds)
+        else:
+            zeros = space.xp.zeros(3 * BINS + 1, np.int64)
+            bins, bounds = zeros[:2 * BINS], zeros[2 * BINS:]
+            self._bins.count_bins(counts, each, spread, bins)
+            self._bins.place_rows(counts, each, spread, bins, rows, bounds)
         return rows, bounds
 
 

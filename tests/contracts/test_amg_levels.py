@@ -40,7 +40,7 @@ def rescaled(A):
 
 
 def few_rows(monkeypatch, rows):
-    """All levels up to this many rows take two products."""
+    """All levels whose A P has up to this many entries take two products."""
     monkeypatch.setattr(module, "SMALL", {"cpu": rows, "cuda": rows})
 
 
@@ -137,7 +137,7 @@ def test_devices_agree_to_the_bit(name, options):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("rows, launches", [(0, 59), (10**6, 42)])
+@pytest.mark.parametrize("rows, launches", [(0, 57), (10**6, 40)])
 def test_what_a_level_costs_the_host(rows, launches, monkeypatch):
     """Kernels of swell and reads of the host in the setup of a level, beyond those of a setup with one level less; an
     update reads nothing but the verdict on the coarsest level."""
@@ -156,5 +156,5 @@ def test_what_a_level_costs_the_host(rows, launches, monkeypatch):
         with host_reads(space) as sizes:
             M.update(A)
     kernels, reads, size = (b - a for a, b in zip(*spent))
-    assert kernels <= launches and reads <= (3 if rows else 9) and size <= 1024, (kernels, reads, size)
+    assert kernels <= launches and reads <= (5 if rows else 11) and size <= 1024, (kernels, reads, size)
     assert len(sizes) <= 2 and sum(sizes) <= 64, sizes

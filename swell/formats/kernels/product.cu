@@ -1,87 +1,24 @@
 // Sparse products C = A B on a GPU, row by row; product.py is the same on a CPU, formats/product.py calls both.
 //
-// Rows lie in bins by an upper bound of their entries. A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp
-// with room for `each` entries a lane; a row of the last bin has a whole block. Blocks take the rows of the largest bin first.
+// Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp, a row of the last bin a
+// whole block. Blocks take the rows of the largest bin first.
 //
-// Pattern: a group collects columns in a hash table in shared memory (open addressing, half full at most), and sorts them by
-// counting smaller ones. A block sets bits in shared memory, one for each column of a range, range after range from the row's
-// first column to its last; bits come out sorted.
+// Pattern: a group collects columns in a hash table in shared memory (open addressing), and sorts them by counting smaller ones.
+// Several lanes read a row of B, as many as its mean row has entries; the others of the group read other rows. The table has a place
+// for each of a row's products, which are twice as many as its entries and more. A block sets bits in shared memory, one for each
+// column of a range, range after range from the row's first column to its last; bits come out sorted.
 // Values: C's sorted columns and their sums lie in shared memory (sums of very long rows in C itself). The group goes through A's
 // row in order. Its lanes share a row of B, whose columns differ, so there are no atomics and each sum has one order.
-#include "context.cuh"
+//
+// What is read next is asked for before what is there is worked on: a row of A leads to rows of B, and these to columns.
+#include "rows.cuh"
 
 constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6, POOL = 32768;
 constexpr long long RANGE = POOL * 8ll;                             // columns that have a bit at once
-template <class I> constexpr int KEYS = POOL / THREADS / int(sizeof(I)) / 2;                       // a lane's columns, see KEYS
-template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // and SUMS of product.py
-
-DEVICE int bin_of(long long entries, int each) {
-  int bin = 0;
-  while (bin < BINS - 1 && entries > (long long)each << (bin + 1)) ++bin;
-  return bin;
-}
-
-// counts = the products a_ik b_kj of each row, but no more than B has columns.
-// launch: elements of counts, 256 threads
-template <typename I>
-__global__ void products(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr, long long columns, I* counts,
-                         long long n, long long a_indices_size) {
-  if (stopped(ctx)) return;
-  const int lane = threadIdx.x % 32;
-  int lanes = 1;
-  while (lanes < 32 && 2 * lanes * n <= a_indices_size) lanes *= 2;
-  const long long first = thread_id() - lane;
-  for (int pass = 0; pass < lanes; ++pass) {
-    const long long row = first + pass * (32 / lanes) + lane / lanes;
-    long long total = 0;
-    if (row < n)
-      for (long long k = (long long)a_indptr[row] + lane % lanes; k < a_indptr[row + 1]; k += lanes)
-        total += (long long)b_indptr[a_indices[k] + 1] - (long long)b_indptr[a_indices[k]];
-    for (int o = lanes / 2; o; o >>= 1) total += __shfl_xor_sync(~0u, total, o);
-    if (row < n && lane % lanes == 0) counts[row] = I(min(total, columns));
-  }
-}
-
-// bins[b] += how many rows lie in bin b.
-// launch: elements of counts, 256 threads, at most 8 blocks per multiprocessor
-template <typename I>
-__global__ void count_bins(Context* ctx, const I* counts, int each, long long* bins, long long n) {
-  if (stopped(ctx)) return;
-  __shared__ int of_block[BINS];
-  if (threadIdx.x < BINS) of_block[threadIdx.x] = 0;
-  __syncthreads();
-  for (long long row = thread_id(); row < n; row += threads()) atomicAdd(of_block + bin_of(counts[row], each), 1);
-  __syncthreads();
-  if (threadIdx.x < BINS && of_block[threadIdx.x])
-    atomicAdd(reinterpret_cast<unsigned long long*>(bins) + threadIdx.x, (unsigned long long)of_block[threadIdx.x]);
-}
-
-// rows = the rows by bins, of which bin b has bounds[b] to bounds[b + 1]. Behind the sizes of the bins, `bins` has as many zeros.
-// The order inside a bin, nearly ascending, changes no result.
-// launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
-template <typename I>
-__global__ void place_rows(Context* ctx, const I* counts, int each, long long* bins, I* rows, long long* bounds, long long n) {
-  if (stopped(ctx)) return;
-  __shared__ int of_tile[BINS];
-  __shared__ long long first[BINS];
-  long long start = 0;                                              // of the bin that this thread looks after
-  if (threadIdx.x <= BINS)
-    for (int b = 0; b < threadIdx.x; ++b) start += bins[b];
-  if (blockIdx.x == 0 && threadIdx.x <= BINS) bounds[threadIdx.x] = start;
-  for (long long tile = blockIdx.x * (long long)blockDim.x; tile < n; tile += threads()) {
-    if (threadIdx.x < BINS) of_tile[threadIdx.x] = 0;
-    __syncthreads();
-    const long long row = tile + threadIdx.x;
-    const int bin = row < n ? bin_of(counts[row], each) : 0;
-    const int place = row < n ? atomicAdd(of_tile + bin, 1) : 0;
-    __syncthreads();
-    if (threadIdx.x < BINS && of_tile[threadIdx.x])
-      first[threadIdx.x] = start + (long long)atomicAdd(reinterpret_cast<unsigned long long*>(bins) + BINS + threadIdx.x,
-                                                        (unsigned long long)of_tile[threadIdx.x]);
-    __syncthreads();
-    if (row < n) rows[first[bin] + place] = I(row);
-  }
-}
+template <class I> constexpr int SLOTS = POOL / THREADS / int(sizeof(I));                         // of a lane's hash table
+template <class I> constexpr int PACK = 16 / int(sizeof(I));        // of them that are read at once; between tables, for the banks
+template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // a lane's, as in product.py
+constexpr int BATCH = 4;                                            // rows of B that are on their way at once
 
 // Every row once: of_group(row, lanes) by the lanes of a group, all groups of a warp at once, row -1 where there is none;
 // of_block(row) by a block.
@@ -117,25 +54,71 @@ DEVICE long long largest(long long value, int lanes) {
   return value;
 }
 
-// By groups: visit(entry of B, a_ik) for every product of a row, next() after each k; A's values may be left out. All lanes of
-// a warp make the same steps of k, as their shuffles need.
-template <class T, class I, class Visit, class Next>
-DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data, const I* b_indptr, long long row, int lanes,
-                         Visit visit, Next next) {
+DEVICE int from_lane(int value, int lane) { return __shfl_sync(~0u, value, lane); }
+DEVICE long long from_lane(long long value, int lane) { return __shfl_sync(~0u, value, lane); }
+
+// By groups: add(column, a_ik, b_kj) for every product of a row, next() after each k. All lanes of a warp make the same steps of
+// k, as their shuffles need.
+template <class T, class I, class Add, class Next>
+DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data, const I* b_indptr, const I* b_indices,
+                         const T* b_data, long long row, int lanes, Add add, Next next) {
   const Span<I> of_a(a_indptr, row);
   const int lane = lane_of(lanes), group = threadIdx.x % 32 - lane;
-  long long k = (long long)of_a.begin + lane;
+  const auto row_of_b = [&](long long k) { return k < of_a.end ? (long long)a_indices[k] : -1ll; };
+  long long k = (long long)of_a.begin + lane, following = row_of_b(k + lanes);
+  Span<I> of_b(b_indptr, row_of_b(k));
   for (long long left = largest(of_a.end - of_a.begin, lanes); left > 0; left -= lanes, k += lanes) {
-    const bool there = k < of_a.end;
-    const Span<I> of_b(b_indptr, there ? (long long)a_indices[k] : -1);
-    const T a = there && a_data ? a_data[k] : T(0);
+    const T a = k < of_a.end ? a_data[k] : T(0);
+    const Span<I> its_next(b_indptr, following);
+    following = row_of_b(k + 2 * lanes);
     const int steps = int(min(left, (long long)lanes));
-    for (int t = 0; t < steps; ++t) {
-      const long long begin = __shfl_sync(~0u, of_b.begin, group + t), end = __shfl_sync(~0u, of_b.end, group + t);
-      const T factor = shuffle(a, group + t);
-      for (long long entry = begin + lane; entry < end; entry += lanes) visit(entry, factor);
-      next();
+    for (int step = 0; step < steps; step += BATCH) {
+      I at[BATCH], end[BATCH], column[BATCH];
+      T value[BATCH];
+#pragma unroll
+      for (int s = 0; s < BATCH; ++s) {
+        const int from = group + (step + s & (lanes - 1));
+        at[s] = from_lane(of_b.begin, from) + lane, end[s] = from_lane(of_b.end, from);
+        if (step + s >= steps) end[s] = 0;
+        if (at[s] < end[s]) column[s] = b_indices[at[s]], value[s] = b_data[at[s]];
+      }
+#pragma unroll
+      for (int s = 0; s < BATCH; ++s) {
+        const T factor = shuffle(a, group + (step + s & (lanes - 1)));
+        if (at[s] < end[s]) add(column[s], factor, value[s]);
+        for (I entry = at[s] + lanes; entry < end[s]; entry += lanes) add(b_indices[entry], factor, b_data[entry]);
+        next();
+      }
     }
+    of_b = its_next;
+  }
+}
+
+// By groups, whose lanes go their own ways: visit(column) for every product of a row. `width` lanes, at most all of a group, share
+// a row of B.
+template <class I, class Visit>
+DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices, long long row, int lanes,
+                        int width, Visit visit) {
+  const Span<I> of_a(a_indptr, row);
+  const int part = lane_of(lanes) & (width - 1), step = lanes / width;
+  const auto row_of_b = [&](long long k) { return k < of_a.end ? (long long)a_indices[k] : -1ll; };
+  long long k = (long long)of_a.begin + lane_of(lanes) / width, after_next = row_of_b(k + 2 * step);
+  Span<I> of_b(b_indptr, row_of_b(k)), following(b_indptr, row_of_b(k + step));
+  I column = of_b.begin + part < of_b.end ? b_indices[of_b.begin + part] : I(-1);
+  for (; k < of_a.end; k += step) {
+    const Span<I> behind(b_indptr, after_next);
+    after_next = row_of_b(k + 3 * step);
+    const I its_first = following.begin + part < following.end ? b_indices[following.begin + part] : I(-1);
+    if (column >= 0) visit(column);
+    for (I entry = of_b.begin + part + width; entry < of_b.end; entry += BATCH * width) {
+      I more[BATCH];
+#pragma unroll
+      for (int s = 0; s < BATCH; ++s) more[s] = entry + s * width < of_b.end ? b_indices[entry + s * width] : I(-1);
+#pragma unroll
+      for (int s = 0; s < BATCH; ++s)
+        if (more[s] >= 0) visit(more[s]);
+    }
+    of_b = following, following = behind, column = its_first;
   }
 }
 
@@ -146,46 +129,76 @@ DEVICE long long swap_if_equal(long long* at, long long old, long long value) {
   return (long long)atomicCAS(reinterpret_cast<unsigned long long*>(at), (unsigned long long)old, (unsigned long long)value);
 }
 
-// The hash table of a row, -1 where it is empty.
+template <class I> struct alignas(16) Pack16 {
+  I key[PACK<I>];
+};
+constexpr int TABLES = POOL / WARPS + 16 * 16;                      // bytes of the tables of a warp and what is between them
+
+// The hash table of a row, -1 where it is empty, in this group's part of its warp's tables.
 template <class I> struct Table {
   I* keys;
   unsigned size;                                                    // a power of two
 
-  // For up to this many columns, in this group's part of the pool.
+  // For up to this many columns, or as many as there is room for.
   DEVICE Table(unsigned char* pool, long long most, int lanes)
-      : keys((I*)pool + (threadIdx.x - lane_of(lanes)) * (2 * KEYS<I>)), size(2) {
-    while (size < 2 * most) size *= 2;
-    for (unsigned s = lane_of(lanes); s < size; s += lanes) keys[s] = I(-1);
+      : keys((I*)(pool + threadIdx.x / 32 * TABLES) + threadIdx.x % 32 / lanes * (SLOTS<I> * lanes + PACK<I>)), size(PACK<I>) {
+    while (size < 2 * most && size < unsigned(SLOTS<I> * lanes)) size *= 2;
+    Pack16<I> none;
+#pragma unroll
+    for (int e = 0; e < PACK<I>; ++e) none.key[e] = I(-1);
+    for (unsigned s = lane_of(lanes); s < size / PACK<I>; s += lanes) reinterpret_cast<Pack16<I>*>(keys)[s] = none;
     __syncwarp();
   }
 
-  // True in the one lane that brought a new column.
-  DEVICE bool insert(I column) {
+  DEVICE void insert(I column) {
     unsigned s = (unsigned(column) * 2654435761u) >> (__clz(size) + 1);
     while (true) {
       I found = *(volatile I*)(keys + s);
       if (found == I(-1)) found = swap_if_equal(keys + s, I(-1), column);
-      if (found == I(-1)) return true;
-      if (found == column) return false;
+      if (found == I(-1) || found == column) return;
       s = (s + 1) & (size - 1);
     }
   }
 
-  // The columns to the front of the table, in any order; how many there are.
+  // The columns to the front of the table, in any order, and behind them what is larger; how many they are.
   DEVICE int gather(int lanes) {
     const int lane = lane_of(lanes), group = threadIdx.x % 32 - lane;
     const unsigned all = ~0u >> (32 - lanes), before = (1u << lane) - 1;
     const long long end = largest(size, lanes);
     int count = 0;
     __syncwarp();
-    for (unsigned first = 0; first < end; first += lanes) {
-      const I key = first + lane < size ? keys[first + lane] : I(-1);
-      const unsigned full = (__ballot_sync(~0u, key != I(-1)) >> group) & all;
-      if (key != I(-1)) keys[count + __popc(full & before)] = key;
-      count += __popc(full);
+    for (unsigned first = 0; first < end; first += lanes * PACK<I>) {
+      const unsigned at = first + lane * PACK<I>;
+      Pack16<I> mine;
+#pragma unroll
+      for (int e = 0; e < PACK<I>; ++e) mine.key[e] = I(-1);
+      if (at < size) mine = reinterpret_cast<const Pack16<I>*>(keys)[at / PACK<I>];
+      unsigned full[PACK<I>];
+#pragma unroll
+      for (int e = 0; e < PACK<I>; ++e) full[e] = (__ballot_sync(~0u, mine.key[e] != I(-1)) >> group) & all;
+#pragma unroll
+      for (int e = 0; e < PACK<I>; ++e) {
+        if (mine.key[e] != I(-1)) keys[count + __popc(full[e] & before)] = mine.key[e];
+        count += __popc(full[e]);
+      }
       __syncwarp();
     }
+    if (lane == 0)
+      for (int x = count; x % PACK<I>; ++x) keys[x] = I(~0ull >> (65 - 8 * sizeof(I)));
+    __syncwarp();
     return count;
+  }
+
+  // How many of the first `count` columns are smaller.
+  DEVICE int smaller_than(I column, int count) const {
+    int smaller = 0;
+#pragma unroll 2
+    for (int y = 0; y < count; y += PACK<I>) {
+      const Pack16<I> others = reinterpret_cast<const Pack16<I>*>(keys)[y / PACK<I>];
+#pragma unroll
+      for (int e = 0; e < PACK<I>; ++e) smaller += others.key[e] < column;
+    }
+    return smaller;
   }
 };
 
@@ -265,65 +278,59 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
 
 // -- the phases ---------------------------------------------------------------------------------------------------------
 
-// counts = the entries of each row of C; they come as upper bounds.
+// How many lanes share a row of B: about as many as its mean row has entries.
+DEVICE int width_for(long long rows, long long entries) {
+  int width = 1;
+  while (width < 32 && 3 * width * rows < 2 * entries) width *= 2;
+  return width;
+}
+
+// counts = the entries of each row of C; they come as upper bounds. indices, unless empty: the columns of row i from starts[i] on,
+// sorted.
 // launch: 5 blocks per multiprocessor of 256 threads
-template <typename I>
-__global__ void __launch_bounds__(256, 5) count(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
-                                             const I* b_indices, long long columns, const I* rows, const long long* bounds,
-                                             I* counts) {
+template <typename I, bool INDICES>
+__global__ void __launch_bounds__(256, 5) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
+                                               const I* b_indices, const I* rows, const long long* bounds, const long long* starts,
+                                               I* indices, I* counts, long long b_indptr_size, long long b_indices_size) {
   if (stopped(ctx)) return;
-  __shared__ alignas(16) unsigned char pool[POOL];
+  __shared__ alignas(16) unsigned char pool[WARPS * TABLES];
+  const int mean = width_for(b_indptr_size - 1, b_indices_size);
   for_rows(
       rows, bounds,
       [&](long long row, int lanes) {
+        const int lane = lane_of(lanes);
         Table<I> table(pool, row < 0 ? 0 : (long long)counts[row], lanes);
-        int found = 0;
-        for_products<float>(
-            a_indptr, a_indices, (const float*)nullptr, b_indptr, row, lanes,
-            [&](long long entry, float) { found += table.insert(b_indices[entry]); }, [] {});
-        for (int o = lanes / 2; o; o >>= 1) found += __shfl_xor_sync(~0u, found, o);
-        if (row >= 0 && lane_of(lanes) == 0) counts[row] = I(found);
+        for_columns(a_indptr, a_indices, b_indptr, b_indices, row, lanes, min(mean, lanes), [&](I column) { table.insert(column); });
+        const int count = table.gather(lanes);
+        if (row >= 0 && lane == 0) counts[row] = I(count);
+        for (int x = lane; INDICES && x < count; x += lanes) {
+          const I column = table.keys[x];
+          indices[starts[row] + table.smaller_than(column, count)] = column;
+        }
         __syncwarp();
       },
       [&](long long row) {
-        const long long found = for_bits(pool, a_indptr, a_indices, b_indptr, b_indices, row, [](long long, unsigned, long long) {});
+        const long long begin = INDICES ? starts[row] : 0;
+        const long long found = for_bits(pool, a_indptr, a_indices, b_indptr, b_indices, row,
+                                         [&](long long first, unsigned word, long long at) {
+          if (INDICES)
+            for (; word; word &= word - 1) indices[begin + at++] = I(first + __ffs(word) - 1);
+        });
         if (threadIdx.x == 0) counts[row] = I(found);
         __syncthreads();
       });
 }
 
-// indices = the columns of C, sorted in each row; rows and bounds as in `count`.
-// launch: 5 blocks per multiprocessor of 256 threads
+// The columns of C, whose rows lie apart, side by side.
+// launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void __launch_bounds__(256, 5) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
-                                               const I* b_indices, const I* rows, const long long* bounds, const P* indptr,
-                                               P* indices) {
+__global__ void join_rows(Context* ctx, const long long* starts, const I* from, const P* indptr, P* indices, long long n,
+                          long long indices_size) {
   if (stopped(ctx)) return;
-  __shared__ alignas(16) unsigned char pool[POOL];
-  for_rows(
-      rows, bounds,
-      [&](long long row, int lanes) {
-        const Span<P> of_c(indptr, row);
-        Table<I> table(pool, of_c.end - of_c.begin, lanes);
-        for_products<float>(
-            a_indptr, a_indices, (const float*)nullptr, b_indptr, row, lanes,
-            [&](long long entry, float) { table.insert(b_indices[entry]); }, [] {});
-        const int count = table.gather(lanes);
-        for (int x = lane_of(lanes); x < count; x += lanes) {
-          const I column = table.keys[x];
-          int smaller = 0;
-          for (int y = 0; y < count; ++y) smaller += table.keys[y] < column;
-          indices[of_c.begin + smaller] = P(column);
-        }
-        __syncwarp();
-      },
-      [&](long long row) {
-        const P begin = indptr[row];
-        for_bits(pool, a_indptr, a_indices, b_indptr, b_indices, row, [&](long long first, unsigned word, long long at) {
-          for (; word; word &= word - 1) indices[begin + at++] = P(first + __ffs(word) - 1);
-        });
-        __syncthreads();
-      });
+  visit_all(indptr, n - 1, lanes_for(n - 1, indices_size), [&](const Portion& p) {
+    const long long apart = p.there ? starts[p.row] - p.begin : 0;
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) indices[k] = P(from[k + apart]);
+  });
 }
 
 // The values of C, whose pattern is known.
@@ -347,10 +354,10 @@ __global__ void __launch_bounds__(256, 5) values(Context* ctx, const I* a_indptr
         for (int x = lane; x < length; x += lanes) keys[x] = indices[of_c.begin + x], sums[x] = T(0);
         __syncwarp();
         for_products(
-            a_indptr, a_indices, a_data, b_indptr, row, lanes,
-            [&](long long entry, T a) {
-              const int place = first_from(keys, 0, length, b_indices[entry]);
-              sums[place] = unfused(a, b_data[entry], sums[place]);
+            a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, row, lanes,
+            [&](I column, T a, T b) {
+              const int place = first_from(keys, 0, length, column);
+              sums[place] = unfused(a, b, sums[place]);
             },
             [] { __syncwarp(); });
         for (int x = lane; x < length; x += lanes) data[of_c.begin + x] = sums[x];

@@ -17,7 +17,7 @@ INSERTION, MANY = 8, 16     # columns up to which a row is sorted by insertion; 
 RANKED = 128            # columns up to which each is compared with each
 AHEAD = 8               # entries of A from asking for a row of B to reading it
 FEW = 1 << 14           # entries that are not worth several threads
-GPU_ONLY = ("count_bins", "place_rows", "columns")
+GPU_ONLY = ("columns", "join_rows")
 
 
 def unfused(a, b):
@@ -52,8 +52,8 @@ def _nowhere(places):
 
 
 @parallel
-def count(a_indptr, a_indices, b_indptr, b_indices, columns, rows, bounds, counts):
-    """counts = the entries of each row of C. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
+def count(a_indptr, a_indices, b_indptr, b_indices, columns, bounds, counts):
+    """counts = the entries of each row of C. Chunk c has the rows from bounds[c] on."""
     for c in prange(bounds.size - 1):
         seen = _nowhere(np.empty(columns, a_indices.dtype))
         _count(bounds[c], bounds[c + 1], a_indptr, a_indices, b_indptr, b_indices, seen, counts)
