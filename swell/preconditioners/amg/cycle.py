@@ -22,7 +22,7 @@ from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
 from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
-SMALL = {"cpu": 0, "cuda": 1 << 16}     # rows up to which launches cost a level more than bytes
+SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P up to which launches cost a level more than bytes
 
 
 class VCycle(LinearOperator):
@@ -53,7 +53,7 @@ class VCycle(LinearOperator):
     def _level(self, level, fine, coarse):
         if len(self._steps) > 1:
             return Polynomial(level, fine, coarse, self.dtype, self._steps)
-        few = level.A.shape[0] <= SMALL[self.space.name]
+        few = level.AP.C.nnz <= SMALL[self.space.name]
         return (TwoProducts if few else FourProducts)(level, fine, coarse, self.dtype)
 
     @property
