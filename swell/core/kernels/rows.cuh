@@ -29,9 +29,17 @@ DEVICE void visit_between(const I* indptr, long long first, long long last, long
   }
 }
 
-// The 32 rows from `first` on.
-template <class I, class Visit> DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit) {
-  visit_between(indptr, first, min(first + 32, rows), 32 / lanes, rows, lanes, visit);
+// The 32 rows from `first` on, or another number that 32 / lanes divides.
+template <class I, class Visit>
+DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit, int count = 32) {
+  visit_between(indptr, first, min(first + count, rows), 32 / lanes, rows, lanes, visit);
+}
+
+// How many neighbouring rows a warp has at once: 32, or fewer where more warps of the grid get some then.
+DEVICE int rows_a_warp(long long rows, int lanes) {
+  int count = 32;
+  while (count > 32 / lanes && count / 2 * (threads() / 32) >= rows) count /= 2;
+  return count;
 }
 
 // By all warps of a grid: every row. Few long rows are spread over more warps than a thread for each row would make.

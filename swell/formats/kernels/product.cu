@@ -287,9 +287,9 @@ DEVICE int width_for(long long rows, long long entries) {
 
 // counts = the entries of each row of C; they come as upper bounds. indices, unless empty: the columns of row i from starts[i] on,
 // sorted.
-// launch: 5 blocks per multiprocessor of 256 threads
+// launch: 4 blocks per multiprocessor of 256 threads
 template <typename I, bool INDICES>
-__global__ void __launch_bounds__(256, 5) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
+__global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
                                                const I* b_indices, const I* rows, const long long* bounds, const long long* starts,
                                                I* indices, I* counts, long long b_indptr_size, long long b_indices_size) {
   if (stopped(ctx)) return;
@@ -334,9 +334,9 @@ __global__ void join_rows(Context* ctx, const long long* starts, const I* from, 
 }
 
 // The values of C, whose pattern is known.
-// launch: 5 blocks per multiprocessor of 256 threads
+// launch: 4 blocks per multiprocessor of 256 threads
 template <typename T, typename I, typename P>
-__global__ void __launch_bounds__(256, 5) values(Context* ctx, const I* a_indptr, const I* a_indices, const T* a_data,
+__global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr, const I* a_indices, const T* a_data,
                                               const I* b_indptr, const I* b_indices, const T* b_data, long long columns,
                                               const I* rows, const long long* bounds, const P* indptr, const P* indices, T* data) {
   if (stopped(ctx)) return;

@@ -1,6 +1,7 @@
 // PMIS on a GPU; pmis.py one folder up says what it is. Integers and bytes alone: the same in any order, so the same as on a CPU.
 //
-// Decided rows end at the byte that tells: a warp reads the states of its 32 rows at once. Lanes share the rows that are left.
+// Decided rows end at the byte that tells: a warp reads the states of its rows at once, 32 or fewer. Lanes share the rows that are
+// left.
 #include "rows.cuh"
 
 // counts[j] += how many rows depend strongly on row j.
@@ -44,10 +45,10 @@ __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong
 // States that other blocks write in the same launch are read past the cache of the multiprocessor.
 DEVICE unsigned char state_of(const unsigned char* state, long long row) { return __ldcg(state + row); }
 
-// By a warp: the undecided ones of 32 rows, as bits.
-DEVICE unsigned undecided(const unsigned char* state, long long first, long long rows) {
-  const long long row = first + threadIdx.x % 32;
-  return __ballot_sync(~0u, row < rows && state_of(state, row) == UNDECIDED);
+// By a warp: the undecided ones of up to 32 rows, as bits.
+DEVICE unsigned undecided(const unsigned char* state, long long first, int count, long long rows) {
+  const int lane = threadIdx.x % 32;
+  return __ballot_sync(~0u, lane < count && first + lane < rows && state_of(state, first + lane) == UNDECIDED);
 }
 
 // Rounds until every row is decided. beaten is 0 before and after. record: the barrier's count, then by turns how many rows a
@@ -59,15 +60,16 @@ __global__ void __launch_bounds__(512, 2) rounds(Context* ctx, const I* indptr, 
     long long state_size) {
   if (stopped(ctx)) return;
   unsigned long long* arrived = reinterpret_cast<unsigned long long*>(record);
-  const long long n = state_size, own = thread_id() - threadIdx.x % 32;
-  const int lanes = lanes_for(n, indices_size);
+  const long long n = state_size;
+  const int lanes = lanes_for(n, indices_size), count = rows_a_warp(n, lanes);
+  const long long own = thread_id() / 32 * count, step = threads() / 32 * count;
   for (int round = 0;; ++round) {
     unsigned long long* left = reinterpret_cast<unsigned long long*>(record) + 1 + round % 3;
     // Undecided rows that depend strongly on a coarse row become fine. A row that becomes fine here was not coarse before, so
     // it does not matter who reads it when.
     unsigned remaining = 0;
-    for (long long first = own; first < n; first += threads()) {
-      const unsigned open = undecided(state, first, n);
+    for (long long first = own; first < n; first += step) {
+      const unsigned open = undecided(state, first, count, n);
       if (!open) continue;
       visit_rows(indptr, first, n, lanes, [&](const Portion& p) {
         const bool mine = open >> (p.row - first) & 1;
@@ -79,7 +81,7 @@ __global__ void __launch_bounds__(512, 2) rounds(Context* ctx, const I* indptr, 
         if (!mine || p.part) return;
         if (covered) state[p.row] = FINE;
         else ++remaining;
-      });
+      }, count);
     }
     remaining = __reduce_add_sync(~0u, remaining);
     if (threadIdx.x % 32 == 0 && remaining) atomicAdd(left, (unsigned long long)remaining);
@@ -87,8 +89,8 @@ __global__ void __launch_bounds__(512, 2) rounds(Context* ctx, const I* indptr, 
     if (!__ldcg(left)) return;
     if (thread_id() == 0) record[1 + (round + 1) % 3] = 0;       // last read two barriers ago, next added to after two more
     // beaten = 1 for the lesser key of every strong link between two undecided rows. All who write a byte write 1.
-    for (long long first = own; first < n; first += threads()) {
-      const unsigned open = undecided(state, first, n);
+    for (long long first = own; first < n; first += step) {
+      const unsigned open = undecided(state, first, count, n);
       if (!open) continue;
       visit_rows(indptr, first, n, lanes, [&](const Portion& p) {
         if (!(open >> (p.row - first) & 1)) return;
@@ -98,7 +100,7 @@ __global__ void __launch_bounds__(512, 2) rounds(Context* ctx, const I* indptr, 
           const I j = indices[k];
           if (state_of(state, j) == UNDECIDED) beaten[key < keys[j] ? p.row : (long long)j] = 1;
         }
-      });
+      }, count);
     }
     grid_wait(arrived);
     // Undecided rows that nobody has beaten become coarse.
