@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 from ic0_on_gpu import replayed
-from kernel_times import Hold, launches
+from kernel_times import Hold, launches, set_constants
 from rich.console import Console
 from rich.table import Table
 
@@ -96,6 +96,9 @@ def in_graph(space, prepared):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("systems", nargs="+", help="files, or names of the gallery")
+    parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
+                        help="another value of a constant, as swell.core.graph:KERNELS_PER_LAUNCH=24")
     given = parser.parse_args()
+    set_constants(given.set)
     for system in given.systems:
         measure(make_space("cuda"), system)

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.table import Table
 
-from kernel_times import launches
+from kernel_times import launches, set_constants
 
 import swell
 from swell.cli import source
@@ -144,6 +144,9 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kernels", action="store_true", help="the time of each kernel, too")
+    parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
+                        help="another value of a constant, as swell.core.graph:KERNELS_PER_LAUNCH=24")
     given = parser.parse_args()
+    set_constants(given.set)
     for system in given.systems:
         measure(make_space(given.device), system, given.repeat, given.kernels)

@@ -6,7 +6,9 @@ left them.
 """
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -61,6 +63,18 @@ class Launched:
     def milliseconds(self, space):
         """Between its events, which are past."""
         return space.xp.cuda.get_elapsed_time(self.begin, self.end)
+
+
+def set_constants(texts):
+    """Give constants of modules other values, each told as ``MODULE:NAME=VALUE``."""
+    for text in texts:
+        name, _, value = text.partition("=")
+        module, _, name = name.partition(":")
+        module = importlib.import_module(module)
+        if not hasattr(module, name):
+            raise SystemExit(f"--set {text}: {module.__name__} has no {name}")
+        setattr(module, name, ast.literal_eval(value))
+        print(f"{module.__name__}.{name} = {value}")
 
 
 @contextlib.contextmanager
