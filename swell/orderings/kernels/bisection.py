@@ -1,22 +1,107 @@
-"""Distances in a graph on the CPU: a breadth-first search, one vertex after the other."""
+"""Bisection along graph distances on the CPU; ``bisection.cu`` is the same on a GPU, where each kernel is described."""
 from __future__ import annotations
 
-from numba import njit
+from numba import njit, prange
+
+from swell.core.compiled import parallel
+
+
+@parallel
+def distances(indptr, neighbours, roots, distance, queue, reach, far):
+    n = indptr.size - 1
+    for k in prange(roots.size):
+        own = slice(k * n, (k + 1) * n)
+        reach[k], far[k] = search(indptr, neighbours, roots[k], distance[own], queue[own])
 
 
 @njit(cache=True)
-def distances(indptr, neighbours, root, distance, queue):
-    """Edges from vertex ``root[0]`` to each it reaches; ``distance`` comes filled with −1, ``queue`` has n places."""
-    queue[0] = root[0]
-    distance[root[0]] = 0
-    tail = 1
-    head = 0
+def search(indptr, neighbours, root, distance, queue):
+    """Fill in the distances from one root: (the largest, the first vertex that is not reached or has that)."""
+    queue[0] = root
+    distance[root] = 0
+    head, tail = 0, 1
     while head < tail:
         u = queue[head]
         head += 1
-        for k in range(indptr[u], indptr[u + 1]):
-            v = neighbours[k]
+        for e in range(indptr[u], indptr[u + 1]):
+            v = neighbours[e]
             if distance[v] < 0:
                 distance[v] = distance[u] + 1
                 queue[tail] = v
                 tail += 1
+    reach = distance[queue[tail - 1]]
+    wanted, far = reach if tail == distance.size else -1, 0
+    while distance[far] != wanted:
+        far += 1
+    return reach, far
+
+
+@njit(cache=True)
+def _length(distance, reach):
+    return reach + 1 if distance < 0 else distance
+
+
+@njit(cache=True)
+def measure(roots, distance, reach, between):
+    n = distance.size // roots.size
+    for i in range(roots.size):
+        for j in range(roots.size):
+            between[i * roots.size + j] = _length(distance[i * n + roots[j]], reach[i])
+        between[roots.size**2 + i] = reach[i] + 1
+
+
+@njit(cache=True)
+def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
+    axes = pairs.size // 2
+    n = keys.size // axes
+    for axis in range(axes):
+        p, q = pairs[2 * axis], pairs[2 * axis + 1]
+        for v in range(n):
+            coordinates[axis * n + v] = _length(distance[p * n + v], reach[p]) - _length(distance[q * n + v], reach[q])
+    for axis in range(axes):
+        following = (axis + 1) % axes
+        for v in range(n):
+            key = coordinates[axis * n + v] - low
+            if finer:
+                key = key * span + coordinates[following * n + v] - low
+            keys[axis * n + v] = key * n + v
+
+
+@njit(cache=True)
+def list(sorted, vertices):                      # noqa: A001
+    for i in range(sorted.size):
+        vertices[i] = sorted[i] % sorted.size
+
+
+@njit(cache=True)
+def cut(start, middle, coordinates, lists, second):
+    n = second.size
+    for group in range(middle.size):
+        begin, end = start[group], start[group + 1]
+        if begin == end:
+            continue
+        along, most = 0, -1
+        for axis in range(0, lists.size, n):
+            extent = coordinates[axis + lists[axis + end - 1]] - coordinates[axis + lists[axis + begin]]
+            if extent > most:
+                along, most = axis, extent
+        for i in range(begin, end):
+            second[lists[along + i]] = i >= middle[group]
+
+
+@njit(cache=True)
+def mark(lists, second, marks):
+    for i in range(lists.size):
+        marks[i] = second[lists[i]]
+
+
+@njit(cache=True)
+def move(start, middle, marks, before, lists, moved):
+    n = start[-1]
+    for axis in range(0, lists.size, n):
+        for group in range(middle.size):
+            begin = start[group]
+            for i in range(begin, start[group + 1]):
+                marked = before[axis + i] - before[axis + begin]
+                to = middle[group] + marked if marks[axis + i] else i - marked
+                moved[axis + to] = lists[axis + i]
