@@ -9,9 +9,9 @@ has the largest extent among them, then each half, until there are ``parts``; pa
 (k + 1) n/parts of the order, exactly.
 
 Cost: two launches of breadth-first searches side by side, of one block each on a GPU; a sort for each coordinate, after
-which the sorted lists of rows are cut, not sorted again; four launches for each of log₂ ``parts`` levels; one host read.
-8 bytes a row and pivot. Unlike a graph partition (``partition.py``) it needs neither the host nor a library. The order
-is the same on every device.
+which the sorted lists of rows are cut, not sorted again; four launches for each of log₂ ``parts`` levels; one host
+read. 8 bytes a row and pivot. Unlike a graph partition (``partition.py``) it needs neither the host nor a library. The
+order is the same on every device.
 """
 from __future__ import annotations
 
