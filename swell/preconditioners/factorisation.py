@@ -55,7 +55,7 @@ class Factorisation(ABC):
 
     def clear(self):
         """Forget bad pivots."""
-        self.bad[0], self.bad[1] = NONE, 0
+        self.space.from_host(np.array([NONE, 0]), self.bad)
 
     def iterate(self, sweeps, old, sweep):
         """Call ``sweep(old, fresh)`` ``sweeps`` times, with two buffers in turn. Returns the last two iterates."""

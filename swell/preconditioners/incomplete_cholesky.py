@@ -120,6 +120,8 @@ class IncompleteCholeskyOperator(IncompleteOperator):
     def _check(self, A):
         """Raise an error unless A is Hermitian with a positive diagonal."""
         require_hermitian(A, self._name)
+        if A.facts(search=False).positive_diagonal:
+            return
         d = A.diagonal().real
         first, bad = A.space.find_true(~(d > 0))  # sync
         if bad:
@@ -183,14 +185,26 @@ class IncompleteCholeskyOperator(IncompleteOperator):
 
 def lower_pattern(A):
     """(indptr, indices) of the lower triangle of a CSRMatrix with its diagonal."""
-    rows = A.rows()
-    keep = A.indices <= rows
-    return A.space.row_pointers(rows[keep], A.shape[0], A.indptr.dtype), A.indices[keep]
+    space, n = A.space, A.shape[0]
+    if space.name == "cpu":
+        rows = A.rows()
+        keep = A.indices <= rows
+        return space.row_pointers(rows[keep], n, A.indptr.dtype), A.indices[keep]
+    kernels, counts = space.kernels("swell.preconditioners", "ic", A.dtype), space.empty(n, np.int64)
+    kernels.count_lower(A.indptr, A.indices, counts)
+    indptr = space.empty(n + 1, A.indptr.dtype)
+    space.add_up(counts, indptr)
+    indices = space.empty(*space.last_entries(indptr), A.indices.dtype)  # sync
+    kernels.take_columns(A.indptr, A.indices, counts, indptr, indices)
+    return indptr, indices
 
 
 def scatter(A, lower):
     """The lower triangle of A into ``lower``, whose pattern holds that of A; zero where A has nothing."""
-    xp = A.space.xp
+    if A.space.name != "cpu":
+        kernels = A.space.kernels("swell.preconditioners", "ic", A.dtype)
+        kernels.take_values(A.indptr, A.indices, A.data, lower.indptr, lower.indices, lower.data)
+        return
     rows = A.rows()
     keep = A.indices <= rows
     data = A.data[keep]
@@ -200,8 +214,8 @@ def scatter(A, lower):
     n = A.shape[1]
     here = lower.rows().astype(np.int64) * n + lower.indices
     there = rows[keep].astype(np.int64) * n + A.indices[keep]
-    at = xp.searchsorted(here, there)
-    stored = here[xp.minimum(at, here.size - 1)] == there                      # but for zeros that A stores one-sidedly
+    at = np.searchsorted(here, there)
+    stored = here[np.minimum(at, here.size - 1)] == there                      # but for zeros that A stores one-sidedly
     lower.data.fill(0)
     lower.data[at[stored]] = data[stored]
 

@@ -40,8 +40,8 @@ class Schedule:
 
     Attributes
     ----------
-    sequence : int array, shape (n,)
-        The rows in the order in which they are solved.
+    sequence, place : int arrays, shape (n,)
+        The rows in the order in which they are solved, and where each row is in it.
     bounds : int array of the space, shape (levels + 1,)
         Where each level begins.
     groups : list of (bool, int, int)
@@ -50,18 +50,14 @@ class Schedule:
 
     def __init__(self, T, lower, narrow=NARROW):
         xp, n = T.space.xp, T.shape[0]
-        index = T.indptr.dtype
         depth, ticket = xp.zeros(n, np.int32), xp.zeros(1, np.int32)
         kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
         kernels.find_levels(T.indptr, T.indices, depth, ticket, lower)
-        order = xp.argsort(depth, kind="stable")
         levels = int(max(T.space.max_on_host(depth), 0))  # sync
         counts = T.space.to_host(T.space.count(depth, levels + 1))[1:]
-        bounds = np.concatenate([[0], np.cumsum(counts)])
-        first = T.space.from_host(bounds)[depth[order] - 1]
-        self.sequence = by_length(T.space, order, xp.diff(T.indptr), first).astype(index)
-        self.host_bounds = bounds
-        self.bounds = T.space.from_host(bounds.astype(index))
+        self.host_bounds = np.concatenate([[0], np.cumsum(counts)])
+        self.bounds = T.space.from_host(self.host_bounds.astype(T.indptr.dtype))
+        self.sequence, self.place = by_length(T, xp.argsort(depth, kind="stable"), depth, self.bounds)
         self.groups = grouped(counts, narrow)
 
     @property
@@ -78,24 +74,27 @@ class Schedule:
                 narrow(self.bounds[first:last + 1])
 
 
-def by_length(space, order, lengths, first):
+def by_length(T, order, depth, bounds):
     """Rows sorted by descending length inside windows, so that slices have little padding and neighbours stay near.
 
     Parameters
     ----------
-    order : int array, shape (n,)
-        The rows.
-    lengths : int array, shape (n,)
-        Of each row.
-    first : int array, shape (n,)
-        For each place of ``order``, that of the first row with which it may change places.
+    T : CSRMatrix
+    order : int64 array, shape (n,)
+        Its rows.
+    depth, bounds : int arrays
+        The level of each row, from 1, and where each level begins: rows change places within a level. Empty: with all.
+
+    Returns
+    -------
+    sequence, place : int arrays, shape (n,)
+        The rows, and where each row is among them.
     """
-    if not order.size:
-        return order
-    xp, longest = space.xp, int(space.max_on_host(lengths))  # sync
-    place = xp.arange(order.size)
-    window = first + (place - first) // WINDOW * WINDOW
-    return order[xp.argsort(window * (longest + 1) + longest - lengths[order], kind="stable")]
+    sequence, place = T.space.empty((2, order.size), T.indptr.dtype)
+    keys, kernels = T.space.empty(order.size, np.int64), T.space.kernels("swell.preconditioners", "slicing", T.dtype)
+    kernels.sort_keys(order, depth, bounds, T.indptr, WINDOW, keys)
+    kernels.take_order(order, T.space.xp.argsort(keys, kind="stable"), sequence, place)
+    return sequence, place
 
 
 def advice(levels, rows) -> tuple:
@@ -133,55 +132,31 @@ class Sliced:
     rows : int array, shape (n,)
         The entry of the vectors at each place.
     place_of : int array, shape (n,)
-        What is stored for column j of T.
+        What is stored for column j of T, in the type of its indices.
     dtype : numpy.dtype
         Of the stored values.
     """
 
     def __init__(self, T, lower, unit, sequence, rows, place_of, dtype):
         self.space, self.lower, self.unit = T.space, lower, unit
-        xp, n = T.space.xp, T.shape[0]
-        self.sequence, self.rows = sequence, rows
-        self.place = xp.empty(n, sequence.dtype)
-        self.place[sequence] = xp.arange(n, dtype=sequence.dtype)
-        strict, place, k = self._entries(T)
-        ptr = xp.empty(-(-n // SLICE) + 1, np.int64)
-        self.space.add_up(self.space.group_largest(self.space.count(place, n), SLICE) * SLICE, ptr)
-        stored = int(ptr[-1])  # sync
+        self._kernels = T.space.kernels("swell.preconditioners", "slicing", T.dtype)
+        n, empty = T.shape[0], self.space.empty
+        self.sequence, self._place_of = sequence, place_of
+        sizes, ptr = empty(-(-n // SLICE), np.int64), empty(-(-n // SLICE) + 1, np.int64)
+        self._kernels.measure_slices(T.indptr, T.indices, sequence, lower, sizes)
+        self.space.add_up(sizes, ptr)
+        stored, = self.space.last_entries(ptr)  # sync
         index = index_type(n, n, stored)
-        self.ptr = ptr.astype(index)
-        self.rows = rows.astype(index)
-        at = self._at(place, k)
-        self.columns = xp.full(stored, -1, index)
-        self.columns[at] = place_of[T.indices[strict]]
-        self.values = xp.zeros(stored, dtype)
-        self.inverse = xp.ones(n, dtype)
-        self._fill(T, strict, at)
-
-    def _entries(self, T):
-        """Positions of the strict triangle's entries in T, the place of the row of each, and its number in the row."""
-        xp = self.space.xp
-        rows = T.rows()
-        strict = xp.flatnonzero(T.indices < rows if self.lower else T.indices > rows)
-        rows = rows[strict]
-        k = xp.arange(strict.size) - self.space.row_pointers(rows, T.shape[0])[rows]
-        return strict, self.place[rows], k
-
-    def _at(self, place, k):
-        return self.ptr[place // SLICE].astype(np.int64) + k * SLICE + place % SLICE
-
-    def _fill(self, T, strict, at):
-        if self.unit:
-            self.values[at] = T.data[strict]
-            return
-        inverse = inverse_diagonal(T)
-        self.inverse[...] = inverse[self.sequence]
-        self.values[at] = T.data[strict] * inverse[T.indices[strict]]
+        self.ptr, self.rows, self.columns = ptr.astype(index), rows.astype(index, copy=False), empty(stored, index)
+        self.values, self.inverse = empty(stored, dtype), empty(n, dtype)
+        self.update(T)
 
     def update(self, T):
         """Take the values of a matrix of the same pattern."""
-        strict, place, k = self._entries(T)
-        self._fill(T, strict, self._at(place, k))
+        scale = T.data[:0] if self.unit else inverse_diagonal(T)
+        self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower, self.ptr,
+                                  self.columns, self.values, self.inverse)
+        self.space.synchronize()                 # a solve reads the slices before the kernel before it has ended
 
     @property
     def arrays(self):
@@ -218,11 +193,9 @@ class ScheduledTriangular(SlicedTriangular):
         xp, n = self.space.xp, T.shape[0]
         self.schedule = Schedule(T, lower)
         sequence = self.schedule.sequence
-        place = xp.empty(n, sequence.dtype)
-        place[sequence] = xp.arange(n, dtype=sequence.dtype)
         rows = sequence if order is None else order[sequence]
-        self.sliced = Sliced(T, lower, unit, sequence, rows, place, self.stored(T.dtype))
-        self._bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype)
+        self.sliced = Sliced(T, lower, unit, sequence, rows, self.schedule.place, self.stored(T.dtype))
+        self.schedule.bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype, copy=False)
         self.notes += advice(self.schedule.levels, n) if lower else ()           # once for L and U
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"

@@ -116,9 +116,9 @@ class SweptTriangular(SlicedTriangular):
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
         xp, n = self.space.xp, T.shape[0]
-        natural = xp.arange(n, dtype=T.indptr.dtype)
-        sequence = by_length(T.space, natural, xp.diff(T.indptr), xp.zeros(n, np.int64))
-        place_of = natural if order is None else order
+        none = T.indptr[:0]
+        sequence, _ = by_length(T, xp.arange(n), none.astype(np.int32), none)
+        place_of = xp.arange(n, dtype=T.indptr.dtype) if order is None else order.astype(T.indptr.dtype, copy=False)
         self.sliced = Sliced(T, lower, unit, sequence, place_of[sequence], place_of, self.stored(T.dtype))
         self.count = settings.count if lower or not settings.upper else settings.upper
         self._w = self.space.empty((2, n), T.dtype)

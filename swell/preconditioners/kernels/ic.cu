@@ -77,3 +77,39 @@ template <typename T, typename I> __global__ void fixed_point(Context* ctx, cons
   fresh[k] = T(good ? sqrt(pivot) : real(old[k]));
   if (!good) atomicMin(bad, (long long)i);
 }
+
+// counts = how many entries of each row lie in the lower triangle, with the diagonal.
+// launch: elements of counts, 256 threads
+template <typename I> __global__ void count_lower(Context* ctx, const I* indptr, const I* indices, long long* counts, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n) return;
+  long long count = 0;
+  for (I k = indptr[i]; k < indptr[i + 1]; ++k) count += indices[k] <= i;
+  counts[i] = count;
+}
+
+// The columns of the lower triangle: columns ascend, so that they are the first of each row.
+// launch: elements of counts, 256 threads
+template <typename I> __global__ void take_columns(Context* ctx, const I* indptr, const I* indices, const long long* counts,
+                                                   const I* starts, I* columns, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n) return;
+  for (I k = 0; k < counts[i]; ++k) columns[starts[i] + k] = indices[indptr[i] + k];
+}
+
+// data = the values of a matrix on the pattern of a lower triangle, zero where the matrix has nothing.
+// launch: elements of indptr, 256 threads
+template <typename T, typename I, typename J> __global__ void take_values(Context* ctx, const J* of_indptr, const J* of_indices,
+    const T* of_data, const I* indptr, const I* indices, T* data, long long n) {
+  if (stopped(ctx)) return;
+  const long long i = thread_id();
+  if (i >= n - 1) return;
+  J e = of_indptr[i];
+  const J end = of_indptr[i + 1];
+  for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
+    while (e < end && of_indices[e] < indices[k]) ++e;
+    data[k] = e < end && of_indices[e] == indices[k] ? of_data[e] : T(0);
+  }
+}

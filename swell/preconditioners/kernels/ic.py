@@ -11,7 +11,8 @@ from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row
-GPU_ONLY = ("factor_rows",)                      # by levels; a CPU factors row by row
+# Rows by levels, which a CPU factors one after the other; and what NumPy does there.
+GPU_ONLY = "factor_rows", "count_lower", "take_columns", "take_values"
 
 
 @njit(cache=True, fastmath=CONTRACT)
