@@ -1,12 +1,17 @@
-"""The first answer of a fresh installation on a CPU: seconds, and what they go into.
+"""The first answer of a fresh installation: seconds, and what they go into.
 
-    python benchmarks/cold_start.py [--top N] [--rounds N] [CASE ...]
+    python benchmarks/cold_start.py [--device cuda] [--top N] [--rounds N] [CASE ...]
 
 Each case runs in a process of its own with an empty folder for compiled kernels: ``auto:30`` and ``auto:300`` (nothing
 named, a Poisson problem of 30² or 300² unknowns), ``cg+ic0:30`` and ``cg+ic0:300``. A further case, as ``cg+amg:30``,
 runs in a copy of the folder that ``cg+ic0:30`` left. Prints the wall time of the whole process with Python's start and
 the imports, its CPU time, the functions compiled, and the ``--top`` most expensive of them by their own CPU time. Wall
 times of a busy machine say little: compare CPU times of one run. ``--rounds`` repeats, and the least counts.
+
+On a GPU the cases are ``auto:100`` and ``cg+ic0:100``, and further ones in a copy of the folders that the latter left.
+Wall times count there, of the process and of the first solve in it. "For compilers" is what the main thread waited for
+kernels of swell; CuPy's own come on top. The most expensive ones are listed with the line that asked, or as compiled
+ahead by a thread.
 """
 from __future__ import annotations
 
@@ -22,16 +27,16 @@ import time
 FIRST = "auto:30", "auto:300", "cg+ic0:30", "cg+ic0:300"
 FURTHER = "cg+amg:30", "bicgstab+ilu0:30", "gmres+ilu0:30", "direct:30", "cocg+ilu0:30"
 BEFORE = "cg+ic0:30"    # what ran before a further case
+GPU_FIRST = "auto:100", "cg+ic0:100"
+GPU_FURTHER = "cg+amg:100", "resident_cg:100", "bicgstab+jacobi:100", "gmres:100"
+GPU_BEFORE = "cg+ic0:100"
+FOLDERS = "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "SWELL_CACHE"
 
 
-def child(case):
-    """Solve one case, watching Numba; prints what was found as JSON."""
-    import numpy as np
+def watch_numba(compiled):
+    """Note what Numba compiles: (CPU seconds without what it calls, function)."""
     from numba.core import event
-
-    import swell
-
-    compiled, under_way = [], []
+    under_way = []
 
     class Listener(event.Listener):
         def on_start(self, event):
@@ -46,6 +51,40 @@ def child(case):
             compiled.append((seconds - within, f"{function.__module__}.{function.__name__}"))
 
     event.register("numba:compile", Listener())
+
+
+def watch_nvrtc(compiled):
+    """Note what CuPy compiles: (seconds, line of swell that asked, or "ahead" in a thread)."""
+    import threading
+    import traceback
+
+    from cupy.cuda import compiler
+    original = compiler._NVRTCProgram.compile
+
+    def compile(self, *arguments, **named):
+        start = time.perf_counter()
+        result = original(self, *arguments, **named)
+        frames = [f for f in traceback.extract_stack() if "/swell/" in f.filename]
+        line = f"{frames[-1].filename.rpartition('/swell/')[2]}:{frames[-1].lineno}" if frames else "elsewhere"
+        mine = threading.current_thread() is threading.main_thread()
+        kernel = " ".join(self.name_expressions or ["of CuPy"])
+        compiled.append((time.perf_counter() - start, f"{line if mine else 'ahead'}: {kernel}"))
+        return result
+
+    compiler._NVRTCProgram.compile = compile
+
+
+def child(case, device):
+    """Solve one case, watching compilers; prints what was found as JSON."""
+    import numpy as np
+
+    import swell
+    from swell.core import compilation
+
+    compiled = []
+    watch_numba(compiled)
+    if device == "cuda":
+        watch_nvrtc(compiled)
     name, _, side = case.partition(":")
     method, _, precond = name.partition("+")
     A = swell.gallery.poisson2d(int(side))
@@ -53,44 +92,54 @@ def child(case):
         A = swell.gallery.get("convection_diffusion2d", int(side)**2)
     if method == "cocg":
         A = A * (1 + 0.1j)
-    result = swell.solve(A, np.ones(A.shape[0]), method=None if method == "auto" else method, precond=precond or None)
+    start = time.perf_counter()
+    result = swell.solve(A, np.ones(A.shape[0]), method=None if method == "auto" else method, precond=precond or None,
+                         device=device)
+    first = time.perf_counter() - start
     assert result.converged, str(result)
-    print(json.dumps({"cpu": time.process_time(), "compiled": compiled}))
+    print(json.dumps({"cpu": time.process_time(), "first": first, "waited": compilation.spent(),
+                      "compiled": compiled}))
 
 
-def measured(case, folder):
+def measured(case, device, folder):
     """Run a case with this folder for kernels: (wall seconds, what the child found)."""
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, __file__, "--child", case], check=True, stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "NUMBA_CACHE_DIR": folder, "SWELL_QUIET": "1"})
+    folders = {variable: os.path.join(folder, variable) for variable in FOLDERS}
+    done = subprocess.run([sys.executable, __file__, "--child", case, "--device", device], check=True,
+                          stdout=subprocess.PIPE, text=True, env={**os.environ, **folders, "SWELL_QUIET": "1"})
     return time.perf_counter() - start, json.loads(done.stdout.splitlines()[-1])
 
 
 def main():
     """Measure the cases, and print a line and a table each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", default=[*FIRST, *FURTHER])
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--top", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--child")
     arguments = parser.parse_args()
+    device, rounds = arguments.device, arguments.rounds
     if arguments.child:
-        return child(arguments.child)
+        return child(arguments.child, device)
+    alone, further, first = (FIRST, FURTHER, BEFORE) if device == "cpu" else (GPU_FIRST, GPU_FURTHER, GPU_BEFORE)
+    cases, order = arguments.cases or [*alone, *further], "cpu" if device == "cpu" else "first"
     with tempfile.TemporaryDirectory() as folder:
         before = os.path.join(folder, "before")
-        if set(arguments.cases) - set(FIRST):
-            measured(BEFORE, before)
-        for case in arguments.cases:
+        if set(cases) - set(alone):
+            measured(first, device, before)
+        for case in cases:
             runs = []
-            for k in range(arguments.rounds):
+            for k in range(rounds):
                 mine = os.path.join(folder, f"{case}-{k}")
-                if case not in FIRST:
+                if case not in alone:
                     shutil.copytree(before, mine)
-                runs.append(measured(case, mine))
-            wall, found = min(runs, key=lambda run: run[1]["cpu"])
+                runs.append(measured(case, device, mine))
+            wall, found = min(runs, key=lambda run: run[1][order])
             compiled = sorted(found["compiled"], reverse=True)
-            print(f"{case}: {wall:.1f} s, CPU {found['cpu']:.1f} s, of it {sum(s for s, _ in compiled):.1f} s for "
-                  f"{len(compiled)} functions", flush=True)
+            print(f"{case}: {wall:.2f} s, first solve {found['first']:.2f} s, of it {found['waited']:.2f} s for compilers; "
+                  f"CPU {found['cpu']:.1f} s; {len(compiled)} functions in {sum(s for s, _ in compiled):.1f} s",
+                  flush=True)
             for seconds, name in compiled[:arguments.top]:
                 print(f"  {seconds:6.2f} s  {name}")
 
