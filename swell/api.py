@@ -244,8 +244,12 @@ class Solver:
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor)
-                rhs, guess = inputs.read_vectors(self.A, b, x0)
-            return self._solve_all(rhs, guess, monitor, b)
+                rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
+            try:
+                return self._solve_all(rhs, guess, monitor, b)
+            except InputError:
+                inputs.check_finite("b", rhs)
+                raise
 
     def _solve_all(self, rhs, guess, monitor, b) -> Result | Results:
         """`solve` for vectors that `inputs` has checked; x is given back in the kind of array that b is."""

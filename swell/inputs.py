@@ -274,7 +274,7 @@ def check_finite_matrix(csr):
         raise not_finite("A", bad)
 
 
-def read_vectors(A, b, x0=None):
+def read_vectors(A, b, x0=None, finite_later=False):
     """The right-hand sides and the starting vectors (or None) for a matrix that has been read.
 
     Parameters
@@ -282,6 +282,8 @@ def read_vectors(A, b, x0=None):
     A : LinearOperator
     b, x0 : arrays of any kind, shape (n,) or (n, k)
         Across ranks this rank's rows of them.
+    finite_later : bool
+        The caller asks ``check_finite`` where a solve refuses b, so that a b of one column on a GPU is not read here.
 
     Raises
     ------
@@ -291,7 +293,7 @@ def read_vectors(A, b, x0=None):
     n = A.shape[0]
     rows = A.space.local_rows(n)
     part = "" if rows == n else "[A.rows], this rank's part"
-    rhs = read_vector(b, rows, "b", part, A.space)
+    rhs = read_vector(b, rows, "b", part, A.space, finite_later and A.space.single_rank)
     guess = None if x0 is None else read_vector(x0, rows, "x0", part, A.space)
     if rhs.dtype.kind == "c" and A.dtype.kind != "c":
         raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
@@ -302,7 +304,7 @@ def read_vectors(A, b, x0=None):
     return rhs, guess
 
 
-def read_vector(v, n: int, name: str, part: str = "", space=None):
+def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=False):
     """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k).
 
     Parameters
@@ -311,6 +313,8 @@ def read_vector(v, n: int, name: str, part: str = "", space=None):
         Which rows of it these are, where they are not all of A's.
     space : Space, optional
         Where it will be used: a GPU then looks for NaN and Inf by a kernel of ours.
+    finite_later : bool
+        Leave a vector that lies on that GPU unread.
 
     Raises
     ------
@@ -326,6 +330,8 @@ def read_vector(v, n: int, name: str, part: str = "", space=None):
                          f"{name + part if part else f'an A of {n} rows'}")
     if space is None or device_of(v) != space.device_name:
         check_finite(name, v)
+        return v
+    if finite_later and v.ndim == 1 and space.name == "cuda":
         return v
     with space.active(n):
         if not space.finite(v):

@@ -270,10 +270,9 @@ class Space(ABC):
             return [0.0] * (2 * len(vectors))
         dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)
         if dtype.char not in held:
-            held[dtype.char] = self.empty((3, 3), dtype)
+            held[dtype.char] = self.empty((3, 2), dtype)
         scalars = held[dtype.char]
         for k, v in enumerate(vectors):
-            self.dots(v, v, scalars[k])
-            self.norm_inf(v, scalars[k, 2:])
+            self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
         host = self.to_host(scalars).real.tolist()  # sync
-        return [value for row in host[:len(vectors)] for value in (math.sqrt(row[1]), row[2])]
+        return [value for square, most in host[:len(vectors)] for value in (math.sqrt(square), most)]

@@ -92,8 +92,10 @@ class ResidentCGIteration(LanczosIteration):
         self.step = self.loop.kernels("swell.krylov", "resident_cg", self.dtype)
 
     def start(self, zero_guess):
-        self.first_residual(self.r, zero_guess)                                # r = b − A x
-        self.step.begin(self.A.rows, self.x, self.r, self.weights, *self.placed, self.placed_weights, self.published,
+        r = self.b if zero_guess else self.r
+        if not zero_guess:
+            self.A.residual(self.x, self.b, r)                                 # r = b − A x
+        self.step.begin(self.A.rows, self.x, r, self.weights, *self.placed, self.placed_weights, self.published,
                         self.board, self.passes)
 
     def body(self):

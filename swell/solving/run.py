@@ -143,7 +143,7 @@ class Solve:
     ----------
     norm_b, largest_b : float
         ‖b‖₂ and ‖b‖∞, after an incompatible part of b was taken out; 0 if the solution is 0.
-    history : list of float
+    history : array of float64
         Judged residual norms.
     method, iteration, loop, workspace
         What iterates: the prepared ones, or this solve's own with a longer basis.
@@ -158,7 +158,8 @@ class Solve:
         self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
-        self.history, self.iterations, self.threshold, self.host_reads, self.least = [], 0, 0.0, 0, np.inf
+        self.history, self.iterations, self.threshold = np.empty(0), 0, 0.0
+        self.host_reads, self.least = 0, np.inf
         self.space.from_host(b, out=prepared.b0)
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
         if self.setup.nullspace is not None and self.largest_b:
@@ -211,7 +212,7 @@ class Solve:
     def unfactored(self) -> Result:
         """The result where there are no factors: the starting vector."""
         residual, error = self._true_residual()
-        self.history = [residual]
+        self.history = np.array([residual])
         return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
 
     def iterate(self, zero_guess):
@@ -248,7 +249,7 @@ class Solve:
             loop.end()
         if attempt == 0:                         # a resumed solve is short, and knows less of the spectrum
             self.spectrum = self.iteration.spectrum()
-        self.history = [*self.history[:-1], *loop.history[:loop.iterations + 1]]
+        self.history = np.append(self.history[:-1], loop.history[:loop.iterations + 1])
         self.iterations += loop.iterations
         self.host_reads += loop.host_reads - reads
         self.counts = self.counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
@@ -305,7 +306,7 @@ class Solve:
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
-            history=np.array(self.history or [0.0]) / scale, method=c.name("method"), precond=c.name("precond"),
+            history=(self.history if self.history.size else np.zeros(1)) / scale, method=c.name("method"), precond=c.name("precond"),
             format=s.words["format"], ordering=c.name("ordering"), scaling=c.name("scaling") if s.scaled else "none",
             device=self.space.device_name, dtype=s.A.dtype.name, configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,

@@ -168,6 +168,30 @@ template <typename T> __global__ void norm_inf(Context* ctx, const T* x, acc_t<T
   if (grid_max(ctx, most)) out[0] = acc_t<T>(most);
 }
 
+// out[0] = (x, x), out[1] = the largest modulus, NaN if there is one.
+// launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
+template <typename T> __global__ void norms(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+  if (stopped(ctx)) return;
+  double v[1] = {0}, most = 0;
+  for (long long i = thread_id(); i < n; i += threads()) {
+    const double square = abs2(acc_t<T>(x[i]));
+    v[0] += square;
+    most = larger(square, most);
+  }
+  block_sum(v);
+  most = block_max(sqrt(most));
+  if (threadIdx.x == 0) ctx->partials[2 * blockIdx.x] = v[0], ctx->partials[2 * blockIdx.x + 1] = most;
+  if (!last_block(ctx)) return;
+  v[0] = most = 0;
+  for (int k = threadIdx.x; k < gridDim.x; k += blockDim.x) {
+    v[0] += __ldcg(ctx->partials + 2 * k);
+    most = larger(__ldcg(ctx->partials + 2 * k + 1), most);
+  }
+  block_sum(v);
+  most = block_max(most);
+  if (threadIdx.x == 0) out[0] = acc_t<T>(v[0]), out[1] = acc_t<T>(most);
+}
+
 // out[0] = the largest entry of real numbers; NaN if there is one.
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void maximum(Context* ctx, const T* x, acc_t<T>* out, long long n) {

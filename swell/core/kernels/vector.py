@@ -154,6 +154,12 @@ def norm_inf(x, out):
     out[0] = most
 
 
+def norms(x, out):
+    """out[0] = (x, x), out[1] = the largest modulus, NaN if there is one."""
+    dots(x, x, out)
+    norm_inf(x, out[1:])
+
+
 @parallel
 def multiply_add(d, x, out, alpha, beta):
     """out = alpha d x + beta out, element by element; beta = 0 never reads out."""
