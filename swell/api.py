@@ -245,11 +245,7 @@ class Solver:
             with self.space.agreed():
                 inputs.check_monitor(monitor)
                 rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            try:
-                return self._solve_all(rhs, guess, monitor, b)
-            except InputError:
-                inputs.check_finite("b", rhs)
-                raise
+            return self._solve_all(rhs, guess, monitor, b)
 
     def _solve_all(self, rhs, guess, monitor, b) -> Result | Results:
         """`solve` for vectors that `inputs` has checked; x is given back in the kind of array that b is."""

@@ -283,7 +283,7 @@ def read_vectors(A, b, x0=None, finite_later=False):
     b, x0 : arrays of any kind, shape (n,) or (n, k)
         Across ranks this rank's rows of them.
     finite_later : bool
-        The caller asks ``check_finite`` where a solve refuses b, so that a b of one column on a GPU is not read here.
+        A solve that refuses b will be followed by ``check_finite``: a b of one column on a GPU is not read here.
 
     Raises
     ------

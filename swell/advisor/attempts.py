@@ -41,6 +41,7 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
             result = ready.run(b, route.start(x0), monitor, route.watch(k))
         except (InputError, MemoryError) as error:               # of this choice: others have run, or may
             if not attempts:
+                inputs.check_finite("b", b)      # `Solver.solve` leaves that to what refuses b
                 raise
             route.failed(k, str(error))
             memory |= isinstance(error, MemoryError)

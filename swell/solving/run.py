@@ -306,7 +306,8 @@ class Solve:
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
-            history=(self.history if self.history.size else np.zeros(1)) / scale, method=c.name("method"), precond=c.name("precond"),
+            history=(self.history if self.history.size else np.zeros(1)) / scale, method=c.name("method"),
+            precond=c.name("precond"),
             format=s.words["format"], ordering=c.name("ordering"), scaling=c.name("scaling") if s.scaled else "none",
             device=self.space.device_name, dtype=s.A.dtype.name, configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
