@@ -154,8 +154,8 @@ class Sliced:
     def update(self, T):
         """Take the values of a matrix of the same pattern."""
         scale = T.data[:0] if self.unit else inverse_diagonal(T)
-        self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower, self.ptr,
-                                  self.columns, self.values, self.inverse)
+        self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower,
+                                  self.ptr, self.columns, self.values, self.inverse)
         self.space.synchronize()                 # a solve reads the slices before the kernel before it has ended
 
     @property

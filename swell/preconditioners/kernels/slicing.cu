@@ -1,5 +1,4 @@
-// Rows of a triangle sorted for its solves, and stored in slices of 32 rows (preconditioners/level_schedule.py). For GPUs
-// alone: a CPU solves with the triangle as it is.
+// Rows of a triangle sorted for its solves, and stored in slices of 32 rows (preconditioners/level_schedule.py).
 #include "context.cuh"
 
 constexpr int SLICE = 32;
