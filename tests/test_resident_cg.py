@@ -21,11 +21,13 @@ from swell.core.stopping import Reason, Stopping
 from swell.formats import parts
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """A GPU that can run it, and that cuts small systems into parts, too."""
+@pytest.fixture(params=["cluster", "grid"])
+def gpu(monkeypatch, request):
+    """A GPU that can run it, and that cuts small systems into parts, too: those of a cluster, or not."""
     pytest.importorskip("cupy", reason="needs CuPy and a GPU")
     monkeypatch.setattr(parts, "ALONE", 0)
+    if request.param == "grid":
+        monkeypatch.setattr(parts, "TOGETHER", 0)
     from swell.core.devices import make_space
     space = make_space("cuda")
     if not space.bulk_copies:
@@ -274,11 +276,15 @@ def test_what_is_refused(gpu):
 
 
 @on_gpu
-def test_the_advisor(gpu):
-    A, b = uneven()
-    r = swell.solve(A, b, device="cuda")
-    assert r.converged and (r.method, r.scaling, r.format) == ("resident_cg", "jacobi", "parts")
-    assert "resident_cg keeps them" in str(r)
-    assert swell.solve(A, b, device="cuda", format="sell").method == "cg"
-    large = swell.prepare(gallery.poisson2d(1500), device="cuda")
-    assert large.chain[0].name("method") == "cg" and large.chain[0].scaling is not None
+def test_the_advisor(gpu, monkeypatch):
+    """It contends where the vectors fit, and where the user leaves the format open."""
+    def methods(**named):
+        return {c.name("method"): c for c in swell.prepare(uneven()[0], device="cuda", **named).chain}
+
+    resident = methods()["resident_cg"]
+    assert resident.name("scaling") == "jacobi" and resident.name("format") == "parts"
+    assert "resident_cg keeps them" in resident.why[0]
+    assert "resident_cg" not in methods(format="sell")
+    monkeypatch.setattr("swell.advisor.contenders.most_rows", lambda multiprocessors, dtype: 10)
+    assert "resident_cg" not in methods()
+    assert swell.solve(*uneven(), device="cuda").converged

@@ -165,7 +165,8 @@ class Route:
         others = [j for j in self._running if j != k]
         self._watch = None
         if self._estimates and others:
-            self._watch = Watch(self._estimates[k].iteration, partial(self._best_of, others, k))
+            self._watch = Watch(self._estimates[k].iteration, partial(self._best_of, others, k),
+                                min(map(self.seconds, others)))
         return self._watch
 
     def _best_of(self, others, k, taken, seconds):

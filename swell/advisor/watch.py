@@ -27,6 +27,8 @@ class Watch:
     other : callable
         ``other(iterations, seconds)``: predicted seconds of the next choice if this one takes so many iterations in
         all; exact where they are fewer than ``seconds``.
+    least : float
+        Seconds that ``other`` never falls below: it is not asked where only fewer would matter.
 
     Attributes
     ----------
@@ -38,8 +40,8 @@ class Watch:
         True once the other choice is predicted to be sooner.
     """
 
-    def __init__(self, iteration, other):
-        self.iteration, self._other = iteration, other
+    def __init__(self, iteration, other, least=0.0):
+        self.iteration, self._other, self._least = iteration, other, least
         self.left, self.probed, self.overtaken = math.inf, math.nan, False
         self._norms, self._next = [], FIRST
 
@@ -60,7 +62,7 @@ class Watch:
         # the more is spent, the less is believed of what is left: other < left (1 + spent / other).
         trusted = math.inf if math.isinf(left) else (left + math.sqrt(left**2 + 4 * left * spent)) / 2
         known = min(trusted, math.sqrt(left * spent / DOUBT), spent / PATIENCE)
-        self.overtaken = self._other(k + self.left, known) < known
+        self.overtaken = known > self._least and self._other(k + self.left, known) < known
         return self.overtaken
 
 

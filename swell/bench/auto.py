@@ -32,6 +32,7 @@ RTOL = 1e-8
 SEED = 5
 FLOOR = 0.005           # seconds as which shorter times count
 CALLS, ENOUGH = 5, 0.5  # calls of a configuration at most; no further one after so many seconds
+COMPILED = 0.02         # seconds of compiling from which a call does not count; loading kernels takes less
 LONG = 5.0              # seconds of a call that is not repeated
 SETUP_ROOM = 60         # seconds beyond the limit that a setup, which nothing can interrupt, may take
 OWN = "by itself"
@@ -101,7 +102,7 @@ def measure(system, label, options, device, limit) -> dict:
         except Exception as error:
             return record | {"failure": f"{type(error).__name__}: {error}"[:200]}
         times.append(_clock(device) - start)
-        if found.pop("compiled", 0) > 0:         # kernels were compiled: the call does not count
+        if found.pop("compiled", 0) > COMPILED:
             times.pop()
         elif times[-1] > LONG:                   # what loading kernels takes, as the first call may, is small beside it
             break

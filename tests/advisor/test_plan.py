@@ -59,6 +59,10 @@ class TestWatch:
         watch = Watch(1e-3, lambda taken, seconds: 0.0)
         assert not any(watch(norm, 1e-8) for norm in 100 * [math.nan, math.inf])
 
+    def test_nobody_is_asked_who_is_never_sooner(self):
+        watch, asked = Watch(1e-3, lambda taken, seconds: asked.append(seconds) or 1.0, least=0.5), []
+        assert not any(watch(0.9**k, 1e-8) for k in range(170)) and not asked
+
     def test_it_is_not_left_for_something_slower(self):
         watch = Watch(1e-3, lambda taken, seconds: 1e9)
         assert not any(watch(0.9**k, 1e-8) for k in range(170))
@@ -175,7 +179,13 @@ class TestContenders:
         found = chain(gallery.poisson2d(60), space)
         assert {("cg", "jacobi"), ("resident_cg", "jacobi"), ("cg", "ic0"), ("cg", "amg"), ("direct", "none"),
                 ("gmres", "jacobi")} == set(found)
-        assert found[0] == ("cg", "jacobi") and chain(gallery.poisson2d(700), space)[0] == ("cg", "amg")
+        assert found[0][1] == "jacobi"
+
+    @pytest.mark.gpu
+    def test_a_long_grid_on_a_gpu(self):
+        """AMG is first where Jacobi needs many iterations for the layers."""
+        long = sp.kronsum(gallery.poisson1d(20), gallery.poisson1d(5000))
+        assert chain(long, space_or_skip("cuda"))[0] == ("cg", "amg")
 
     @pytest.mark.gpu
     def test_a_gpu_without_a_direct_solver(self, monkeypatch):
