@@ -1,10 +1,11 @@
 """What `prepare` and `solve` of a small system cost, once everything is compiled.
 
-    python benchmarks/small_systems.py [--device cuda] [--profile] [--sides 32,100] [METHOD ...]
+    python benchmarks/small_systems.py [--device cuda] [--profile] [--sides 32,100] [--parts 1] [METHOD ...]
 
 The systems are Poisson's equation on m² points (m of ``--sides``), the matrix on the device, a fresh random right-hand
 side for each solve, to 1e-8. Without METHOD: resident_cg, cg and swell's own choice (``auto``). Prints the medians of 30
 preparations and 50 solves, the iterations, and with ``--profile`` where the host's time of 20 preparations goes.
+``--parts``: so many parts for resident_cg at most; 1, 2, 4, 8 and 16 are those of one cluster, others of a grid.
 """
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ import numpy as np
 import swell
 from swell.bench.amg import on_device
 from swell.core.devices import make_space
+from swell.formats.parts import Parts
+from swell.orderings.bisection import Bisection
 
 PREPARATIONS, SOLVES = 30, 50
 
@@ -61,7 +64,9 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--sides", default="32,100")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--parts", type=int, default=0)
     given = parser.parse_args()
+    swell.ResidentCG.format = Parts(count=given.parts, ordering=Bisection())
     space = make_space(given.device)
     for side in map(int, given.sides.split(",")):
         for method in given.methods:

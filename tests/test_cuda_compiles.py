@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.cu"))
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
          "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
          "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
-         "INDPTR": ("false", "true"), "INDICES": ("false", "true"),
+         "INDPTR": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
          "L": ("1", "8"), "S": ("1", "8"), "WIDTH": ("1", "4"),
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}

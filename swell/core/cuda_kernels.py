@@ -17,6 +17,8 @@ A kernel's launch is declared in the comment above it, beside the code that reli
                                                                    with ``shared`` bytes of dynamic shared memory
     // launch: ..., shared bytes shared, all at once                   and no block waits for another to end: blocks
                                                                    may wait for one another (a cooperative launch)
+    // launch: ..., all at once, in clusters of cluster                in clusters of as many blocks as the argument
+                                                                   ``cluster`` says, if that is more than 1
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, all at once
                                                                    a cooperative launch of a grid that fits
@@ -73,7 +75,8 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
-                    r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?)?"
+                    r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?"
+                    r"(?:, in clusters of (?P<cluster>\w+))?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
@@ -205,6 +208,7 @@ class Kernel(Shareable):
         if not grid:
             return
         shared = int(values[self._at[launch["shared"]]]) if launch["shared"] else 0
+        cluster = int(values[self._at[launch["cluster"]]]) if launch["cluster"] else 1
         function = self._function(values)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
@@ -216,7 +220,7 @@ class Kernel(Shareable):
         for k in reversed(self._complex):
             values[k:k + 1] = values[k].real, values[k].imag
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
-        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared)
+        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
         self.space.launches += 1
 
     def shared(self, sharing):

@@ -33,6 +33,8 @@ from swell.formats.matrix import Matrix
 
 WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
 ALONE = 4000            # rows up to which one part is quickest: nothing travels between multiprocessors
+TOGETHER = 60_000       # rows up to which the parts are those of one cluster
+CLUSTER = 16            # blocks of a cluster at most
 FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
 REGISTERS = 160         # bytes of each of x and r that a thread holds
 SHAPES = (8, 2), (4, 3), (4, 2)     # columns of a chunk, and chunks of a ring: the first that fit are taken
@@ -53,7 +55,8 @@ class Parts:
     Attributes
     ----------
     count : int
-        Parts at most; 0: one for each multiprocessor, and a single one for up to ``ALONE`` rows.
+        Parts at most; 0: one for each multiprocessor, a single one for up to ``ALONE`` rows, and as many as a cluster
+        has for up to ``TOGETHER``.
     ordering : settings object or None
         An ordering by ``parts``, for where consecutive rows have too many neighbours; None: consecutive rows anyway.
     shared : int
@@ -94,6 +97,10 @@ class PartsMatrix(Matrix):
         Rows of all boundary slices.
     shared_bytes : int
         Shared memory of a part.
+    together : bool
+        The parts are those of one cluster, or there is only one: values go from shared memory to shared memory.
+    near : int
+        Boundary rows of a part, at most, for which it has room in shared memory then.
     revision : int
         Changes with the layout: where a constant diagonal appears or vanishes with new values.
     """
@@ -111,22 +118,35 @@ class PartsMatrix(Matrix):
     # -- the layout ----------------------------------------------------------------------------------------------
 
     def _layout(self):
-        """Cut the rows into parts, and place everything: two host reads and one transfer, an ordering's apart."""
-        n, ordering = self.shape[0], self.settings.ordering
+        """Cut the rows into parts, as few as the vectors fit on, and place everything: one or two host reads and one
+        transfer, an ordering's apart."""
+        n, every = self.shape[0], self.space.multiprocessors
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
-        most = self.settings.count or (1 if n <= ALONE else self.space.multiprocessors)
-        self.count = min(most, max(1, -(-n // (32 * WARPS))))
+        counts = [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
+        for count in [self.settings.count] if self.settings.count else counts:
+            try:
+                cut = self._cut(count)
+                self._fit(cut)
+                break
+            except DoesNotFit:
+                if count in (self.settings.count, every):
+                    raise
+        self.halo = cut.halo
+        self._place(cut)
+
+    def _cut(self, most):
+        """The rows in so many parts or fewer: consecutive ones unless they have too many neighbours in other parts."""
+        n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
+        self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
+        self.together = self.count in (1, 2, 4, 8, CLUSTER)
         if -(-n // self.count) > 32 * WARPS * self._most_slots:
             raise self._too_large(-(-n // self.count), 0)
-        few = FEW * n / self.count
         self.ordered, unordered = "consecutive rows", self.csr.indices[:0]
         cut = _Cut(self, unordered, n if ordering is None else int(FEW * n))
-        if ordering is not None and (cut.boundary_rows > FEW * n or cut.halo.max() > few):
-            self.ordered = type(ordering).__name__.lower()
-            cut = _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)
-        self.halo = cut.halo
-        self._fit(cut)
-        self._place(cut)
+        if ordering is None or (cut.boundary_rows <= FEW * n and cut.halo.max() <= FEW * n / self.count):
+            return cut
+        self.ordered = type(ordering).__name__.lower()
+        return _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)
 
     def _fit(self, cut):
         """Choose the chunks, and say how many slices of registers a warp needs."""
@@ -134,6 +154,9 @@ class PartsMatrix(Matrix):
         slices = int(cut.slices.max())
         needed = -(-slices // WARPS)
         vectors = size * int((64 * cut.slices + cut.halo).max())                     # p with its halo, and q
+        self.near = 32 * int((cut.slices - cut.interior).max()) if self.together else 0
+        if self.together:
+            vectors += 256 + 2 * size * self.near + -(-int(cut.halo.max()) // 4) * 16
         for self.chunk, self.ring in SHAPES:
             self._longest = -(-int(cut.columns.max()) // self.chunk)
             ends, each = -(-WARPS * self._longest // 16) * 16, WARPS * self.chunk * (32 * size + 64)

@@ -10,12 +10,13 @@ where ρ = (r, r) itself is summed anew during the next product. One block stays
 of the rows: x and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An
 iteration moves the matrix (about 10 bytes an entry off a constant diagonal; part of it stays on the chip if there is
 room), the boundaries of p and a few sums. None of it waits at a barrier of the grid: values travel with the number of
-their pass. The halo arrives, and the residual is judged, while the interior is multiplied. ``formats/parts.py`` is the
-storage, ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was measured.
+their pass. The halo arrives, and the residual is judged, while the interior is multiplied. Of a small system the blocks
+are one cluster, and values go from shared memory to shared memory; of a smaller one there is one block.
+``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was
+measured.
 
 An iteration: 1 product, 1 reduction that is waited for; a launch of ``steps`` iterations. Floor: the bytes of the
-matrix that stream. Set-up takes tens of ms, more than cg's by what hundreds of iterations save: for long solves, and
-for matrices that serve many right-hand sides. Storage: x, r and p between the launches, the boundary of p twice, and
+matrix that stream. Set-up takes longer than cg's, most where rows must be reordered. Storage: x, r and p between the launches, the boundary of p twice, and
 the CSR matrix beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double,
 twice that in single precision, and fewer where halos are large.
 
@@ -86,8 +87,9 @@ class ResidentCGIteration(LanczosIteration):
         self.r = self.vector("r")
         self.placed = [array(f"{name} in parts", parts.rows.size, self.dtype) for name in "xrp"]
         self.placed_weights = array("weights in parts", parts.rows.size if self.weights.size else 0, "float32")
-        self.published = array("published", parts.published * (self.dtype.itemsize // 4), "uint64")
-        self.board = array("board", 2 * BOARD * parts.count, "uint64")
+        words = 0 if parts.together else parts.published * (self.dtype.itemsize // 4)
+        self.published = array("published", words, "uint64")
+        self.board = array("board", 0 if parts.together else 2 * BOARD * parts.count, "uint64")
         self.passes = array("passes", 1, "int64")
         self.step = self.loop.kernels("swell.krylov", "resident_cg", self.dtype)
 
@@ -103,7 +105,7 @@ class ResidentCGIteration(LanczosIteration):
         self.step.iterate(M.table, M.streams, M.data, M.ends, M.halos, M.diagonal, self.published, self.board,
                           *self.placed, self.placed_weights, self.coefficients, self.passes, M.first, self.steps,
                           M.slots, M.chunk, M.ring, M.kept, M.matrix_bytes < self.space.cache, 32 * (WARPS + 1),
-                          M.shared_bytes)
+                          M.shared_bytes, M.near, M.count if M.together else 1)
 
     def run(self, zero_guess, attempt=0):
         super().run(zero_guess, attempt)

@@ -9,13 +9,22 @@ typedef unsigned u32;
 DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 template <int N> DEVICE void bar_sync(int id) { asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(N) : "memory"); }
 template <int N> DEVICE void bar_arrive(int id) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(N) : "memory"); }
-DEVICE void put(u64* to, u64 a) { asm volatile("st.volatile.global.u64 [%0], %1;" ::"l"(to), "l"(a) : "memory"); }
-DEVICE void put(u64* to, u64 a, u64 b) { asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory"); }
-DEVICE void get(const u64* from, u64& a) { asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(a) : "l"(from) : "memory"); }
+DEVICE void put(u64* to, u64 a) { asm volatile("st.volatile.u64 [%0], %1;" ::"l"(to), "l"(a) : "memory"); }
+DEVICE void put(u64* to, u64 a, u64 b) { asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory"); }
+DEVICE void get(const u64* from, u64& a) { asm volatile("ld.volatile.u64 %0, [%1];" : "=l"(a) : "l"(from) : "memory"); }
 DEVICE void get(const u64* from, u64& a, u64& b) {
-  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
+  asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
 }
 #if __CUDA_ARCH__ >= 900
+// What another block of the cluster has at this place of its shared memory; and a barrier of all threads of the cluster.
+template <class P> DEVICE P* of_block(P* own, int block) {
+  u64 there;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(block));
+  return reinterpret_cast<P*>(there);
+}
+DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
 DEVICE void barrier_init(u64* b) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(b)) : "memory"); }
 DEVICE void barriers_ready() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -34,6 +43,8 @@ DEVICE void copy(void* to, const void* from, int bytes, u64* b, u64 policy) {
 DEVICE u64 evict_first() { u64 p; asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p)); return p; }
 DEVICE u64 evict_normal() { u64 p; asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(p)); return p; }
 #else
+template <class P> DEVICE P* of_block(P* own, int) { return own; }
+DEVICE void cluster_sync() {}
 DEVICE void barrier_init(u64*) {}
 DEVICE void barriers_ready() {}
 DEVICE void barrier_expect(u64*, int) {}

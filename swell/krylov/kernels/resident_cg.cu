@@ -7,9 +7,11 @@
 //
 // Values go from block to block beside the number of the pass that they belong to, 32 bits of each in a word (as in NCCL's LL
 // protocol): a word that shows the awaited number is complete, so no fence is needed and nothing is waited for but the values.
-// A slot is used again only after a sum over the grid, to which all came who had to read it.
+// A slot is used again only after a sum over the grid, to which all came who had to read it. The values lie in global memory; where
+// all blocks are one cluster, in the shared memory of the block that sends them, a fifth as far away.
 #include "bulk.cuh"
 #include "judge.cuh"
+#include "packet.cuh"
 
 constexpr int WARPS = 15, ALL = 32 * (WARPS + 1), RINGS = 3;   // compute warps, threads, chunks of a ring at most: as in parts.py
 constexpr int PASSED = 12;                                     // halo rows that a lane has under way
@@ -25,55 +27,41 @@ struct Shared {
   Context record;
 };
 
-// A value on its way: its words of 32 bits, each beside the number of a pass.
-template <class T> struct Packet {
-  static constexpr int WORDS = sizeof(T) / 4;
-  u64 word[WORDS];
-  DEVICE void send(u64* to, u32 epoch, T value) {
-    alignas(16) u32 bits[WORDS];
-    *reinterpret_cast<T*>(bits) = value;
-#pragma unroll
-    for (int k = 0; k < WORDS; ++k) word[k] = (u64)epoch << 32 | bits[k];
-    if constexpr (WORDS == 1) put(to, word[0]);
-    else
-#pragma unroll
-      for (int k = 0; k < WORDS; k += 2) put(to + k, word[k], word[k + 1]);
+// Where values lie that go from block to block: in arrays, or (not BOARD) at the same place of each block's shared memory, where two
+// boards of 16 words come first. where: of each halo row, then, the block and the place there.
+template <class T, bool BOARD> struct Mail {
+  static constexpr int WORDS = Packet<T>::WORDS, BLOCK = 20;  // bits of a place
+  u64 *published, *board;
+  const int* where;
+  DEVICE u64* sums(int block, u32 epoch) const {
+    if constexpr (BOARD) return board + ((epoch & 1) * (u64)gridDim.x + block) * 16;
+    else return of_block(board + (epoch & 1) * 16, block);
   }
-  DEVICE void look(const u64* from) {
-    if constexpr (WORDS == 1) get(from, word[0]);
-    else
-#pragma unroll
-      for (int k = 0; k < WORDS; k += 2) get(from + k, word[k], word[k + 1]);
+  DEVICE const u64* halo(int i) const {
+    if constexpr (BOARD) return published + (size_t)WORDS * __ldg(where + i);
+    else return of_block(published + WORDS * (where[i] & ((1 << BLOCK) - 1)), where[i] >> BLOCK);
   }
-  DEVICE bool fresh(u32 epoch) const {
-    bool all = true;
-#pragma unroll
-    for (int k = 0; k < WORDS; ++k) all = all && u32(word[k] >> 32) == epoch;
-    return all;
-  }
-  DEVICE T value() const {
-    alignas(16) u32 bits[WORDS];
-#pragma unroll
-    for (int k = 0; k < WORDS; ++k) bits[k] = u32(word[k]);
-    return *reinterpret_cast<T*>(bits);
+  DEVICE void send(int i, u32 epoch, T value) const {          // of this block's i-th boundary row
+    Packet<T> packet;
+    packet.send(published + (size_t)WORDS * i, epoch, value);
   }
 };
 
 // By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
 // a board again has seen that all have read it. One block alone has no need of a board. False if a block did not come.
-template <int K> DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, u64* board, u32 epoch, double (&v)[K]) {
-  constexpr int N = 5;                                         // blocks that a lane looks at together
+template <int K, class T, bool BOARD>
+DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T, BOARD>& mail, u32 epoch, double (&v)[K]) {
+  constexpr int N = BOARD ? 5 : 1;                             // blocks that a lane looks at together
   const int lane = threadIdx.x & 31, blocks = gridDim.x;
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = lane < WARPS ? sums[lane][first + k] : 0.0;
   warp_sum(v);
   if (blocks == 1) return true;                                // every lane has the sums
-  u64* const mine = board + ((epoch & 1) * (u64)blocks * 16 + first * 2);
   double own = v[0];
 #pragma unroll
   for (int k = 1; k < K; ++k) own = lane == k ? v[k] : own;
   Packet<double> packet;
-  if (lane < K) packet.send(mine + blockIdx.x * 16 + lane * 2, epoch, own);
+  if (lane < K) packet.send(mail.sums(blockIdx.x, epoch) + (first + lane) * 2, epoch, own);
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = 0;
   bool came = true;
@@ -84,7 +72,7 @@ template <int K> DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int fir
 #pragma unroll
       for (int i = 0; i < N; ++i)
 #pragma unroll
-        for (int k = 0; k < K; ++k) got[i][k].look(mine + min(b + i * 32, blocks - 1) * 16 + k * 2);
+        for (int k = 0; k < K; ++k) got[i][k].look(mail.sums(min(b + i * 32, blocks - 1), epoch) + (first + k) * 2);
       all = true;
 #pragma unroll
       for (int i = 0; i < N; ++i)
@@ -103,14 +91,14 @@ template <int K> DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int fir
 }
 
 // By one warp: the halo of p. False if a block did not come.
-template <class T> DEVICE bool take_halo(const Part& part, const int* halos, const u64* published, u32 epoch, T* halo) {
+template <class T, bool BOARD> DEVICE bool take_halo(int size, const Mail<T, BOARD>& mail, u32 epoch, T* halo) {
   constexpr int WORDS = Packet<T>::WORDS, N = PASSED * 2 / (WORDS < 2 ? 2 : WORDS);
   bool came = true;
-  for (int i = threadIdx.x & 31; i < part.halo; i += 32 * N) {
+  for (int i = threadIdx.x & 31; i < size; i += 32 * N) {
     const u64* from[N];
     Packet<T> got[N];
 #pragma unroll
-    for (int k = 0; k < N; ++k) from[k] = published + (size_t)WORDS * __ldg(halos + part.halo_from + min(i + k * 32, part.halo - 1));
+    for (int k = 0; k < N; ++k) from[k] = mail.halo(min(i + k * 32, size - 1));
     bool all = false;
     for (int looks = 0; !all && looks < PATIENCE; ++looks) {
 #pragma unroll
@@ -122,7 +110,7 @@ template <class T> DEVICE bool take_halo(const Part& part, const int* halos, con
     came = came && all;
 #pragma unroll
     for (int k = 0; k < N; ++k)
-      if (i + k * 32 < part.halo) halo[i + k * 32] = got[k].value();
+      if (i + k * 32 < size) halo[i + k * 32] = got[k].value();
   }
   __syncwarp();
   return came;
@@ -166,19 +154,34 @@ template <typename T> __global__ void leave(Context* ctx, const int* rows, const
 // Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and judges it while the interior is
 // multiplied, sums the inner products of the step, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
 // the next pass (predict and recompute), and so does not wait.
-// launch: a block of threads threads for each slice of first, shared bytes shared, all at once
-template <typename T, int SLOTS, int CHUNK>
+// near: boundary rows of a block at most, where board is empty and all blocks are one cluster.
+// launch: a block of threads threads for each slice of first, shared bytes shared, all at once, in clusters of cluster
+template <typename T, int SLOTS, int CHUNK, bool BOARD>
 __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* table, const Stream* streams, const unsigned char* data, const unsigned char* ends,
     const int* halos, const double* diagonal, unsigned long long* published, unsigned long long* board, T* x, T* r, T* p, const float* w,
     double* coefficients, long long* passes, const int* first, int iterations, int slots, int chunk, int ring, int kept, int cached, int threads,
-    int shared, long long coefficients_size) {
+    int shared, int near, int cluster, long long coefficients_size) {
   constexpr int BYTES = CHUNK * 32 * (sizeof(T) + 2), WORDS = Packet<T>::WORDS;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ Shared own;
   if (stopped(ctx)) return;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const Part part = table[blockIdx.x];
-  T* const ps = reinterpret_cast<T*>(memory + (size_t)WARPS * (kept + ring) * BYTES);
+  u64* const letters = reinterpret_cast<u64*>(memory + (size_t)WARPS * (kept + ring) * BYTES);
+  int* const where = reinterpret_cast<int*>(letters + 32 + near * WORDS);
+  T* const ps = reinterpret_cast<T*>(BOARD ? (void*)letters : (void*)(where + (part.halo + 3) / 4 * 4));
+  Mail<T, BOARD> mail{published, board, halos + part.halo_from};
+  const int publish = BOARD ? part.publish : 0;                          // the place of this block's first boundary row
+  if constexpr (!BOARD) {
+    mail = {letters + 32, letters, where};
+    for (int i = threadIdx.x; i < 32 + near * WORDS; i += blockDim.x) letters[i] = 0;
+    for (int i = threadIdx.x; i < part.halo; i += blockDim.x) {
+      int block = 0;
+      while (block + 1 < gridDim.x && table[block + 1].publish <= halos[part.halo_from + i]) ++block;
+      where[i] = block << mail.BLOCK | (halos[part.halo_from + i] - table[block].publish);
+    }
+    cluster_sync();
+  }
   T* const qs = ps + part.slices * 32 + part.halo;
   const long long done = *passes;
   const u32 epoch0 = u32(done) + 1;
@@ -191,15 +194,15 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     for (; it < iterations; ++it) {
       const u32 epoch = epoch0 + it;
       const long long k = done + it;
-      bool came = take_halo(part, halos, published, epoch, ps + part.slices * 32);
+      bool came = take_halo(part.halo, mail, epoch, ps + part.slices * 32);
       bar_arrive<ALL>(1);
 
       // While the interior is multiplied: rho, and the judgement of residual k.
       bar_sync<ALL>(5);
       const bool judged = __shfl_sync(~0u, int(lane == 0 && k && due(&record)), 0);
       double early[2] = {0, 0}, one[1];
-      if (w && judged) came = sum_over_blocks<2>(own.sums, RR, board, epoch, early) && came;
-      else came = sum_over_blocks<1>(own.sums, RR, board, epoch, one) && came, early[0] = early[1] = one[0];
+      if (w && judged) came = sum_over_blocks(own.sums, RR, mail, epoch, early) && came;
+      else came = sum_over_blocks(own.sums, RR, mail, epoch, one) && came, early[0] = early[1] = one[0];
       const double rho = early[0];
       if (lane == 0) {
         if (k) {
@@ -212,7 +215,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
 
       bar_sync<ALL>(2);
       double v[3];
-      came = __all_sync(~0u, sum_over_blocks<3>(own.sums, SIGMA, board, epoch, v) && came);
+      came = __all_sync(~0u, sum_over_blocks(own.sums, SIGMA, mail, epoch, v) && came);
       if (lane == 0) {
         const double sigma = v[SIGMA], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[DELTA] + alpha * alpha * v[ETA], 0.0);
         if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
@@ -230,6 +233,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       *passes = done + it;
       if (code == RUNNING) show(ctx); else halt(ctx, code);
     }
+    if constexpr (!BOARD) cluster_sync();                                // nobody leaves while others may look at what it sent
     return;
   }
 
@@ -281,8 +285,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       xs[t] = x[place + i], rs[t] = r[place + i];
       const T pv = p[place + i];
       ps[i] = pv;
-      Packet<T> packet;
-      if (s >= part.interior) packet.send(published + (size_t)WORDS * (part.publish + i - part.interior * 32), epoch0, pv);
+      if (s >= part.interior) mail.send(publish + i - part.interior * 32, epoch0, pv);
       const double square = abs2(acc_t<T>(rs[t]));
       rr += square;
       if (weighing) rw += w[place + i] * square;
@@ -362,8 +365,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
         const T pv = ps[i];
         rs[t] = rs[t] - alpha * qs[i];
         const T pn = rs[t] + beta * pv;
-        Packet<T> packet;
-        if (s >= part.interior) packet.send(published + (size_t)WORDS * (part.publish + i - part.interior * 32), epoch0 + it + 1, pn);
+        if (s >= part.interior) mail.send(publish + i - part.interior * 32, epoch0 + it + 1, pn);
         xs[t] = xs[t] + alpha * pv;
         ps[i] = pn;
         rr += abs2(acc_t<T>(rs[t]));
@@ -385,4 +387,5 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     const int s = t * WARPS + warp, i = s * 32 + lane;
     if (s < part.slices) x[place + i] = xs[t], r[place + i] = rs[t], p[place + i] = ps[i];
   }
+  if constexpr (!BOARD) cluster_sync();
 }

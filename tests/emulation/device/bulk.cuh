@@ -12,6 +12,8 @@ DEVICE void put(u64* to, u64 a) { *(volatile u64*)to = a; }
 DEVICE void put(u64* to, u64 a, u64 b) { put(to, a), put(to + 1, b); }
 DEVICE void get(const u64* from, u64& a) { a = *(const volatile u64*)from; }
 DEVICE void get(const u64* from, u64& a, u64& b) { get(from, a), get(from + 1, b); }
+template <class P> DEVICE P* of_block(P* own, int block) { return (P*)emulated_of_block((const void*)own, block); }
+DEVICE void cluster_sync() { emulated_cluster(); }
 DEVICE void barrier_init(u64* b) { *b = 0; }
 DEVICE void barriers_ready() {}
 DEVICE void barrier_expect(u64* b, int bytes) { *b += bytes; }

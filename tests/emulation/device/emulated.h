@@ -29,4 +29,6 @@ unsigned long long emulated_warp(unsigned mask, int kind, unsigned long long val
 int emulated_block(int kind, int value);   // __syncthreads: how many of the values are true (VOTE)
 void emulated_named(int barrier, int threads, bool waits);
 void emulated_preempt();
+void* emulated_of_block(const void* own, int block);      // the same place of another block's dynamic shared memory
+void emulated_cluster();                   // all threads of the grid, which is one cluster, wait for one another
 }

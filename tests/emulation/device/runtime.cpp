@@ -225,6 +225,18 @@ extern "C" void emulated_preempt() {
   leave();
 }
 
+static std::vector<Block>* together_now;   // the blocks of this launch, all of which run
+static u64 at_cluster;                     // threads that came to its barrier
+extern "C" void* emulated_of_block(const void* own, int block) {
+  for (Block& b : *together_now)
+    if (b.fibers[0].block.x == unsigned(block)) return b.fibers[0].dynamic + ((const unsigned char*)own - now()->dynamic);
+  fail("there is no block %d in the cluster", block);
+}
+extern "C" void emulated_cluster() {
+  const u64 all = u64(emulated_blocks.x) * emulated_threads.x, until = at_cluster++ / all * all + all;
+  while (*(volatile u64*)&at_cluster < until) emulated_preempt();
+}
+
 // -- launches ------------------------------------------------------------------------------------------------------------
 
 static void begin(Block& b, int number, int slot, int shared) {
@@ -307,6 +319,7 @@ static void say_stuck(const std::vector<Block>& blocks, const char* what) {
 static void run(int grid, int shared, int together) {
   const int slots = std::min(grid, together ? grid : order.window);
   std::vector<Block> blocks(slots);
+  together_now = &blocks, at_cluster = 0;
   std::vector<char> active(slots, 0);
   const size_t size = function->shared_end - function->shared_begin;
   int next = 0, current = -1;
@@ -375,11 +388,12 @@ struct Attribute { int id; char padding[4]; int value; char rest[60]; };
 struct Config { unsigned grid[3], block[3], shared; void* stream; Attribute* attributes; unsigned count; };
 extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
   int together = 0;
-  for (unsigned k = 0; k < c->count; ++k) together |= c->attributes[k].id == 2 && c->attributes[k].value;
+  for (unsigned k = 0; k < c->count; ++k) together |= (c->attributes[k].id == 2 || c->attributes[k].id == 4) && c->attributes[k].value;
   if (capturing.count(c->stream)) {
     emulated_capture(c->stream, f, c->grid[0], c->block[0], c->shared, together, params);
     return 0;
   }
   return emulated_run(f, c->grid[0], c->block[0], c->shared, together, params);
 }
+extern "C" int cuFuncSetAttribute(Function*, int, int) { return 0; }
 extern "C" void emulated_order(int kind, int window, u64 seed) { order = {kind, window, seed * 2 + 1}; }
