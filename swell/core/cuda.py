@@ -66,6 +66,13 @@ def _properties(device):
     return cupy.cuda.runtime.getDeviceProperties(device)
 
 
+@functools.cache
+def _compile_ahead(device, part, value):
+    """Begin to compile the kernels of a part, once."""
+    for path, expression in foreseen(part, value):
+        functions.begin(path, device, expression)
+
+
 class CudaSpace(Space):
     """Vectors on one GPU.
 
@@ -195,8 +202,7 @@ class CudaSpace(Space):
 
     def compile_ahead(self, parts, dtype):
         for part in parts:
-            for path, expression in foreseen(part, C_TYPES[np.dtype(dtype).name]):
-                functions.begin(path, self.device, expression)
+            _compile_ahead(self.device, part, C_TYPES[np.dtype(dtype).name])
 
     def loop(self, stopping, n):
         from swell.core.graph import GraphLoop
