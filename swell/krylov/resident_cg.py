@@ -16,9 +16,9 @@ are one cluster, and values go from shared memory to shared memory; of a smaller
 measured.
 
 An iteration: 1 product, 1 reduction that is waited for; a launch of ``steps`` iterations. Floor: the bytes of the
-matrix that stream. Set-up takes longer than cg's, most where rows must be reordered. Storage: x, r and p between the launches, the boundary of p twice, and
-the CSR matrix beside the parts. Restricted to what fits on the multiprocessors: on an H200 1.26 million rows in double,
-twice that in single precision, and fewer where halos are large.
+matrix that stream. Set-up takes longer than cg's, most where rows must be reordered. Storage: x, r and p between the
+launches, the boundary of p twice, and the CSR matrix beside the parts. Restricted to what fits on the multiprocessors:
+on an H200 1.26 million rows in double, twice that in single precision, and fewer where halos are large.
 
 Differs from cg: a residual is judged during the next product, which the last of them makes in vain; histories agree to
 rounding until rounding grows. What is judged, and when, is the same. All blocks run at once (a cooperative launch) or

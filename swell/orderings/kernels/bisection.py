@@ -8,6 +8,7 @@ from swell.core.compiled import parallel
 
 @parallel
 def distances(indptr, neighbours, roots, distance, queue, reach, far):
+    """Distances from each root; the largest, and the first vertex that is not reached or has that."""
     n = indptr.size - 1
     for k in prange(roots.size):
         own = slice(k * n, (k + 1) * n)
@@ -43,6 +44,7 @@ def _length(distance, reach):
 
 @njit(cache=True)
 def measure(roots, distance, reach, between):
+    """Distances from each root to each; behind them for each root what stands for not reached."""
     n = distance.size // roots.size
     for i in range(roots.size):
         for j in range(roots.size):
@@ -52,6 +54,7 @@ def measure(roots, distance, reach, between):
 
 @njit(cache=True)
 def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
+    """Coordinates of each vertex, one a pair of roots, and keys that sort the vertices by them."""
     axes = pairs.size // 2
     n = keys.size // axes
     for axis in range(axes):
@@ -69,12 +72,14 @@ def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
 
 @njit(cache=True)
 def list(sorted, vertices):                      # noqa: A001
+    """The vertices that sorted keys are of."""
     for i in range(sorted.size):
         vertices[i] = sorted[i] % sorted.size
 
 
 @njit(cache=True)
 def cut(start, middle, coordinates, lists, second):
+    """Which vertices lie in the second half of their group, which is cut along its longest axis."""
     n = second.size
     for group in range(middle.size):
         begin, end = start[group], start[group + 1]
@@ -91,12 +96,14 @@ def cut(start, middle, coordinates, lists, second):
 
 @njit(cache=True)
 def mark(lists, second, marks):
+    """The same for each place of the lists."""
     for i in range(lists.size):
         marks[i] = second[lists[i]]
 
 
 @njit(cache=True)
 def move(start, middle, marks, before, lists, moved):
+    """Each list with the first half of each group before the second."""
     n = start[-1]
     for axis in range(0, lists.size, n):
         for group in range(middle.size):
