@@ -109,6 +109,6 @@ CUDA = Costs(
         "block_ilu0": Cost(40, 0, 2.5), "shifted_laplacian": Cost(60, 0, 5), "amg": Cost(40, 0.02, 0.06),
     },
     margin=0.005, multigrid_from=2_000)
-RESIDENT, BISECTED = Cost(1600, 0, 8), Cost(1600, 0, 55)         # setup of resident_cg: consecutive rows; bisection
+RESIDENT, BISECTED = Cost(100, 0, 1.2), Cost(2000, 0, 55)         # setup of resident_cg: consecutive rows; bisection
 
 COSTS = {"cpu": CPU, "cuda": CUDA}
