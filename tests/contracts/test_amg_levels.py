@@ -12,6 +12,7 @@ from swell import gallery
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg import cycle as module
 from swell.preconditioners.amg.hierarchy import Hierarchy
+from swell.preconditioners.amg.pmis import pmis
 from swell.preconditioners.amg.two_products import TwoProducts
 
 SYSTEMS = {
@@ -134,6 +135,25 @@ def test_devices_agree_to_the_bit(name, options):
             x = np.random.default_rng(0).standard_normal(A.shape[0]).astype(dtype)
             mine, other = applied(a, here, x), applied(b, there, x)
             assert abs(mine - other).max() <= (1e-5 if dtype == "float32" else 1e-12) * abs(mine).max()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows, links", [(1, 0), (100, 5), (700, 90), (5000, 6)])
+@pytest.mark.parametrize("share", [0, 0.05])
+def test_rows_that_wait_are_decided_as_in_rounds(rows, links, share):
+    """PMIS without rounds, on links that depend one way alone, with and without rows that must be coarse."""
+    random, spaces = np.random.default_rng(rows), (space_or_skip("cpu"), space_or_skip("cuda"))
+    i, j = random.integers(0, rows, (2, rows * links // 2))
+    A = sp.csr_array(sp.coo_array((np.ones(i.size), (i, j)), (rows, rows)))
+    A = sp.csr_array(A + A.T + sp.eye_array(rows))
+    strong = (random.random(A.nnz) < 0.6).astype(np.uint8)
+    strong[A.indices == np.repeat(np.arange(rows), np.diff(A.indptr))] = 0
+    forced = (random.random(rows if share else 0) < share).astype(np.uint8)
+    found = []
+    for space in spaces:
+        with space.active():
+            found.append(space.to_host(pmis(moved(A, space), *map(space.xp.asarray, (strong, forced)))))
+    assert (found[0] == found[1]).all()
 
 
 @pytest.mark.gpu

@@ -5,8 +5,8 @@ a hash of its number. In each round an undecided row whose key beats the keys of
 coarse; undecided rows that depend strongly on a coarse row become fine. Rows on which nobody depends are fine at once.
 
 The keys follow from row numbers in the whole matrix, so the result is the same on every device, for every number of
-threads and ranks. Some five to ten rounds, each two passes over the strong links of undecided rows; on a GPU all in one
-launch, whose blocks wait for one another.
+threads and ranks. A CPU needs some five to ten rounds, each two passes over the strong links of undecided rows. A GPU
+does without rounds, in one launch: each row waits for those on which it depends strongly and whose keys are greater.
 """
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ def pmis(A, strong, forced, first=0):
     """
     space, n = A.space, A.shape[0]
     kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
-    zeros = space.xp.zeros(32 + 5 * n, np.uint8)
-    record, counts, beaten = zeros[:32].view(np.int64), zeros[32:32 + 4 * n].view(np.int32), zeros[32 + 4 * n:]
-    keys, state = space.empty(n, np.int64), space.empty(n, np.uint8)
+    counts, keys, state = space.xp.zeros(n, np.int32), space.empty(n, np.int64), space.empty(n, np.uint8)
+    rivals, lengths, rows = (space.empty(size, A.indices.dtype) for size in (A.nnz, n, n))
     kernels.influences(A.indices, strong, counts)
     kernels.begin(A.indptr, strong, counts, forced, first, keys, state)
-    kernels.rounds(A.indptr, A.indices, strong, keys, state, beaten, record)
+    kernels.decide(A.indptr, A.indices, strong, keys, state, rivals, lengths, rows)
     return state
 
 

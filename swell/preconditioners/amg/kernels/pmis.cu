@@ -1,8 +1,8 @@
 // PMIS on a GPU; pmis.py one folder up says what it is. Integers and bytes alone: the same in any order, so the same as on a CPU.
 //
-// Decided rows end at the byte that tells: a warp reads the states of its rows at once, 32 or fewer. Lanes share the rows that are
-// left.
+// Lanes share the rows, whose mean length says how many a row has.
 #include "rows.cuh"
+#include "waiting.cuh"
 
 // counts[j] += how many rows depend strongly on row j.
 // launch: elements of indices, 256 threads
@@ -23,8 +23,8 @@ DEVICE unsigned scattered(long long row) {
   return h ^ (h >> 16);
 }
 
-// Each row's key (its count, then its number's hash) and its first state. first: the number of row 0 in the whole
-// matrix.
+// Each row's key (its count, then its number's hash; the greatest of all for a row that must be coarse) and its first state. first:
+// the number of row 0 in the whole matrix.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts, const unsigned char* forced,
@@ -37,78 +37,90 @@ __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong
     linked = any_lane(linked, p.lanes);
     if (!p.there || p.part) return;
     const int count = counts[p.row];
-    keys[p.row] = (long long)count << 32 | scattered(first + p.row);
-    state[p.row] = forced_size && forced[p.row] ? COARSE : !linked ? ISOLATED : count == 0 ? FINE : UNDECIDED;
+    const bool chosen = forced_size && forced[p.row];
+    keys[p.row] = chosen ? 0x7FFFFFFFFFFFFFFFll : (long long)count << 32 | scattered(first + p.row);
+    state[p.row] = chosen ? COARSE : !linked ? ISOLATED : count == 0 ? FINE : UNDECIDED;
   });
 }
 
-// States that other blocks write in the same launch are read past the cache of the multiprocessor.
-DEVICE unsigned char state_of(const unsigned char* state, long long row) { return __ldcg(state + row); }
+// By a warp: which of its rows are left, and what of them. A warp owns `share` neighbouring rows.
+template <class I> struct Waiting {
+  I *rivals, *lengths, *rows;                                  // rows: those of a warp begin at its first row
+};
 
-// By a warp: the undecided ones of up to 32 rows, as bits.
-DEVICE unsigned undecided(const unsigned char* state, long long first, int count, long long rows) {
-  const int lane = threadIdx.x % 32;
-  return __ballot_sync(~0u, lane < count && first + lane < rows && state_of(state, first + lane) == UNDECIDED);
+// Decide a row, one of 32 / lanes that the warp looks at, if it can be: its entries from `k` of `from` on, every `lanes`-th, are
+// links; those of `strong`, if any, count. Undecided rivals are stored from `begin` on. True if the row stays undecided.
+template <class I>
+DEVICE bool stays(const I* from, const unsigned char* strong, const long long* keys, unsigned char* state, const Waiting<I>& to,
+                  long long row, bool there, long long begin, long long end, int lanes) {
+  const int part = threadIdx.x % 32 % lanes;
+  const long long key = there && strong ? keys[row] : 0;
+  long long at = begin;
+  bool covered = false;
+  for (long long k = begin + part; __any_sync(~0u, k - part < end); k += lanes) {
+    I j = 0;
+    bool open = false, coarse = false;
+    if (k < end && (!strong || strong[k])) {
+      j = from[k];
+      const unsigned char its = peek(state + j);
+      const bool rival = !strong || keys[j] > key;
+      open = rival && its == UNDECIDED;
+      coarse = rival && its == COARSE;
+    }
+    covered |= any_lane(coarse, lanes);                        // by all lanes, whatever they know
+    const unsigned found = lane_votes(open, lanes);            // all lanes have read what is written now
+    if (open) to.rivals[at + __popc(found & ((1u << part) - 1))] = j;
+    at += __popc(found);
+    if (covered) end = begin;
+  }
+  const bool left = there && !covered && at > begin;
+  if (there && part == 0) {
+    if (left) to.lengths[row] = I(at - begin);
+    else post(state + row, (unsigned char)(covered ? FINE : COARSE));
+  }
+  return left;
 }
 
-// Rounds until every row is decided. beaten is 0 before and after. record: the barrier's count, then by turns how many rows a
-// round has left undecided; 0 before the launch.
+// Until every row is decided. A rival of a row is one on which it depends strongly, and whose key is greater. An undecided row
+// becomes fine as soon as a rival is coarse, and coarse as soon as all are something else: the rounds of a CPU, without rounds.
+// (In those a row waits for all neighbours with greater keys. Those that it does not depend on change nothing for it, and one
+// with a lesser key is decided after it.) A warp looks at its undecided rows in turn until none is left; a row's list of rivals
+// shrinks each time. Blocks run all at once, and the undecided row with the greatest key of all never waits: nobody waits forever.
+//
+// rivals, lengths, rows: room for the lists, of any content.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename I>
-__global__ void __launch_bounds__(512, 2) rounds(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
-    const long long* keys, unsigned char* state, unsigned char* beaten, long long* record, long long indices_size,
-    long long state_size) {
+__global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
+    const long long* keys, unsigned char* state, I* rivals, I* lengths, I* rows, long long indices_size, long long state_size) {
   if (stopped(ctx)) return;
-  unsigned long long* arrived = reinterpret_cast<unsigned long long*>(record);
-  const long long n = state_size;
-  const int lanes = lanes_for(n, indices_size), count = rows_a_warp(n, lanes);
-  const long long own = thread_id() / 32 * count, step = threads() / 32 * count;
-  for (int round = 0;; ++round) {
-    unsigned long long* left = reinterpret_cast<unsigned long long*>(record) + 1 + round % 3;
-    // Undecided rows that depend strongly on a coarse row become fine. A row that becomes fine here was not coarse before, so
-    // it does not matter who reads it when.
-    unsigned remaining = 0;
-    for (long long first = own; first < n; first += step) {
-      const unsigned open = undecided(state, first, count, n);
-      if (!open) continue;
-      visit_rows(indptr, first, n, lanes, [&](const Portion& p) {
-        const bool mine = open >> (p.row - first) & 1;
-        bool covered = false;
-        if (mine)
-          for (long long k = p.begin + p.part; !covered && k < p.end; k += p.lanes)
-            covered = strong[k] && state_of(state, indices[k]) == COARSE;
-        covered = any_lane(covered, p.lanes);
-        if (!mine || p.part) return;
-        if (covered) state[p.row] = FINE;
-        else ++remaining;
-      }, count);
+  const long long n = state_size, warps = threads() / 32;
+  const int lanes = lanes_for(n, indices_size), each = 32 / lanes, lane = threadIdx.x % 32, part = lane % lanes;
+  const long long share = ((n + warps - 1) / warps + each - 1) / each * each;
+  const long long first = min(thread_id() / 32 * share, n), last = min(first + share, n);
+  const Waiting<I> lists{rivals, lengths, rows};
+  long long left = 0;
+  const auto keep = [&](bool stuck, long long row) {           // on the warp's list of undecided rows, in their order
+    const unsigned kept = __ballot_sync(~0u, stuck && part == 0);
+    if (stuck && part == 0) rows[first + left + __popc(kept & ((1u << lane) - 1))] = I(row);
+    left += __popc(kept);
+    __syncwarp();                                              // other lanes read the lists
+  };
+  for (long long base = first; base < last; base += each) {
+    const long long row = base + lane / lanes;
+    const bool there = row < last && peek(state + row) == UNDECIDED;
+    const long long begin = there ? (long long)indptr[row] : 0, end = there ? (long long)indptr[row + 1] : 0;
+    keep(stays(indices, strong, keys, state, lists, row, there, begin, end, lanes), row);
+  }
+  while (left) {
+    const long long count = left;
+    left = 0;
+    for (long long base = 0; base < count; base += each) {
+      const bool there = base + lane / lanes < count;
+      const long long row = there ? (long long)rows[first + base + lane / lanes] : 0, begin = there ? (long long)indptr[row] : 0;
+      const long long end = there ? begin + lengths[row] : 0;
+      __syncwarp();                                            // all have read what is written now
+      keep(stays<I>(rivals, nullptr, keys, state, lists, row, there, begin, end, lanes), row);
     }
-    remaining = __reduce_add_sync(~0u, remaining);
-    if (threadIdx.x % 32 == 0 && remaining) atomicAdd(left, (unsigned long long)remaining);
-    grid_wait(arrived);
-    if (!__ldcg(left)) return;
-    if (thread_id() == 0) record[1 + (round + 1) % 3] = 0;       // last read two barriers ago, next added to after two more
-    // beaten = 1 for the lesser key of every strong link between two undecided rows. All who write a byte write 1.
-    for (long long first = own; first < n; first += step) {
-      const unsigned open = undecided(state, first, count, n);
-      if (!open) continue;
-      visit_rows(indptr, first, n, lanes, [&](const Portion& p) {
-        if (!(open >> (p.row - first) & 1)) return;
-        const long long key = keys[p.row];
-        for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
-          if (!strong[k]) continue;
-          const I j = indices[k];
-          if (state_of(state, j) == UNDECIDED) beaten[key < keys[j] ? p.row : (long long)j] = 1;
-        }
-      }, count);
-    }
-    grid_wait(arrived);
-    // Undecided rows that nobody has beaten become coarse.
-    for (long long i = thread_id(); i < n; i += threads()) {
-      if (state_of(state, i) == UNDECIDED && !__ldcg(beaten + i)) state[i] = COARSE;
-      beaten[i] = 0;
-    }
-    grid_wait(arrived);
   }
 }
 

@@ -102,8 +102,8 @@ def undecided(rows, state):
     return rows[:count]
 
 
-def rounds(indptr, indices, strong, keys, state, beaten, record):
-    """Rounds until every row is decided. ``beaten`` and ``record`` are for a GPU; ``keys`` are used up."""
+def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
+    """Rounds until every row is decided. ``rivals``, ``lengths`` and ``rows`` are for a GPU; ``keys`` are used up."""
     beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a line for each chunk's idle writes
     keys[state != UNDECIDED] = -1
     rows = np.flatnonzero(state == UNDECIDED).astype(indices.dtype)
