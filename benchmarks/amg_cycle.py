@@ -97,7 +97,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("systems", nargs="+", help="files, or names of the gallery")
     parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
-                        help="another value of a constant, as swell.core.graph:KERNELS_PER_LAUNCH=24")
+                        help="another value of a constant, as swell.core.graph:MICROSECONDS_PER_LAUNCH=50")
     given = parser.parse_args()
     set_constants(given.set)
     for system in given.systems:

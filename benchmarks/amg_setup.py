@@ -145,7 +145,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kernels", action="store_true", help="the time of each kernel, too")
     parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
-                        help="another value of a constant, as swell.core.graph:KERNELS_PER_LAUNCH=24")
+                        help="another value of a constant, as swell.core.graph:MICROSECONDS_PER_LAUNCH=50")
     given = parser.parse_args()
     set_constants(given.set)
     for system in given.systems:

@@ -149,13 +149,14 @@ def test_devices_without_dependent_launch(kernel, driver):
     assert driver.attribute is None and driver.config.count == 0
 
 
-@pytest.mark.parametrize("kernels, bodies", [(1, 16), (6, 16), (7, 14), (50, 2), (200, 1)])
-def test_a_graph_is_as_long_as_its_kernels_ask(kernels, bodies):
+@pytest.mark.parametrize("rows, kernels, bodies", [(0, 1, 16), (0, 3, 16), (0, 4, 15), (0, 50, 2), (0, 200, 1),
+                                                   (10**6, 3, 5), (10**6, 20, 1), (10**8, 1, 1)])
+def test_a_graph_is_as_long_as_its_launch_asks(rows, kernels, bodies):
     """A solve of 12 long iterations should not run 32 of them."""
     space, called = types.SimpleNamespace(launches=1000), []
 
     def body():
         called.append(1)
         space.launches += kernels
-    GraphLoop._repeat(types.SimpleNamespace(space=space), body, 16)
+    GraphLoop._repeat(types.SimpleNamespace(space=space, _rows=rows), body, 16)
     assert len(called) == bodies

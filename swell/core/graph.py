@@ -14,10 +14,13 @@ import numpy as np
 from swell.core.loop import Loop, interruptible
 from swell.core.slots import COLUMNS, Flag
 
-# A graph has some iterations: enough kernels to hide its launch, few enough to stop in time. One graph is launched
-# ahead of the one that runs, and both run to their end.
+# A graph has some iterations: long enough to hide its launch, some 10 µs of the host, and short enough to stop in time.
+# One graph is launched ahead of the one that runs, and both run to their end. The time of an iteration is estimated, so
+# that every run has the same graphs: a kernel takes two microseconds, and longer by what it moves of each row.
 STEPS_PER_LAUNCH = 16
-KERNELS_PER_LAUNCH = 96
+MICROSECONDS_PER_LAUNCH = 120
+MICROSECONDS_PER_KERNEL = 2.0
+MICROSECONDS_PER_ROW = 6e-6     # 24 bytes at 4 TB/s
 
 
 class GraphLoop(Loop):
@@ -25,7 +28,7 @@ class GraphLoop(Loop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        cupy = space.xp
+        cupy, self._rows = space.xp, n
         size = (self.maxiter + 1) * COLUMNS
         self._mapped = cupy.cuda.alloc_pinned_memory(8 * (1 + size))     # host memory that the device writes to
         self._word = np.frombuffer(self._mapped, np.int64, 1)
@@ -108,11 +111,11 @@ class GraphLoop(Loop):
                 return
 
     def _repeat(self, body, most):
-        """Call the body until a graph has enough kernels, ``most`` times at most."""
-        begin = self.space.launches
+        """Call the body until a graph is long enough, ``most`` times at most."""
+        begin, each = self.space.launches, MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows
         for _ in range(most):
             body()
-            if self.space.launches - begin >= KERNELS_PER_LAUNCH:
+            if (self.space.launches - begin) * each >= MICROSECONDS_PER_LAUNCH:
                 return
 
     def _launch(self, k):
