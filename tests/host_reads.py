@@ -24,7 +24,8 @@ def host_reads(space):
         return call
 
     array, kind = space.xp.ndarray, type(space)
-    patches = [patch.object(array, name, counted(getattr(array, name), lambda self, *given: self.nbytes)) for name in READS]
+    patches = [patch.object(array, name, counted(getattr(array, name), lambda self, *given: self.nbytes))
+               for name in READS if hasattr(array, name)]
     patches.append(patch.object(kind, "last_entries", counted(kind.last_entries, lambda self, *given: 8 * len(given))))
     for each in patches:
         each.start()

@@ -17,7 +17,7 @@ from functools import partial
 from swell.advisor.costs import BISECTED, COSTS, RESIDENT
 from swell.advisor.plan import Estimate
 from swell.core.configuration import Configuration
-from swell.formats.parts import FEW
+from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.preconditioners.dense_factors import NEARLY_FULL, nearly_full
 
@@ -34,7 +34,7 @@ ENTRY = {"f": 48e-9, "c": 60e-9}                 # seconds of an entry of the fa
 FLOP = {"f": 0.85e-10, "c": 2.5e-10}             # seconds of an operation
 ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
 SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
-CUDSS_SOLVED = 2e-3                              # seconds of a solve with cuDSS's factors
+CUDSS_SOLVED = 1.3e-3                              # seconds of a solve with cuDSS's factors
 
 
 def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Estimate:
@@ -59,7 +59,8 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
     iteration = products * (seconds(costs.product) + seconds(costs.applied[part])) + seconds(rest)
     setup = seconds(costs.solve) + seconds(costs.setups[part])
     if name == "resident_cg":
-        near = 2 * facts.bandwidth * A.space.multiprocessors <= FEW * facts.n        # the halo of consecutive rows
+        parts = usual_counts(facts.n, A.space.multiprocessors)[0]
+        near = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n            # the halo of consecutive rows
         setup += seconds(RESIDENT if near else BISECTED)
     return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part != "amg",
                     costs.margin if part == "amg" else 0.0)

@@ -32,7 +32,7 @@ from swell.core.settings import positive
 from swell.formats.matrix import Matrix
 
 WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
-ALONE = 4000            # rows up to which one part is quickest: nothing travels between multiprocessors
+ALONE = 1200            # rows up to which one part is quickest: nothing travels between multiprocessors
 TOGETHER = 60_000       # rows up to which the parts are those of one cluster
 CLUSTER = 16            # blocks of a cluster at most
 FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
@@ -122,7 +122,7 @@ class PartsMatrix(Matrix):
         transfer, an ordering's apart."""
         n, every = self.shape[0], self.space.multiprocessors
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
-        counts = [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
+        counts = usual_counts(n, every)
         for count in [self.settings.count] if self.settings.count else counts:
             try:
                 cut = self._cut(count)
@@ -306,6 +306,11 @@ class _Cut:
         self.boundary_rows, facts = int(facts[-1]), facts[:-1].reshape(parts, FACTS)
         self.slices, self.interior, self.halo = facts[:, :3].T
         self.columns, self.boundary = facts[:, 3:3 + WARPS], facts[:, 3 + WARPS:]
+
+
+def usual_counts(n, every) -> list[int]:
+    """How many parts suit n rows, the quickest first; ``every``: one for each multiprocessor."""
+    return [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
 
 
 def _before(counts):
