@@ -11,6 +11,7 @@ import swell
 from swell import gallery
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg import cycle as module
+from swell.preconditioners.amg import interpolation
 from swell.preconditioners.amg.hierarchy import Hierarchy
 from swell.preconditioners.amg.pmis import pmis
 from swell.preconditioners.amg.two_products import TwoProducts
@@ -116,8 +117,11 @@ def test_products_by_rows(width, dtype, index, space):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("options", [{}, {"interpolation": "direct"}, {"pmax": 2, "strength": 0.5}], ids=str)
-def test_devices_agree_to_the_bit(name, options):
+@pytest.mark.parametrize("many", [0, 1 << 15])
+def test_devices_agree_to_the_bit(name, options, many, monkeypatch):
     """On states, interpolation, matrices of all levels and what the cycle stores; not on the cycle's sums."""
+    monkeypatch.setattr(interpolation, "MANY", many)
+    monkeypatch.setattr(interpolation, "SHORT", 1000)
     there, here, A = space_or_skip("cuda"), space_or_skip("cpu"), SYSTEMS[name]()
     settings = swell.AMG(coarsest=20, **options)
     with there.active():

@@ -23,6 +23,8 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
+MANY, SHORT = 1 << 15, 40       # rows, at least, and entries of a mean row, at most, of which a GPU makes each by a thread
+
 
 def interpolation(A, strong, state, numbers, settings):
     """P as a CSRMatrix, with a column for each row of the next level.
@@ -60,9 +62,10 @@ def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, len
     space.add_up(counts, begins)
     columns, values = space.empty(A.nnz, A.indices.dtype), space.empty(A.nnz, A.dtype)      # fewer are used
     kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
-    kernels.interpolate(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums,
-                        settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data,
-                        lengths)
+    by_threads = n >= MANY and A.nnz <= SHORT * n
+    (kernels.interpolate if by_threads else kernels.interpolate_long)(
+        A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums,
+        settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data, lengths)
 
 
 def _kernels(A):

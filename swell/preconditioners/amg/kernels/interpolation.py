@@ -215,6 +215,9 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
             forget(slots, columns, weights, count)
 
 
+interpolate_long = interpolate                   # a GPU has another kernel for rows that are long or few
+
+
 @parallel
 def compact(most, from_indices, from_data, indptr, indices, data):
     """Rows that begin at i ``most``, side by side."""
