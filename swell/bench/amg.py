@@ -56,7 +56,8 @@ def run(arguments) -> int:
         found.report(("Residuals over iterations", _curves(found.records)))
         return 0
     systems = chain(_systems(arguments.matrices, arguments.scale), engine.files(arguments.files))
-    found.take(record for name, A in systems for record in measure(space, name, A, arguments.repeat or REPEAT))
+    wanted = _wanted(arguments.solvers)
+    found.take(record for name, A in systems for record in measure(space, name, A, arguments.repeat or REPEAT, wanted))
     found.table(f"Whole solves to {RTOL:g}", HEADER, _rows(found.records))
     found.report(("Setup and solve", _figure(found.records)))
     return 0
@@ -70,6 +71,14 @@ def _systems(text, scale):
             yield kind, source.read_system(f"gallery:{kind}:{max(64, round(scale * int(unknowns)))}")[0]
         else:
             yield from engine.matrices(name, scale)
+
+
+def _wanted(named):
+    """The solvers that are named, or all."""
+    names = [*SOLVERS, *PEERS]
+    if not set(named or ()) <= set(names):
+        raise InputError(f"--solvers {' '.join(named)}: expected some of {', '.join(map(repr, names))}")
+    return named or names
 
 
 def compile_kernels(space):
@@ -103,14 +112,16 @@ def _prepare(space, A, label):
     return api.prepare(A, device=space.device_name, stopping=Stopping(rtol=RTOL), **SOLVERS[label])
 
 
-def measure(space, name, A, repeat):
-    """Iterate over the records of one SciPy matrix, of swell's solvers and PyAMG's, ``repeat`` times in turn."""
+def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
+    """Iterate over the records of one SciPy matrix, of the wanted ones of swell's solvers and PyAMG's, ``repeat`` times
+    in turn."""
     b, there, spent, best = right_hand_side(space, A), on_device(space, A), {}, {}
-    runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS}
-    if space.name == "cpu" and importlib.util.find_spec("pyamg") is None:
+    runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS if label in wanted}
+    peers = [label for label in PEERS if label in wanted and space.name == "cpu"]
+    if peers and importlib.util.find_spec("pyamg") is None:
         engine.tell("PyAMG is not installed, and is left out: pip install pyamg")
-    elif space.name == "cpu":
-        runs |= {label: partial(_peer, space, name, A, b, label) for label in PEERS}
+    else:
+        runs |= {label: partial(_peer, space, name, A, b, label) for label in peers}
     for _ in range(repeat):
         for label, run_once in runs.items():
             if spent.get(label, 0) < PATIENCE:

@@ -35,7 +35,7 @@ BENCHMARKS = {
                ("matrices", "iterations", "repeat", "no-solves")),
     "amg": ("Algebraic multigrid: whole solves beside PyAMG, IC(0) and Jacobi; with --scaling iterations over n, "
             "anisotropy, jumps and stretched cells.",
-            ("matrices", "files", "repeat", "scaling", "most")),
+            ("matrices", "files", "repeat", "scaling", "most", "solvers")),
     "auto": ("Regret: a solve with nothing named beside every sensible configuration, SuperLU and PyAMG, on generated "
              "systems of every class and on files.", ("files", "only", "limit")),
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
@@ -108,7 +108,8 @@ OPTIONS = {
               "nearest that there is); default 100,300,558, on a GPU 558,2599,4156"},
     "decomposers": {"nargs": "*", "metavar": "NAME", "help": "such as getrf 'icm(x=8, form=plain)'; default: one of "
                     "each"},
-    "solvers": {"nargs": "*", "metavar": "NAME", "help": "such as trsm 'is(x=64)'; default: one of each"},
+    "solvers": {"nargs": "*", "metavar": "NAME", "help": "such as trsm 'is(x=64)', default one of each; of "
+                "amg such as AMG 'by itself', default all"},
     "types": {"metavar": "LIST", "default": "float64,float32", "help": "types, apart by commas; default %(default)s"},
     "csv": {"metavar": "FILE", "help": "write the records as CSV too"},
     "subdomains": {"metavar": "LIST", "default": "4", "help": "subdomains along an edge of the cube; default 4"},
