@@ -29,6 +29,49 @@ template <class I> DEVICE int rank_of(const I* indptr, long long row, long long 
   return rank;
 }
 
+constexpr int SORTED = 256;                                    // rows that a block sorts, whole windows of them
+
+// A row of a block as it is sorted: its length, and its thread before.
+struct Sortable {
+  unsigned length;
+  int thread;
+};
+
+// By a block of SORTED threads: the rows of each of its windows by descending length, equal ones as they come. A stable sort of the
+// bits in which lengths differ, from the lowest.
+DEVICE Sortable sorted(unsigned length, int window) {
+  __shared__ Sortable rows[SORTED];
+  __shared__ unsigned of_warps[SORTED / 32];
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32, first = t / window * window;
+  if (t == 0) rows[0].length = length;
+  __syncthreads();
+  unsigned bits = __reduce_or_sync(~0u, length ^ rows[0].length);
+  if (lane == 0) of_warps[warp] = bits;
+  __syncthreads();
+  for (int w = 0; w < SORTED / 32; ++w) bits |= of_warps[w];
+  const unsigned mine = window < 32 ? ~0u >> (32 - window) << first % 32 : ~0u;       // the lanes of the warp in the window
+  Sortable row{length, t};
+  for (; bits; bits &= bits - 1) {
+    const bool one = row.length & bits & -bits;
+    const unsigned ones = __ballot_sync(~0u, one) & mine;
+    int before = __popc(ones & ((1u << lane) - 1)), all = __popc(ones);
+    __syncthreads();                                           // all have read what is written now
+    if (window > 32) {
+      if (lane == 0) of_warps[warp] = all;
+      __syncthreads();
+      all = 0;
+      for (int w = first / 32; w < (first + window) / 32; ++w) {
+        before += w < warp ? int(of_warps[w]) : 0;
+        all += int(of_warps[w]);
+      }
+    }
+    rows[first + (one ? before : all + t - first - before)] = row;
+    __syncthreads();
+    row = rows[t];
+  }
+  return row;
+}
+
 // The longest row of each slice: as the rows come, and sorted by length inside windows. Both come as zeros.
 // launch: elements of indptr, 256 threads
 template <typename I>
@@ -36,9 +79,19 @@ __global__ void measure_windows(Context* ctx, const I* indptr, int height, int w
                                 long long plain_size) {
   if (stopped(ctx)) return;
   const long long row = thread_id(), rows = n - 1, places = plain_size * height;
+  const unsigned length = unsigned(length_of(indptr, row, rows));
+  if (height >= 32) {
+    const unsigned longest = __reduce_max_sync(~0u, length);
+    if (threadIdx.x % 32 == 0 && longest) atomicMax(plain + row / height, int(longest));
+  } else if (length) {
+    atomicMax(plain + row / height, int(length));
+  }
+  if (window <= SORTED) {
+    const unsigned here = sorted(length, window).length;
+    if (row % height == 0 && row < places) ordered[row / height] = int(here);
+    return;
+  }
   if (row >= rows) return;
-  const I length = indptr[row + 1] - indptr[row];
-  atomicMax(plain + row / height, int(length));
   const long long first = row / window * window;
   const int rank = rank_of(indptr, row, first, min(first + window, places), rows);
   if (rank % height == 0) ordered[(first + rank) / height] = int(length);
@@ -50,6 +103,14 @@ template <typename I>
 __global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order, I* place, long long n, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long row = thread_id();
+  if (window <= SORTED) {
+    const int thread = sorted(unsigned(length_of(indptr, row, indptr_size - 1)), window).thread;
+    if (row >= n) return;
+    const long long its = row - threadIdx.x + thread;
+    order[row] = I(its);
+    place[its] = I(row);
+    return;
+  }
   if (row >= n) return;
   const long long first = row / window * window;
   const long long at = first + rank_of(indptr, row, first, min(first + window, n), indptr_size - 1);
