@@ -4,7 +4,7 @@ For each system and each configuration the whole of ``swell.solve(A, b)`` is tim
 CPU, seconds on a GPU, checks and setup included, kernels compiled before. b is A times normal random numbers. The least
 of a few calls counts. A configuration that fails, or needs more than ``--limit`` seconds, counts at the limit. A
 factorisation that is foretold to take four times that is not started. Configurations are products of the registry's
-methods and preconditioners that fit the class of A. Peers run in the same process: SuperLU with both of its orderings
+methods and preconditioners that fit the class of A, on a GPU without ILUT, which is factored row by row. Peers run in the same process: SuperLU with both of its orderings
 and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
 
 Regret is the time of swell's own choice over the least time of all; a time counts as 5 ms at least.
@@ -62,7 +62,7 @@ def configurations(kind, complex_, device="cpu") -> dict:
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
-             and not (m == "cocg" and p == "ilut")}
+             and not (m == "cocg" and p == "ilut") and not (device != "cpu" and p == "ilut")}
     if device != "cpu" and kind == "positive diagonal":
         found["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
     return found | {"direct": {"method": "direct"}}
