@@ -4,8 +4,8 @@ For each system and each configuration the whole of ``swell.solve(A, b)`` is tim
 CPU, seconds on a GPU, checks and setup included, kernels compiled before. b is A times normal random numbers. The least
 of a few calls counts. A configuration that fails, or needs more than ``--limit`` seconds, counts at the limit. A
 factorisation that is foretold to take four times that is not started. Configurations are products of the registry's
-methods and preconditioners that fit the class of A, on a GPU without ILUT, which is factored row by row. Peers run in the same process: SuperLU with both of its orderings
-and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
+methods and preconditioners that fit the class of A; on a GPU without ILUT, which takes seconds there. Peers run in the
+same process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
 
 Regret is the time of swell's own choice over the least time of all; a time counts as 5 ms at least.
 """
