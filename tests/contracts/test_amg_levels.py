@@ -14,6 +14,7 @@ from swell.preconditioners.amg import cycle as module
 from swell.preconditioners.amg import interpolation
 from swell.preconditioners.amg.hierarchy import Hierarchy
 from swell.preconditioners.amg.pmis import pmis
+from swell.preconditioners.amg.shared_rows import SharedRows
 from swell.preconditioners.amg.two_products import TwoProducts
 
 SYSTEMS = {
@@ -112,6 +113,26 @@ def test_products_by_rows(width, dtype, index, space):
         y, x = space.to_host(y).reshape(n, width), space.to_host(x).reshape(n, width)
     by = 1e-4 if dtype == "float32" else 1e-12
     assert np.allclose(y, Q @ c, atol=by) and np.allclose(x, b + S @ b + Q @ c, atol=by)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n, mean", [(1, 1), (50, 0.3), (700, 9), (300, 37), (200, 150)])
+def test_shared_rows(n, mean, dtype, space):
+    gen = np.random.default_rng(n)
+    A = sp.csr_array(sp.random_array((n, 900), density=mean / 900, rng=gen))
+    x, z = gen.standard_normal(900), gen.standard_normal(n)
+    with space.active():
+        M = SharedRows(moved(A, space).astype(dtype))
+        x_there, y, w = (space.from_host(a.astype(dtype)) for a in (x, z, z))
+        M.apply_plus(x_there, w, y)
+        plus = space.to_host(y).copy()
+        M.apply(x_there, w, -2, 0.5)
+        y.fill(np.nan)
+        M.apply(x_there, y)
+        plain, scaled = (space.to_host(a) for a in (y, w))
+    by = 1e-4 if dtype == "float32" else 1e-12
+    assert np.allclose(plus, z + A @ x, atol=by) and np.allclose(scaled, z / 2 - 2 * (A @ x), atol=by)
+    assert np.allclose(plain, A @ x, atol=by)
 
 
 @pytest.mark.gpu

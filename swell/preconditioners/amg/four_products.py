@@ -2,14 +2,15 @@
 
     r = S b,   b_c = P̃ᵀ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
 
-On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, a CPU in CSR, which is as fast there
-and needs no layout.
+On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR where rows are few and long
+(shared_rows.py); a CPU in CSR, which is as fast there and needs no layout.
 """
 from __future__ import annotations
 
 from swell.formats.csr import CSR
 from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import interpolation, smoothing_matrix
+from swell.preconditioners.amg.shared_rows import SharedRows, suits
 
 
 class FourProducts:
@@ -30,7 +31,7 @@ class FourProducts:
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
         self.space = level.A.space
         stored = (CSR() if self.space.name == "cpu" else SELL()).build
-        self.matrices = [stored(M) for M in self._values()]
+        self.matrices = [SharedRows(M) if suits(M) else stored(M) for M in self._values()]
         self.S, self.P, self.R = self.matrices
         self._r = self.space.empty(fine.size, dtype)
 

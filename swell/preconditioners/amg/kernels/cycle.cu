@@ -2,6 +2,7 @@
 //
 // Products are rounded before they are subtracted, and sums take the entries in their order: the bits are a CPU's.
 #include "rows.cuh"
+#include "sliced.cuh"
 
 // scales[i] = √(ω / Σⱼ |aᵢⱼ|); 1 for an empty row.
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
@@ -101,6 +102,51 @@ template <int WIDTH, class T> DEVICE void add_lanes(T (&sum)[WIDTH]) {
 #pragma unroll
   for (int c = 0; c < WIDTH; ++c)
     for (int o = 16; o; o >>= 1) sum[c] = sum[c] + shuffle_xor(sum[c], o);
+}
+
+// The entry at k and each `lanes`-th behind it, before `end`.
+template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, const T* data, long long k, long long end, int lanes) {
+  Batch<T, I> batch;
+#pragma unroll
+  for (int e = 0; e < batch.SIZE; ++e, k += lanes) {
+    batch.column[e] = k < end ? indices[k] : I(-1);
+    if (k < end) batch.value[e] = data[k];
+  }
+  return batch;
+}
+
+// y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y. Lanes share a row, as many as leave each of them some
+// three entries: they are on their way together, the first while the kernel before this one drains. The entries are never fewer
+// than the threads that the rows need, unless most rows are empty.
+// launch: elements of data, 256 threads
+template <typename T, typename I>
+__global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
+                                                   T alpha, T beta, const T* z, T* y, long long n, long long y_size) {
+  let_next_start();
+  int lanes = 1;
+  while (lanes < 32 && 3 * lanes * y_size <= n) lanes *= 2;
+  const int part = threadIdx.x % lanes;
+  long long row = thread_id() / lanes, k = 0, end = 0;
+  const auto find = [&] {
+    k = row < y_size ? (long long)indptr[row] + part : 0;
+    end = row < y_size ? (long long)indptr[row + 1] : 0;
+    return entries_from(indices, data, k, end, lanes);
+  };
+  Batch<T, I> batch = find();
+  if (stopped(ctx)) return;
+  while (__any_sync(~0u, row < y_size)) {
+    T sum(0);
+    for (;;) {
+      sum = accumulate(batch, x, sum);
+      if ((k += batch.SIZE * lanes) >= end) break;
+      batch = entries_from(indices, data, k, end, lanes);
+    }
+    __syncwarp();
+    for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
+    if (part == 0 && row < y_size) y[row] = beta == T(0) ? alpha * sum : fused(beta, z[row], alpha * sum);
+    row += threads() / lanes;
+    batch = find();
+  }
 }
 
 // y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; the first entries are on

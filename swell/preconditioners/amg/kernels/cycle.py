@@ -72,6 +72,16 @@ def diagonal_entry(i, indptr, indices, data):
 
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
+def shared_rows(indptr, indices, data, x, alpha, beta, z, y):
+    """y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y."""
+    for i in prange(indptr.size - 1):
+        total = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * x[np.int64(indices[k])]
+        y[i] = alpha * total + (beta * z[i] if beta != 0 else y.dtype.type(0))
+
+
+@parallel(fastmath={"reassoc", "contract", "nsz"})
 def rows_product(indptr, indices, data, width, x, y):
     """y = the product of a CSR matrix with the ``width`` columns of x, whose rows are contiguous."""
     for i in prange(indptr.size - 1):
