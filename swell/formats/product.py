@@ -3,10 +3,10 @@
 The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need the second
 alone. A product reads each row of B once for each entry in its column of A. C keeps entries whose sum is zero.
 
-Where memory allows, the pattern is found in one pass, into room for an upper bound of its entries, and else counted
-before. On a CPU that pass computes the values, too. On a GPU rows are binned by their entries, columns go to hash tables
-in shared memory, and both phases have groups of threads that suit a row (``kernels/product.cu``). A sum is taken in the
-order of A's columns on either device.
+Where memory allows, the pattern is found in one pass, into room for an upper bound of its entries; else it is counted
+before. On a CPU that pass computes the values, too. On a GPU rows are binned by their entries, columns go to hash
+tables in shared memory, and both phases have groups of threads that suit a row (``kernels/product.cu``). A sum is taken
+in the order of A's columns on either device.
 """
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     r = S b,   b_c = P̃ᵀ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
 
-On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR where rows are few and long
-(shared_rows.py); a CPU in CSR, which is as fast there and needs no layout.
+On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR where rows are few and
+long (shared_rows.py); a CPU in CSR, which is as fast there and needs no layout.
 """
 from __future__ import annotations
 

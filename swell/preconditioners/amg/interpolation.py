@@ -23,7 +23,8 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
-MANY, SHORT = 1 << 15, 40       # rows, at least, and entries of a mean row, at most, of which a GPU makes each by a thread
+# A GPU makes rows by a thread each where they are MANY, and have SHORT entries or fewer on average.
+MANY, SHORT = 1 << 15, 40
 
 
 def interpolation(A, strong, state, numbers, settings):
