@@ -139,7 +139,20 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
   const P first = starts[s];
   const int width = int(starts[s + 1] - first);
   bool far = false;
-  for (int k = threadIdx.x; k < width; k += height) {
+  if (height == 32 && sizeof(I) == 4) {                        // a thread a row, and a warp's minimum
+    const int lane = threadIdx.x;
+    const Entries<I> row = entries_at(indptr, order, s * 32 + lane, rows);
+    P own = 0;                                                 // of slice column lane, and of each 32nd after it
+#pragma unroll 4
+    for (int k = 0; k < width; ++k) {
+      const bool there = k < row.length;
+      const unsigned column = there ? unsigned(indices[row.begin + k]) : 0u;
+      const unsigned least = __reduce_min_sync(~0u, there ? column : ~0u), most = __reduce_max_sync(~0u, column);
+      far |= most - least > unsigned(largest);
+      if (k % 32 == lane) own = P(least);
+      if ((k % 32 == 31 || k == width - 1) && lane <= k % 32) base[first + k - k % 32 + lane] = own;
+    }
+  } else for (int k = threadIdx.x; k < width; k += height) {
     long long least = 0x7FFFFFFFFFFFFFFFll, most = -1;
     for (int lane = 0; lane < height; ++lane) {
       const Entries<I> row = entries_at(indptr, order, s * height + lane, rows);
