@@ -101,16 +101,18 @@ DEVICE bool last_block(Context* ctx) {
 
 // All blocks of a cooperative launch wait for one another. `arrived` is 0 before the first launch, and a multiple of the
 // grid's blocks after each. What others wrote before is read past the cache of the multiprocessor (__ldcg) afterwards.
-DEVICE void grid_wait(unsigned long long* arrived) {
+// blocks: how many wait, if others have left.
+DEVICE void grid_wait(unsigned long long* arrived, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    const unsigned long long ticket = atomicAdd(arrived, 1ull), all = (ticket / gridDim.x + 1) * gridDim.x;
+    const unsigned long long ticket = atomicAdd(arrived, 1ull), all = (ticket / blocks + 1) * blocks;
     while (*(volatile unsigned long long*)arrived < all) {}
     __threadfence();
   }
   __syncthreads();
 }
+DEVICE void grid_wait(unsigned long long* arrived) { grid_wait(arrived, gridDim.x); }
 
 // True in one thread of the last block: all others have read what this one may now change. No fence, since nothing that
 // they wrote is looked at.

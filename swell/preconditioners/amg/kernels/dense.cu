@@ -90,23 +90,23 @@ __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, d
   __shared__ double of_rows[PANEL][TILE], of_columns[PANEL][TILE], x_rows[PANEL][TILE], x_columns[PANEL][TILE];
   unsigned long long* arrived = reinterpret_cast<unsigned long long*>(record);
   const int n = int(pivots_size), tiles = (n + TILE - 1) / TILE;
-  const bool busy = blockIdx.x < tiles * (tiles + 1) / 2;
+  const unsigned blocks = min(gridDim.x, unsigned(max(tiles * (tiles + 1) / 2, 1)));
+  if (blockIdx.x >= blocks) return;                            // no tile is its own, and a barrier of few is quick
   const int row = threadIdx.x / PANEL, column = threadIdx.x % PANEL;
-  for (int k = int(thread_id()); k < n; k += int(threads())) {
+  for (int k = int(thread_id()); k < n; k += int(blocks * blockDim.x)) {
     pivots[k] = matrix[(long long)k * n + k];
     for (int m = 0; m < min(PANEL, n); ++m) rows[(long long)m * n + k] = matrix[(long long)max(k, m) * n + min(k, m)];
   }
   double least = 1;
   for (int first = 0; first < n; first += PANEL) {
-    grid_wait(arrived);
+    grid_wait(arrived, blocks);
     const double* panel = rows + first / PANEL % 2 * PANEL * (long long)n;
     double* next = rows + (first / PANEL + 1) % 2 * PANEL * (long long)n;
     const int tile = first / TILE, next_tile = (first + PANEL) / TILE, part = first % TILE / PANEL, next_part = (part + 1) % PARTS;
     const bool last = first + PANEL >= n;
-    if (!busy) continue;
     least = sweep(p, panel, pivots, first, n, singular, least);
     int down = 0, across = blockIdx.x;                                 // the tile's row and column
-    for (;; across += gridDim.x) {
+    for (;; across += int(blocks)) {
       while (across > down) across -= ++down;
       if (down >= tiles) break;
       const bool within = down == tile || across == tile;               // the panel has rows or columns in the tile
