@@ -118,21 +118,35 @@ struct Own {
 template <class I> DEVICE Outcome extended_row(Own& t, const Links<I>& A, long long i) {
   double total = 0, moduli = 0;
   if (!t.gather(A, A.c_indptr[i], A.c_indptr[i + 1], 1.0)) return FULL;
+  constexpr int AHEAD = 4;
   const long long end = A.indptr[i + 1];
-  for (long long k = A.indptr[i]; k < end; ++k) {
-    const I j = A.indices[k];
-    const double value = A.data[k];
-    moduli += fabs(value);
-    if (!A.strong[k]) {
-      total += value;
-      continue;
+  for (long long from = A.indptr[i]; from < end; from += AHEAD) {
+    I columns[AHEAD];
+    double values[AHEAD];
+    bool links[AHEAD];
+#pragma unroll
+    for (int e = 0; e < AHEAD; ++e) {                          // nothing behind the end, which changes no sum
+      const bool inside = from + e < end;
+      columns[e] = inside ? A.indices[from + e] : I(0);
+      values[e] = inside ? A.data[from + e] : 0.0;
+      links[e] = inside && A.strong[from + e];
     }
-    const I first = A.c_indptr[j], last = A.c_indptr[j + 1];
-    const double sum = A.sums[j];
-    if (A.state[j] == COARSE) continue;
-    const double share = value / (sum + value);
-    total += __dmul_rn(share, value);
-    if (!t.gather(A, first, last, share)) return FULL;
+#pragma unroll
+    for (int e = 0; e < AHEAD; ++e) {
+      const I j = columns[e];
+      const double value = values[e];
+      moduli += fabs(value);
+      if (!links[e]) {
+        total += value;
+        continue;
+      }
+      const I first = A.c_indptr[j], last = A.c_indptr[j + 1];
+      const double sum = A.sums[j];
+      if (A.state[j] == COARSE) continue;
+      const double share = value / (sum + value);
+      total += __dmul_rn(share, value);
+      if (!t.gather(A, first, last, share)) return FULL;
+    }
   }
   if (!(total > CANCELLED * moduli)) return UNUSABLE;
   bool usable = true;
