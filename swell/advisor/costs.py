@@ -97,19 +97,19 @@ CUDA = Costs(
     reference=4.4e12, call=2.5e-6, solve=Cost(1100, 0.08, 0.2), product=Cost(1, 0.0046, 0.001),
     direct=Cost(5000, 50, 4000),
     methods={
-        "cg": (1, Cost(2.6, 0, 0.005)), "resident_cg": (0, Cost(1.2, 0.0026, 0)), "minres": (1, Cost(5, 0, 0.012)),
+        "cg": (1, Cost(3.2, 0, 0.005)), "resident_cg": (0, Cost(1.2, 0.0026, 0)), "minres": (1, Cost(5, 0, 0.012)),
         "cocg": (1, Cost(5, 0, 0.005)), "bicgstab": (2, Cost(7, 0, 0.012)), "gmres": (1, Cost(10, 0, 0.08)),
     },
     setups={
         "none": Cost(0), "jacobi": Cost(20, 0, 0.1), "ic0": Cost(3000, 2, 0, False, 1.0),
         "ilu0": Cost(3000, 2, 0, False, 1.0), "block_ilu0": Cost(3000, 2, 0, False, 1.0),
-        "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(2000, 1.5, 0),
+        "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(3400, 0.9, 0),
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic0": Cost(100, 0, 2.5), "ilu0": Cost(100, 0, 2.5),
-        "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(16, 0.015, 0.04),
+        "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
     },
     margin=0.005, multigrid_from=2_000)
-RESIDENT, BISECTED = Cost(100, 0, 1.2), Cost(400, 0, 20)           # setup of resident_cg: consecutive rows; bisection
+RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)              # setup of resident_cg: consecutive rows; bisection
 
 COSTS = {"cpu": CPU, "cuda": CUDA}
