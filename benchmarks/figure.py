@@ -1,4 +1,4 @@
-"""Draws docs/iterations.png from benchmarks/results/h200_krylov.jsonl: python benchmarks/figure.py."""
+"""Draws the README's figures, docs/iterations.png and docs/multigrid.png, from benchmarks/results: python benchmarks/figure.py."""
 from __future__ import annotations
 
 import json
@@ -7,26 +7,55 @@ import pathlib
 from matplotlib.figure import Figure
 
 HERE = pathlib.Path(__file__).parent
+COLOURS = "#0b5fa5", "#7fb2d9", "#c9a66b", "#b0b0b0"
 NAMES = {"cg_jacobi": "CG + Jacobi", "gmres30": "GMRES(30)", "bicgstab": "BiCGSTAB"}
 STORED = {"Ginkgo 1.12 (SELL-P)": ("ginkgo_sellp", "ginkgo_sellp_no_precond"), "AmgX 2.5": ("amgx", "amgx_fgmres_jacobi")}
 
-records = [json.loads(line) for line in (HERE / "results" / "h200_krylov.jsonl").read_text().splitlines()]
-records = [r for r in records if r["benchmark"] == "krylov iteration"]
-series = {"swell": [1e6 * r["seconds"] for r in records],
-          "CuPy 14.2, same run": [1e6 * r["peer_seconds"] if r["peer_seconds"] else (r["published_us"].get("cupy") or 0)
-                                  for r in records]}
-for label, keys in STORED.items():
-    series[label] = [next((r["published_us"][k] for k in keys if k in r["published_us"]), 0) for r in records]
 
-figure = Figure(figsize=(9, 3.6), layout="constrained")
-axes = figure.add_subplot()
-width = 0.8 / len(series)
-for k, ((label, values), color) in enumerate(zip(series.items(), ("#0b5fa5", "#7fb2d9", "#c9a66b", "#b0b0b0"))):
-    places = [i + (k - (len(series) - 1) / 2) * width for i in range(len(records))]
-    bars = axes.bar(places, values, width, label=label, color=color)
-    axes.bar_label(bars, [f"{v:.0f}" if v else "" for v in values], fontsize=7)
-axes.set_xticks(range(len(records)), [f"{NAMES[r['case']]}\n{r['matrix']}" for r in records], fontsize=8)
-axes.set_ylabel("µs an iteration, H200")
-axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False, fontsize=8)
-figure.savefig(HERE.parent / "docs" / "iterations.png", dpi=130)
+def read(name):
+    """The records of a file of results."""
+    return [json.loads(line) for line in (HERE / "results" / name).read_text().splitlines()]
+
+
+def bars(series, names, unit, file):
+    """Groups of bars: ``series`` is a list of values for each label, 0 where there is none."""
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / len(series)
+    for k, ((label, values), colour) in enumerate(zip(series.items(), COLOURS)):
+        places = [i + (k - (len(series) - 1) / 2) * width for i in range(len(names))]
+        drawn = axes.bar(places, values, width, label=label, color=colour)
+        axes.bar_label(drawn, [f"{v:.0f}" if v else "" for v in values], fontsize=7)
+    axes.set_xticks(range(len(names)), names, fontsize=8)
+    axes.set_ylabel(unit)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(HERE.parent / "docs" / file, dpi=130)
+
+
+def iterations():
+    """An iteration's time beside the peers'."""
+    records = [r for r in read("h200_krylov.jsonl") if r["benchmark"] == "krylov iteration"]
+    series = {"swell": [1e6 * r["seconds"] for r in records],
+              "CuPy 14.2, same run": [1e6 * r["peer_seconds"] if r["peer_seconds"] else r["published_us"].get("cupy") or 0
+                                      for r in records]}
+    for label, keys in STORED.items():
+        series[label] = [next((r["published_us"][k] for k in keys if k in r["published_us"]), 0) for r in records]
+    names = [f"{NAMES[r['case']]}\n{r['matrix']}" for r in records]
+    bars(series, names, "µs an iteration, H200", "iterations.png")
+
+
+def multigrid():
+    """Whole solves with multigrid beside hypre's, and solving again."""
+    records = [r for r in read("h200_amg.jsonl") if r["solver"] == "AMG"]
+    series = {"swell, setup and solve": [1e3 * (r["setup_seconds"] + r["solve_seconds"]) for r in records],
+              "swell, solve again": [1e3 * r["again_seconds"] for r in records],
+              "hypre BoomerAMG, setup and solve": [r["hypre"]["setup_ms"] + r["hypre"]["solve_ms"] for r in records],
+              "hypre BoomerAMG, solve": [r["hypre"]["solve_ms"] for r in records]}
+    names = [f"{r['matrix'].replace('foam_', '').replace('_ldu', '').replace('_diffusion', '').replace('_fem', '')}\n"
+             f"{r['n'] / 1e6:.2g} M rows" for r in records]
+    bars(series, names, "ms to a true 1e-8, H200", "multigrid.png")
+
+
+iterations()
+multigrid()
