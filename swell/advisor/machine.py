@@ -1,7 +1,7 @@
 """How fast this machine is: what turns the advisor's bytes and calls into seconds.
 
-The speed of a copy is measured at the first automatic choice on a device, in some 30 ms, and kept in ``machine.json``
-in the folder of choices (choices.py). ``swell doctor`` shows it. It is rounded to a power of √2, so that other work on
+The speed of a copy is measured at the first automatic choice on a device, in less than a second, and kept in
+``machine.json`` in the folder of choices (choices.py). ``swell doctor`` shows it. It is rounded to a power of √2, so that other work on
 the machine while it was measured hardly matters. Without a file that can be written each process measures it again.
 """
 from __future__ import annotations
@@ -17,7 +17,7 @@ from swell.advisor.choices import Choices, folder
 from swell.core import timing
 
 NAME = "machine.json"
-BYTES = {"cpu": 32 << 20, "cuda": 256 << 20}     # of the array that is copied: more than caches hold
+BYTES = {"cpu": 128 << 20, "cuda": 256 << 20}    # of the array that is copied: more than caches hold
 REPEAT = 5
 PLAUSIBLE = 1e8, 1e14   # bytes a second
 
