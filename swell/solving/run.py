@@ -61,8 +61,10 @@ class Prepared(Shareable):
         self.check_fits(self.setup.configuration.method)
         rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
-        self.b, self.x, self.b0, self.x0, self.r0 = (self.workspace.array(name, rows, dtype)
-                                                     for name in ("b", "x", "b0", "x0", "r0"))
+        self.b, self.x, self.r0 = (self.workspace.array(name, rows, dtype) for name in ("b", "x", "r0"))
+        self.b0, self.x0 = self.b, self.x        # those of the original system
+        if self.setup.transforms:
+            self.b0, self.x0 = (self.workspace.array(name, rows, dtype) for name in ("b0", "x0"))
         self._bind()
 
     def _bind(self):
@@ -70,7 +72,7 @@ class Prepared(Shareable):
         s = self.setup
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
         self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
-        self._bound = s.launched
+        self._bound, self._told = s.launched, None
 
     def bound(self, method, workspace, loop):
         """The method bound to the system, with its own buffers in ``workspace``."""
@@ -95,6 +97,7 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
+        self._told = None
         if self._bound != self.setup.launched:   # a factorisation failed, works again, or is applied in another way
             self._bind()
 
@@ -102,7 +105,7 @@ class Prepared(Shareable):
         """Other tolerances; another limit or window binds the method anew."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
-        self.stopping = stopping
+        self.stopping, self._told = stopping, None
         if not same:
             self._bind()
 
@@ -124,8 +127,6 @@ class Prepared(Shareable):
 
     def transform(self, step, source, out, transforms):
         """Apply one direction of every transform, through r0 where there are two."""
-        if not transforms:
-            self.space.copy(source, out)
         for k, transform in enumerate(transforms):
             target = out if k == len(transforms) - 1 else self.r0
             getattr(transform, step)(source, target)
@@ -133,7 +134,14 @@ class Prepared(Shareable):
 
     def describe(self) -> list[str]:
         """The nested configuration, one line a part."""
-        return summary.lines(self)
+        return list(self.told.configuration)
+
+    @property
+    def told(self) -> summary.Told:
+        """What results tell of this setup: the same for every right-hand side."""
+        if self._told is None:
+            self._told = summary.told(self)
+        return self._told
 
 
 class Solve:
@@ -195,7 +203,6 @@ class Solve:
         p.transform("forward_b", p.b0, p.b, transforms)
         if x0 is None:
             p.x.fill(0)
-            p.x0.fill(0)
         else:
             self.space.from_host(x0, out=p.x0)
             p.transform("forward_x", p.x0, p.x, transforms)
@@ -302,16 +309,16 @@ class Solve:
     def result(self, reason, residual, error) -> Result:
         """What the user gets, of x in x0."""
         self.space.synchronize()
-        p, s, c, watch = self.prepared, self.setup, self.setup.configuration, self.watch
+        p, s, told, watch = self.prepared, self.setup, self.prepared.told, self.watch
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
-            history=(self.history if self.history.size else np.zeros(1)) / scale, method=c.name("method"),
-            precond=c.name("precond"),
-            format=s.words["format"], ordering=c.name("ordering"), scaling=c.name("scaling") if s.scaled else "none",
-            device=self.space.device_name, dtype=s.A.dtype.name, configuration=p.describe(),
+            history=(self.history if self.history.size else np.zeros(1)) / scale, method=told.method,
+            precond=told.precond, format=told.format, ordering=told.ordering, scaling=told.scaling, device=told.device,
+            dtype=told.dtype, configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
             preconditioner_applications=self.counts.preconditioner,
             timings={**s.timings, "solve": watch.seconds, "compile": s.timings["compile"] + watch.compiled},
-            memory={**s.nbytes, "workspace": self.bytes_held}, host_reads=self.host_reads,
-            notes=summary.notes(p, self.notes), spectrum=self.spectrum)
+            memory={**told.memory, "workspace": self.bytes_held}, host_reads=self.host_reads,
+            notes=list(dict.fromkeys((*told.notes, *p.iteration.notes, *self.notes, *told.failures))),
+            spectrum=self.spectrum)

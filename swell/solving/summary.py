@@ -1,6 +1,8 @@
 """What a prepared system is made of, in words: the lines below a printed result, and its notes."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from swell.core.settings import circumstances, describe, idle_notes
 
 
@@ -13,15 +15,44 @@ def words(setup):
     return dict(zip(own, space.said([*own.values()]), strict=True)), notes
 
 
-def notes(prepared, of_run) -> list[str]:
-    """All notes, each once: of the setup, of what ranks have built, of settings without effect, and of one run."""
+class Told(NamedTuple):
+    """What the results of one setup have in common.
+
+    Attributes
+    ----------
+    method, precond, format, ordering, scaling, device, dtype, configuration
+        As in a `Result`.
+    memory : dict
+        Bytes of "matrix" and "preconditioner".
+    notes : tuple of str
+        Of the setup, of what ranks have built, and of settings without effect.
+    failures : tuple of str
+        Why there are no factors; these notes come last.
+    """
+
+    method: str
+    precond: str
+    format: str
+    ordering: str
+    scaling: str
+    device: str
+    dtype: str
+    configuration: list[str]
+    memory: dict
+    notes: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def told(prepared) -> Told:
+    """The words on a prepared system, which take longer to put together than a small solve."""
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
-    failed = [str(s.failure)] if s.failure else []
-    return list(dict.fromkeys((*s.notes, *s.part_notes, *idle, *prepared.iteration.notes, *of_run, *failed)))
+    return Told(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),
+                c.name("scaling") if s.scaled else "none", s.space.device_name, s.A.dtype.name, _lines(prepared),
+                s.nbytes, (*s.notes, *s.part_notes, *idle), (str(s.failure),) if s.failure else ())
 
 
-def lines(prepared) -> list[str]:
+def _lines(prepared) -> list[str]:
     """The nested configuration of a prepared system, one line a part."""
     s, c, words = prepared.setup, prepared.setup.configuration, prepared.setup.words
     found = [f"{describe(c.method)} on {s.A.shape[0]} unknowns, {s.A.dtype.name}, {words['device']}"]
