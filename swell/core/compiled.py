@@ -1,4 +1,5 @@
 """``parallel``: the decorator of Numba kernels with parallel loops. A small system gets a serial variant.
+``helper``: the decorator of functions that only kernels call.
 
 Numba compiles the body of every parallel loop once more, as a function that its threads call. That is half of what a
 first solve compiles. ``CpuSpace.active`` runs a small system on one thread, where the serial variant of a kernel has
@@ -13,6 +14,7 @@ import threading
 import types
 
 from numba import njit
+from numba.core.registry import CPUDispatcher
 
 
 class _Here(threading.local):
@@ -69,3 +71,22 @@ def parallel(function=None, fastmath=False):
     if function is None:
         return functools.partial(ParallelKernel, fastmath=fastmath)
     return ParallelKernel(function, fastmath)
+
+
+class Helper(CPUDispatcher):
+    """A function that only kernels call. It has no entries for Python and C, which take half of the time that Numba
+    needs for a short function. It counts no references to arrays, so it can make none."""
+
+    def __call__(self, *arguments):
+        raise TypeError(f"Python called {self.__qualname__}, which only kernels can: @njit(cache=True) allows both")
+
+
+def helper(function=None, fastmath=False, inlined=False):
+    """Decorate a function that only kernels call; ``inlined`` puts its machine code into theirs in any case."""
+    if function is None:
+        return functools.partial(helper, fastmath=fastmath, inlined=inlined)
+    made = njit(cache=True, fastmath=fastmath, forceinline=inlined, _nrt=False, no_cpython_wrapper=True,
+                no_cfunc_wrapper=True)(function)
+    if isinstance(made, CPUDispatcher):          # not with NUMBA_DISABLE_JIT
+        made.__class__ = Helper
+    return made

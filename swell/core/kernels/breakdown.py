@@ -6,6 +6,8 @@ import math
 import numpy as np
 from numba import njit
 
+from swell.core.compiled import helper
+
 EPS = 2.0**-52          # the double's rounding unit: an inner product below it is noise
 
 
@@ -15,13 +17,13 @@ def quotient(a, b):
     return a / b if b != 0 else a * 0
 
 
-@njit(cache=True)
+@helper
 def vanishes(product, a2, b2):
     """True if an inner product of vectors with squared norms a2 and b2 is no more than rounding."""
     return abs(product) <= EPS * math.sqrt(a2) * math.sqrt(b2)
 
 
-@njit(cache=True)
+@helper
 def magnitude(a2):
     """The power of two next to √a2: dividing by it rounds nothing; 1 where a2 is 0 or no number."""
     if not (a2 > 0 and a2 < np.inf):

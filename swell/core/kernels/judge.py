@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from swell.core.compiled import helper
 from swell.core.slots import Code, Flag, Limit
 
 PROGRESS2 = 0.98    # a new least norm² counts as progress below this share of the old one
 
 
-@njit(cache=True)
+@helper
 def stopped(state):
     """True once the judge has spoken."""
     flags, _, _ = state
     return flags[Flag.STOP] != 0
 
 
-@njit(cache=True)
+@helper
 def iterations(state):
     """Iterations judged so far."""
     flags, _, _ = state
     return flags[Flag.ITERATION]
 
 
-@njit(cache=True)
+@helper
 def verdict(state, norm2):
     """The code for the residual norm² after the iteration that was counted last."""
     flags, limits, _ = state
@@ -48,7 +47,7 @@ def verdict(state, norm2):
     return Code.RUNNING
 
 
-@njit(cache=True)
+@helper
 def pause(state, code):
     """Stop with this verdict, which the end of the cycle may lift."""
     flags, _, _ = state
@@ -56,7 +55,7 @@ def pause(state, code):
     flags[Flag.STOP] = 1
 
 
-@njit(cache=True)
+@helper
 def halt(state, code):
     """Stop with this verdict; it stands."""
     flags, _, _ = state
@@ -64,7 +63,7 @@ def halt(state, code):
     flags[Flag.FINAL] = 1
 
 
-@njit(cache=True)
+@helper
 def judge_start(state, norm2):
     """Judge the first residual: iteration 0."""
     _, limits, history = state
@@ -75,7 +74,7 @@ def judge_start(state, norm2):
         halt(state, code)
 
 
-@njit(cache=True)
+@helper
 def due(state):
     """True if the iteration under way will be judged; if not, its norm² need not be computed."""
     flags, _, _ = state
@@ -83,7 +82,7 @@ def due(state):
     return flags[Flag.EVERY] <= 1 or following % flags[Flag.EVERY] == 0 or following >= flags[Flag.MAXITER]
 
 
-@njit(cache=True)
+@helper
 def advance(state):
     """Count one more iteration; returns its place in the history. The history has room for MAXITER iterations, and
     the count never exceeds that: every method counts here, so no method can write past the end."""
@@ -92,7 +91,7 @@ def advance(state):
     return flags[Flag.ITERATION]
 
 
-@njit(cache=True)
+@helper
 def judge(state, norm2):
     """Judge the residual after one more iteration; where it is not due, the history repeats the last norm."""
     _, _, history = state
@@ -108,14 +107,14 @@ def judge(state, norm2):
         halt(state, code)
 
 
-@njit(cache=True)
+@helper
 def ended_as(finite, lost):
     """The code with which an iteration ends, beside what the judge says of its norm²."""
     code = Code.NONFINITE if not finite else Code.BREAKDOWN if lost else Code.RUNNING
     return code.value
 
 
-@njit(cache=True)
+@helper
 def judge_ended(state, s, norm2, ended):
     """Judge an iteration of norm² s[norm2] that ended with the code s[ended]. Where ranks have parts of the norm, they
     are added up with the first sums of the next iteration, in which the judge then speaks."""
@@ -128,14 +127,14 @@ def judge_ended(state, s, norm2, ended):
         halt(state, code)
 
 
-@njit(cache=True)
+@helper
 def set_ratio(state, judged2, own2):
     """A cycle begins: its recursion follows (r, r) = own2, and the judge's norm² of the same residual is judged2."""
     _, limits, _ = state
     limits[Limit.RATIO2] = judged2 / own2 if own2 > 0 else 1.0
 
 
-@njit(cache=True)
+@helper
 def judge_inner(state, norm2):
     """Judge a recursive residual inside a cycle: a verdict ends the cycle, whose true residual then decides."""
     _, limits, history = state
@@ -146,7 +145,7 @@ def judge_inner(state, norm2):
         pause(state, code)
 
 
-@njit(cache=True)
+@helper
 def resume(state):
     """At the end of a cycle: lift the stop of ``judge_inner``, so that x and the true residual follow."""
     flags, _, _ = state
@@ -154,7 +153,7 @@ def resume(state):
         flags[Flag.STOP] = 0
 
 
-@njit(cache=True)
+@helper
 def slow(state, norm2):
     """True if at the pace of this whole cycle, from CYCLE2 to norm2, the limit comes before the tolerance."""
     flags, limits, _ = state
@@ -165,7 +164,7 @@ def slow(state, norm2):
     return needed * flags[Flag.CYCLE] > fall * left
 
 
-@njit(cache=True)
+@helper
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
     whole cycle brought less than a tenth or no iteration is left. SLOW_CYCLES of them are a stagnation."""

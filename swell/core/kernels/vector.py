@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 
 CHUNKS = 64             # parts of a sum
 GPU_ONLY = ("collect_dots", "maximum")      # the first completes what a product on a GPU leaves in parts
@@ -54,7 +54,7 @@ def multiply(x, y):
         y[i] *= x[i]
 
 
-@njit(cache=True)
+@helper
 def chunk_rows(n, chunk):
     """The rows of a chunk of n. Unsigned indices spare Numba's test for negative ones, and loops become vector
     instructions; the index of a parallel loop is unsigned at times, and its products would be floating."""
@@ -62,7 +62,7 @@ def chunk_rows(n, chunk):
     return range(np.uint64(chunk * n // CHUNKS), np.uint64((chunk + 1) * n // CHUNKS))
 
 
-@njit(cache=True)
+@helper
 def total(parts):
     """The sum of the parts in their order."""
     added = parts.dtype.type(0)
@@ -71,7 +71,7 @@ def total(parts):
     return added
 
 
-@njit(cache=True)
+@helper
 def square(value):
     """|value|², in double."""
     return np.float64(value.real) * value.real + np.float64(value.imag) * value.imag

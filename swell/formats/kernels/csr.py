@@ -6,9 +6,9 @@ Numba's test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
@@ -16,7 +16,7 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@helper(inlined=True)
 def row_product(indices, data, x, zero, begin, end):
     """The entries from begin to end times x."""
     even = odd = nothing(zero)
@@ -73,7 +73,7 @@ def maxima(indptr, indices, data, x, y):
         y[i] = largest
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def place_of(indices, first, last, column):
     """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
     end = last

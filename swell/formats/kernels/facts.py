@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import CHUNKS
 from swell.formats.kernels.csr import place_of
 from swell.formats.slots import COUNT, Extreme, Total
@@ -18,13 +18,13 @@ LARGEST, DIFFERENCE, HERMITIAN_DIFFERENCE, NORM_INF, LONGEST_ROW, BANDWIDTH, DIA
     DIAGONAL_LOWEST, DIAGONAL_IMAGINARY, FIRST_ZERO, REACH = map(int, Extreme)
 
 
-@njit(cache=True)
+@helper
 def larger(a, b):
     """The larger of the two; NaN if one of them is."""
     return a if a > b or np.isnan(a) else b
 
 
-@njit(cache=True)
+@helper
 def modulus(re, im):
     """√(re² + im²); by the slow function where a square would over- or underflow."""
     if im == 0:
@@ -33,7 +33,7 @@ def modulus(re, im):
     return math.sqrt(square) if 1e-280 < square < 1e280 else math.hypot(re, im)
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def mirror_image(indptr, indices, data, row, column):
     """(the entry of a row and column, or 0; is it there?)"""
     first, last = np.int64(indptr[row]), np.int64(indptr[row + 1])
@@ -44,7 +44,7 @@ def mirror_image(indptr, indices, data, row, column):
     return data.dtype.type(0), False
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def look_at_pair(v, value, other, weight):
     """What a pair of entries, aᵢⱼ and aⱼᵢ, adds to the facts."""
     re, im = np.float64(value.real) - other.real, np.float64(value.imag) - other.imag
@@ -57,7 +57,7 @@ def look_at_pair(v, value, other, weight):
         v[SKEW_HERMITIAN2] += weight * hermitian * hermitian
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def look_at_row(v, indptr, indices, data, row, columns, zero, search):
     """What a row adds to the facts; zero: of the type in which rows are summed. Of a pair, the entry below the diagonal
     looks for the other. Returns how many entries above the diagonal there are more than such pairs."""

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import overload
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
@@ -17,7 +17,7 @@ ROWS = 8                # rows side by side, as in ``eight_rows``; every slice h
 PAD = 0xFFFF
 
 
-@njit(cache=True)
+@helper
 def add(total, offset, value, x, column, padded):
     """total + a x of one entry; padding, if there may be any, adds nothing, whatever its value."""
     return total if padded and offset == PAD else accumulated(total, value, x[column + np.uint64(offset)])
@@ -76,7 +76,7 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
             collected(s4), collected(s5), collected(s6), collected(s7))
 
 
-@njit(cache=True)
+@helper
 def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
     """The product of row i of a slice that keeps 32 bits of its columns; its upper halves begin at high_first."""
     total = zero
@@ -88,7 +88,7 @@ def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
     return total
 
 
-@njit(cache=True)
+@helper
 def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
     """The same in a slice that keeps 32 bits of its columns."""
     return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
@@ -109,13 +109,13 @@ def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, heig
     return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
 
 
-@njit(cache=True)
+@helper
 def row_at(rows, place, window):
     """The row at a place of the sorted order; windows are powers of two."""
     return place if rows.size == 0 else (place & ~np.uint64(window - 1)) + np.uint64(rows[place])
 
 
-@njit(cache=True)
+@helper
 def put(y, row, value, alpha, beta):
     """y[row] = alpha value + beta y[row], if there is such a row."""
     if row < np.uint64(y.size):
@@ -125,7 +125,7 @@ def put(y, row, value, alpha, beta):
             y[row] = alpha * value + beta * y[row]
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
     """The rows of slices first to last of y = alpha A x + beta y."""
     zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
@@ -163,7 +163,7 @@ def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, heig
     product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, one, one)
 
 
-@njit(cache=True)
+@helper
 def put_dot(y, w, row, value, zero):
     """y[row] = value; returns conj(w[row]) value."""
     if row < np.uint64(y.size):
@@ -172,13 +172,13 @@ def put_dot(y, w, row, value, zero):
     return zero
 
 
-@njit(cache=True)
+@helper
 def square(value):
     """|value|²."""
     return (np.conj(value) * value).real
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
     """The rows of slices first to last of y = A x; returns what they add to (w, y) and (y, y)."""
     zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height

@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
@@ -15,7 +15,7 @@ from swell.krylov.slots import CG as S
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
 
-@njit(cache=True)
+@helper
 def step_length(s):
     """α = ρ/σ, or 0 where the curvature σ is not positive; ``direction`` then ends the iteration."""
     sigma = s[S.SIGMA].real

@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import EPS, vanishes
 from swell.core.kernels.judge import halt, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -16,13 +16,13 @@ from swell.krylov.slots import COCG as S
 KERNELS = ("begin", "judge_first", "residual", "direction")
 
 
-@njit(cache=True)
+@helper
 def drowns(s):
     """True where α q = (ρ/μ) q would leave no digit of r."""
     return abs(s[S.MU]) * math.sqrt(s[S.LAST_RR].real) <= EPS * abs(s[S.RHO]) * math.sqrt(s[S.QQ].real)
 
 
-@njit(cache=True)
+@helper
 def step_length(s):
     """α = ρ/μ, or 0 where the step would drown r; ``direction`` then ends the iteration."""
     return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import ended_as, judge_ended, judge_start
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -16,7 +16,7 @@ from swell.krylov.slots import COCR as S
 KERNELS = ("begin", "judge_first", "direction", "residual")
 
 
-@njit(cache=True)
+@helper
 def step_length(s):
     """α = ρ'/μ, or 0 where μ is rounding; ``residual`` then ends the iteration."""
     return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]

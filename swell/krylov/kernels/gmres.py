@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.judge import judge_inner, pause, resume, set_ratio, stopped
 from swell.core.kernels.vector import FAST
 from swell.core.slots import Code, Norms
@@ -132,7 +132,7 @@ def subtract(state, V, u, w, sums, begin, end):
         subtract_tile(V, sums, begin, end, lo, hi, u[lo:hi], w[lo:hi])
 
 
-@njit(cache=True)
+@helper
 def rotate(R, rotations, g, k):
     """Givens rotation of column k of R (whose entries 0..k+1 are in place), and of g. Returns |g[k+1]|."""
     for i in range(k):
@@ -159,7 +159,7 @@ def rotate(R, rotations, g, k):
     return abs(g[k + 1])
 
 
-@njit(cache=True)
+@helper
 def norm_after_pass(sums, j):
     """α = ‖u − V s‖ by Pythagoras: u was orthogonalised once, so s is small and nothing cancels."""
     m = (sums.size - 3) // 2
@@ -169,7 +169,7 @@ def norm_after_pass(sums, j):
     return math.sqrt(max(left, 0.0))
 
 
-@njit(cache=True)
+@helper
 def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
     """Correct column j − 1 of H by the second pass, rotate it, and judge the residual after j steps."""
     k = j - 1

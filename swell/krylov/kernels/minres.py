@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import EPS, quotient
 from swell.core.kernels.judge import ended_as, halt, judge_ended, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -17,7 +17,7 @@ KERNELS = ("begin", "judge_first", "lanczos", "update")
 TRUSTED = 0.01          # share of r up to which rounding may have driven it from b − A x
 
 
-@njit(cache=True)
+@helper
 def rotated(s):
     """(α, δ, γ̄): the diagonal entry of T, and what the last rotation makes of it and of the entry above it."""
     alpha, c, d = s[S.ALPHA].real / s[S.BETA2].real, s[S.COS].real, s[S.DELTA].real

@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import ended_as, judge_ended
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -16,7 +16,7 @@ from swell.krylov.slots import QMR as S
 KERNELS = ("first", "lanczos", "update")
 
 
-@njit(cache=True)
+@helper
 def over_delta(s):
     """β = ε/δ with δ = (w, v)/(ξ ρ); 0 where ε is rounding."""
     if vanishes(s[S.EPSILON], s[S.QQ].real, s[S.AP2].real):

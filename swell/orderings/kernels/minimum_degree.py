@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from swell.core.compiled import helper
+
 WAITING = -2            # in place of the variable before, in no list of a degree
 
 
@@ -48,7 +50,7 @@ def symmetrise(indptr, indices, start, length, lists):
     return end
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@helper
 def link(head, after, before, d, i):
     """Put variable i into the list of degree d."""
     first = head[d]
@@ -57,7 +59,7 @@ def link(head, after, before, d, i):
     after[i], before[i], head[d] = first, -1, i
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@helper
 def unlink(head, after, before, d, i):
     """Take variable i out of the list of degree d."""
     if before[i] >= 0:
@@ -68,7 +70,7 @@ def unlink(head, after, before, d, i):
         before[after[i]] = before[i]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@helper
 def compact(start, length, lists, size, w, pivots, step):
     """Close the gaps between the lists in use; the first free place."""
     free, n = 0, size.size
@@ -83,7 +85,7 @@ def compact(start, length, lists, size, w, pivots, step):
     return free
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@helper
 def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, bucket, chain, into):
     """Merge the variables of ℒ_p with equal lists, which are found by their hash keys; the next free mark."""
     for t in range(first, end):

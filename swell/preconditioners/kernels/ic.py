@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row
@@ -42,7 +42,7 @@ def factor(indptr, indices, data, values, inverse, row, shift, tiny, bad):
         inverse[i] = 1 / root
 
 
-@njit(cache=True)
+@helper
 def common(indptr, indices, values, i, j, zero):
     """Σ lᵢₘ conj(lⱼₘ) over m < j, by merging the two rows."""
     total = zero

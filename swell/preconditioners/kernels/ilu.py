@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                    # no row
@@ -16,13 +16,13 @@ NARROW = 256                                     # rows of a level below which o
 GPU_ONLY = ("factor_rows",)                      # rows that wait for one another; a CPU has levels
 
 
-@njit(cache=True)
+@helper
 def is_good(pivot, scale, tiny):
     """Can one divide by this pivot?"""
     return tiny * scale < abs(pivot) < np.inf
 
 
-@njit(cache=True)
+@helper
 def replaced(pivot, scale, replacement, one):
     """What stands for a tiny pivot: as large as asked, with its sign."""
     modulus = abs(pivot)
@@ -30,7 +30,7 @@ def replaced(pivot, scale, replacement, one):
     return sign * (scale * replacement)
 
 
-@njit(cache=True)
+@helper
 def place_of(j, indices, begin, end):
     """Where index j stands from begin to end; −1 if it does not."""
     for k in range(begin, end):
@@ -49,7 +49,7 @@ def find_diagonal(indptr, indices, diagonal):
     return missing
 
 
-@njit(cache=True, fastmath=CONTRACT)
+@helper(fastmath=CONTRACT)
 def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
     """Rows begin to end in Saad's IKJ order. ``row`` is a work vector whose entries outside the pattern of the row at
     hand hold anything: they are written, since a test would be mispredicted, and never read."""
@@ -105,7 +105,7 @@ def find_depths(indptr, indices, diagonal, depth):
         depth[i] = deepest + 1
 
 
-@njit(cache=True, fastmath=CONTRACT)
+@helper(fastmath=CONTRACT)
 def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement):
     """Row i in place, the rows that it needs being done, by merging: the numbers of ``factor`` to the bit. Returns
     whether its pivot was good."""

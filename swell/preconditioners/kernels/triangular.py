@@ -11,19 +11,19 @@ import functools
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel, renamed
+from swell.core.compiled import helper, parallel, renamed
 
 CONTRACT = {"contract"}                          # multiply and add at once; sums keep their order
 GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels
 
 
-@njit(cache=True)
+@helper
 def in_triangle(i, j, lower):
     """Is entry (i, j) strictly inside the triangle?"""
     return j < i if lower else j > i
 
 
-@njit(cache=True, _nrt=False)
+@helper
 def strict_part(indptr, indices, i, lower):
     """(begin, end) of the strictly triangular entries of row i, whose columns ascend. Of the others none but the next
     is looked at."""
