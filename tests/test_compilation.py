@@ -17,7 +17,7 @@ from conftest import ROOT
 import swell
 from swell.core import compilation
 from swell.core.compilation import Stopwatch, count_numba, counted
-from swell.core.compiled import here
+from swell.core.compiled import Helper, here
 from swell.core.cpu import SERIAL, CpuSpace
 from swell.core.kernels import vector
 from swell.gallery import poisson
@@ -44,6 +44,14 @@ def test_what_numba_compiles_counts_once():
     assert 0 < watch.compiled <= elapsed
     again = Stopwatch()
     assert outer(2) == 6 and again.compiled == 0
+
+
+def test_python_cannot_call_a_helper():
+    parts = np.ones(3)
+    assert isinstance(vector.total, Helper)
+    assert numba.njit(lambda parts: vector.total(parts))(parts) == 3
+    with pytest.raises(TypeError, match="Python called total, which only kernels can"):
+        vector.total(parts)                      # compiled, it has no entry that Python could jump to
 
 
 def test_results_tell_it():
