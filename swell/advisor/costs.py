@@ -80,7 +80,8 @@ class Costs:
 
 
 CPU = Costs(
-    reference=24e9, power=0.5, call=3e-6, solve=Cost(270, 4, 20), product=Cost(1.5, 0.45, 1), direct=Cost(500, 30, 150, True),
+    reference=24e9, power=0.5, call=3e-6,
+    solve=Cost(270, 4, 20), product=Cost(1.5, 0.45, 1), direct=Cost(500, 30, 150, True),
     methods={
         "cg": (1, Cost(1, 0, 2)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 2)),
         "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 20)),
@@ -98,7 +99,8 @@ CPU = Costs(
 
 # Triangular solves wait for levels, of which meshes have about √n: rows stand for them. Of cuDSS most is its analysis.
 CUDA = Costs(
-    reference=4.4e12, power=1.0, call=2.5e-6, solve=Cost(1100, 0.08, 0.2), product=Cost(1, 0.0046, 0.001),
+    reference=4.4e12, power=1.0, call=2.5e-6,
+    solve=Cost(1100, 0.08, 0.2), product=Cost(1, 0.0046, 0.001),
     direct=Cost(5000, 50, 4000),
     methods={
         "cg": (1, Cost(3.2, 0, 0.005)), "resident_cg": (0, Cost(1.2, 0.0026, 0)), "minres": (1, Cost(5, 0, 0.012)),
