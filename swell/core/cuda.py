@@ -107,7 +107,6 @@ class CudaSpace(Space):
         with cupy.cuda.Device(device):
             self.stream = _streams[device].pop() if _streams[device] else cupy.cuda.Stream(non_blocking=True)
             weakref.finalize(self, _streams[device].append, self.stream).atexit = False
-            self._entered = cupy.cuda.Event(disable_timing=True)
             properties = _properties(device)
             self.multiprocessors = properties["multiProcessorCount"]
             self.shared_memory = properties["sharedMemPerBlockOptin"]
@@ -157,7 +156,7 @@ class CudaSpace(Space):
         with self._turn, cupy.cuda.Device(self.device):
             current = cupy.cuda.get_current_stream()
             if current.ptr != self.stream.ptr:
-                self.stream.wait_event(current.record(self._entered))
+                self.stream.wait_event(current.record())
             with self.stream:
                 try:
                     yield
