@@ -10,11 +10,12 @@
 // A slot is used again only after a sum over the grid, to which all came who had to read it. The values lie in global memory; where
 // all blocks are one cluster, in the shared memory of the block that sends them, a fifth as far away.
 #include "bulk.cuh"
-#include "fold.cuh"
 #include "judge.cuh"
 #include "packet.cuh"
 
 constexpr int WARPS = 15, ALL = 32 * (WARPS + 1), RINGS = 3;   // compute warps, threads, chunks of a ring at most: as in parts.py
+constexpr int PASSED = 12;                                     // halo rows that a lane has under way
+constexpr int PATIENCE = 1 << 22;                              // looks at a value that does not come, some seconds, before giving up
 
 struct Part { int slices, interior, publish, halo_from, halo; };
 struct Stream { int chunk, chunks, boundary, unused; };
@@ -26,42 +27,44 @@ struct Shared {
   Context record;
 };
 
+// Where values lie that go from block to block: in arrays, or (not BOARD) at the same place of each block's shared memory, where two
+// boards of 16 words come first. where: of each halo row, then, the block and the place there.
+template <class T, bool BOARD> struct Mail {
+  static constexpr int WORDS = Packet<T>::WORDS, BLOCK = 20;  // bits of a place
+  u64 *published, *board;
+  const int* where;
+  DEVICE u64* sums(int block, u32 epoch) const {
+    if constexpr (BOARD) return board + ((epoch & 1) * (u64)gridDim.x + block) * 16;
+    else return of_block(board + (epoch & 1) * 16, block);
+  }
+  DEVICE const u64* halo(int i) const {
+    if constexpr (BOARD) return published + (size_t)WORDS * __ldg(where + i);
+    else return of_block(published + WORDS * (where[i] & ((1 << BLOCK) - 1)), where[i] >> BLOCK);
+  }
+  DEVICE void send(int i, u32 epoch, T value) const {          // of this block's i-th boundary row
+    Packet<T> packet;
+    packet.send(published + (size_t)WORDS * i, epoch, value);
+  }
+};
+
 // By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
 // a board again has seen that all have read it. One block alone has no need of a board. False if a block did not come.
 template <int K, class T, bool BOARD>
-DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T, BOARD>& mail, u32 epoch, double* v) {
-  constexpr int EACH = twice((K + 1) / 2);
-  const int lane = threadIdx.x & 31, row = lane & 15, from = (lane >> 4) * EACH, blocks = gridDim.x;
-  double mine[EACH];
+DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T, BOARD>& mail, u32 epoch, double (&v)[K]) {
+  constexpr int N = BOARD ? 5 : 1;                             // blocks that a lane looks at together
+  const int lane = threadIdx.x & 31, blocks = gridDim.x;
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) mine[k] = row < WARPS && from + k < K ? sums[row][first + from + k] : 0.0;
-  sum_rows<K>(mine, v);
+  for (int k = 0; k < K; ++k) v[k] = lane < WARPS ? sums[lane][first + k] : 0.0;
+  warp_sum(v);
   if (blocks == 1) return true;                                // every lane has the sums
   double own = v[0];
 #pragma unroll
   for (int k = 1; k < K; ++k) own = lane == k ? v[k] : own;
   Packet<double> packet;
   if (lane < K) packet.send(mail.sums(blockIdx.x, epoch) + (first + lane) * 2, epoch, own);
+#pragma unroll
+  for (int k = 0; k < K; ++k) v[k] = 0;
   bool came = true;
-  if constexpr (!BOARD) {                                      // 16 blocks at most
-    Packet<double> got[EACH];
-    came = false;
-    for (int looks = 0; !came && looks < PATIENCE; ++looks) {
-      came = true;
-#pragma unroll
-      for (int k = 0; k < EACH; ++k)
-        got[k].look(mail.sums(min(row, blocks - 1), epoch) + (first + min(from + k, K - 1)) * 2);
-#pragma unroll
-      for (int k = 0; k < EACH; ++k) came = came && got[k].fresh(epoch);
-    }
-#pragma unroll
-    for (int k = 0; k < EACH; ++k) mine[k] = row < blocks && from + k < K ? got[k].value() : 0.0;
-    __syncwarp();
-    sum_rows<K>(mine, v);
-    return came;
-  }
-  constexpr int N = 5;                                         // blocks that a lane looks at together
-  double sum[K] = {};
   for (int b = lane; b < blocks; b += 32 * N) {
     Packet<double> got[N][K];
     bool all = false;
@@ -80,12 +83,36 @@ DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T,
 #pragma unroll
     for (int i = 0; i < N; ++i)
 #pragma unroll
-      for (int k = 0; k < K; ++k) sum[k] += b + i * 32 < blocks ? got[i][k].value() : 0.0;
+      for (int k = 0; k < K; ++k) v[k] += b + i * 32 < blocks ? got[i][k].value() : 0.0;
   }
   __syncwarp();
-  warp_sum(sum);
+  warp_sum(v);
+  return came;
+}
+
+// By one warp: the halo of p. False if a block did not come.
+template <class T, bool BOARD> DEVICE bool take_halo(int size, const Mail<T, BOARD>& mail, u32 epoch, T* halo) {
+  constexpr int WORDS = Packet<T>::WORDS, N = PASSED * 2 / (WORDS < 2 ? 2 : WORDS);
+  bool came = true;
+  for (int i = threadIdx.x & 31; i < size; i += 32 * N) {
+    const u64* from[N];
+    Packet<T> got[N];
 #pragma unroll
-  for (int k = 0; k < K; ++k) v[k] = sum[k];
+    for (int k = 0; k < N; ++k) from[k] = mail.halo(min(i + k * 32, size - 1));
+    bool all = false;
+    for (int looks = 0; !all && looks < PATIENCE; ++looks) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) got[k].look(from[k]);
+      all = true;
+#pragma unroll
+      for (int k = 0; k < N; ++k) all = all && got[k].fresh(epoch);
+    }
+    came = came && all;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      if (i + k * 32 < size) halo[i + k * 32] = got[k].value();
+  }
+  __syncwarp();
   return came;
 }
 
@@ -124,10 +151,9 @@ template <typename T> __global__ void leave(Context* ctx, const int* rows, const
   if (i < n && rows[i] >= 0) x[rows[i]] = xs[i];
 }
 
-// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and the inner products of the step, judges,
-// and steps to residual k + 1. On a grid the norm is summed and judged while the interior is multiplied; in a cluster, where that is
-// quick, all sums are one. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with the next
-// pass (predict and recompute), and so does not wait.
+// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and judges it while the interior is
+// multiplied, sums the inner products of the step, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
+// the next pass (predict and recompute), and so does not wait.
 // near: boundary rows of a block at most, where board is empty and all blocks are one cluster.
 // launch: a block of threads threads for each slice of first, shared bytes shared, all at once, in clusters of cluster
 template <typename T, int SLOTS, int CHUNK, bool BOARD>
@@ -163,8 +189,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   if (warp == WARPS) {
     Context& record = own.record;
     if (lane == 0) record = *ctx;
-    const bool writes = lane == 0 && blockIdx.x == 0;                    // the history, into memory of the host
-    double norm = writes && flag(&record, EVERY) > 1 ? norm_after(&record, done ? done - 1 : 0) : 0.0;
+    double norm = lane == 0 && blockIdx.x == 0 ? norm_after(&record, done ? done - 1 : 0) : 0.0;
     int it = 0, code = RUNNING;
     for (; it < iterations; ++it) {
       const u32 epoch = epoch0 + it;
@@ -172,42 +197,34 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       bool came = take_halo(part.halo, mail, epoch, ps + part.slices * 32);
       bar_arrive<ALL>(1);
 
+      // While the interior is multiplied: rho, and the judgement of residual k.
+      bar_sync<ALL>(5);
       const bool judged = __shfl_sync(~0u, int(lane == 0 && k && due(&record)), 0);
-      double v[SUMS];
-      auto judge = [&] {
-        if (lane) return;
-        if (k) advance(&record);
-        if (judged) code = verdict(&record, v[w ? NORM2 : RR]);
-        if (code == RUNNING && !(v[RR] > 0)) code = isfinite(v[RR]) ? INDEFINITE : NONFINITE;
-      };
-      if constexpr (BOARD) {
-        bar_sync<ALL>(5);                                                // while the interior is multiplied
-        came = (w && judged ? sum_over_blocks<2>(own.sums, RR, mail, epoch, v + RR) : sum_over_blocks<1>(own.sums, RR, mail, epoch, v + RR)) && came;
-        judge();
-        bar_sync<ALL>(2);
-        came = sum_over_blocks<3>(own.sums, SIGMA, mail, epoch, v) && came;
-      } else {
-        bar_sync<ALL>(2);
-        came = (w ? sum_over_blocks<5>(own.sums, SIGMA, mail, epoch, v) : sum_over_blocks<4>(own.sums, SIGMA, mail, epoch, v)) && came;
-        judge();
+      double early[2] = {0, 0}, one[1];
+      if (w && judged) came = sum_over_blocks(own.sums, RR, mail, epoch, early) && came;
+      else came = sum_over_blocks(own.sums, RR, mail, epoch, one) && came, early[0] = early[1] = one[0];
+      const double rho = early[0];
+      if (lane == 0) {
+        if (k) {
+          const long long place = advance(&record);
+          if (judged) code = verdict(&record, early[1]), norm = sqrt(early[1]);
+          if (blockIdx.x == 0) norm_after(&record, place) = norm;
+        }
+        if (code == RUNNING && !(rho > 0)) code = isfinite(rho) ? INDEFINITE : NONFINITE;
       }
 
-      // alpha = rho / sigma and beta = rho' / rho = 1 - 2 delta / sigma + alpha eta / sigma: one division, by three lanes.
-      const double quotient = (lane == 0 ? v[RR] : lane == 1 ? v[DELTA] : v[ETA]) / v[SIGMA], alpha = __shfl_sync(~0u, quotient, 0);
-      const double beta = fmax(1 - 2 * __shfl_sync(~0u, quotient, 1) + alpha * __shfl_sync(~0u, quotient, 2), 0.0);
-      came = __all_sync(~0u, came);
+      bar_sync<ALL>(2);
+      double v[3];
+      came = __all_sync(~0u, sum_over_blocks(own.sums, SIGMA, mail, epoch, v) && came);
       if (lane == 0) {
-        if (code == RUNNING && !(v[SIGMA] > 0)) code = isfinite(v[SIGMA]) ? INDEFINITE : NONFINITE;
+        const double sigma = v[SIGMA], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[DELTA] + alpha * alpha * v[ETA], 0.0);
+        if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
         if (!came) code = BREAKDOWN;
-        own.alpha = alpha, own.beta = beta, own.code = code;
+        if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = next / rho;
+        own.alpha = alpha, own.beta = next / rho, own.code = code;
       }
       code = __shfl_sync(~0u, code, 0);
       bar_arrive<ALL>(3);
-      if (writes) {                                                      // while the others step
-        if (judged) norm = sqrt(v[w ? NORM2 : RR]);
-        if (k) norm_after(&record, flag(&record, ITERATION)) = norm;
-        if (code == RUNNING && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = beta;
-      }
       if (code != RUNNING) break;
     }
     if (lane == 0 && (blockIdx.x == 0 || code == BREAKDOWN)) {
@@ -275,11 +292,13 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     }
   }
   auto leave_norms = [&] {                                               // for the communication warp
-    const double norms[2] = {rr, rw};
-    leave_sums<2>(norms, own.sums[warp] + RR);
+    double v[2] = {rr, rw};
+    warp_sum(v);
+    if (lane == 0) own.sums[warp][RR] = v[0], own.sums[warp][NORM2] = v[1];
+    __syncwarp();
     bar_arrive<ALL>(5);
   };
-  if constexpr (BOARD) leave_norms();
+  leave_norms();
   if (stored) barrier_wait(full + ring, 0);
 
   for (int it = 0; it < iterations; ++it) {
@@ -325,13 +344,15 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     bar_sync<ALL>(1);                                                    // the halo is there
     walk(stream.boundary, stream.chunks);
 
-    double u[SUMS] = {sigma, eta, 0, rr, rw};
+    double u[3] = {sigma, eta, 0};                                       // SIGMA, ETA, DELTA
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t)
       if (t * WARPS + warp < part.slices) u[DELTA] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
-    if constexpr (BOARD) leave_sums<3>(u, own.sums[warp]);
-    else if (w) leave_sums<5>(u, own.sums[warp]);
-    else leave_sums<4>(u, own.sums[warp]);
+    warp_sum(u);
+    if (lane == 0)
+#pragma unroll
+      for (int k = 0; k < 3; ++k) own.sums[warp][k] = u[k];
+    __syncwarp();
     bar_arrive<ALL>(2);
     bar_sync<ALL>(3);
     if (own.code != RUNNING) break;
@@ -354,8 +375,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
 #pragma unroll
       for (int t = 0; t < SLOTS; ++t)
         if (t * WARPS + warp < part.slices) rw += w[place + (t * WARPS + warp) * 32 + lane] * abs2(acc_t<T>(rs[t]));
-    if constexpr (BOARD)
-      if (it + 1 < iterations) leave_norms();
+    if (it + 1 < iterations) leave_norms();
   }
   while (used < asked) {                                                 // nothing may still be on its way to this block
     barrier_wait(full + slot, phase);
