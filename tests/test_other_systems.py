@@ -22,7 +22,8 @@ ABSENT = {"sysconf", "sched_getaffinity", "sched_setaffinity", "register_at_fork
           "geteuid", "getgid", "uname", "getloadavg", "killpg", "setsid", "mkfifo", "wait4", "statvfs", "posix_fadvise",
           "O_DIRECT", "memfd_create", "sendfile", "nice", "pipe2", "chown", "getpgid"}
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "crypt", "spwd"}
-GUARDED = {("core/memory.py", "sysconf"), ("core/forking.py", "register_at_fork"),
+GUARDED = {("core/memory.py", "sysconf"), ("core/ahead.py", "sched_getaffinity"),
+           ("core/forking.py", "register_at_fork"),
            ("distributed/mpi.py", "sched_getaffinity"), ("bench/scaling/start.py", "sched_getaffinity")}
 
 
