@@ -89,11 +89,11 @@ CPU = Costs(
     setups={
         "none": Cost(0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 10, 60, True, 1.0),
         "ilu0": Cost(80, 25, 60, True, 0.5), "block_ilu0": Cost(80, 25, 60, True, 0.5),
-        "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 80, 700),
+        "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 60, 500),
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.3, 1, True), "ilu0": Cost(3, 1.2, 1, True),
-        "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.65, 42),
+        "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
     },
     margin=0.05, multigrid_from=20_000)
 
