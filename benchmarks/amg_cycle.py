@@ -8,12 +8,11 @@ over its iterations, "idle" the same graph after the judge has spoken: what the 
 """
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 from ic0_on_gpu import replayed
-from kernel_times import Hold, launches, set_constants
+from kernel_times import Hold, launches, parser, set_constants
 from rich.console import Console
 from rich.table import Table
 
@@ -94,11 +93,8 @@ def in_graph(space, prepared):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("systems", nargs="+", help="files, or names of the gallery")
-    parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
-                        help="another value of a constant, as swell.core.graph:MICROSECONDS_PER_LAUNCH=50")
-    given = parser.parse_args()
+    command = parser(__doc__.splitlines()[0])
+    given = command.parse_args()
     set_constants(given.set)
     for system in given.systems:
         measure(make_space("cuda"), system)

@@ -8,7 +8,6 @@ around each launch (kernel_times.py): what is missing from a part's time there i
 """
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import time
@@ -17,7 +16,7 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.table import Table
 
-from kernel_times import launches, set_constants
+from kernel_times import launches, parser, set_constants
 
 import swell
 from swell.cli import source
@@ -139,14 +138,11 @@ def launched_so_far(space):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("systems", nargs="+", help="files, or names of the gallery")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--kernels", action="store_true", help="the time of each kernel, too")
-    parser.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
-                        help="another value of a constant, as swell.core.graph:MICROSECONDS_PER_LAUNCH=50")
-    given = parser.parse_args()
+    command = parser(__doc__.splitlines()[0])
+    command.add_argument("--device", default="cpu")
+    command.add_argument("--repeat", type=int, default=3)
+    command.add_argument("--kernels", action="store_true", help="the time of each kernel, too")
+    given = command.parse_args()
     set_constants(given.set)
     for system in given.systems:
         measure(make_space(given.device), system, given.repeat, given.kernels)

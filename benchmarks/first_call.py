@@ -2,8 +2,8 @@
 
     CUPY_CACHE_DIR=$(mktemp -d) python benchmarks/first_call.py [MATRIX] [METHOD] [PRECOND]
 
-MATRIX is one of the gallery's, ``ecology2~`` by default; without METHOD the advisor chooses. Prints each module that
-NVRTC compiles, with its seconds and the line of swell that asked for it, then the median of ten times of ``prepare``
+MATRIX is one of the gallery's, ``ecology2~`` by default; without METHOD the advisor chooses. Prints each kernel that
+NVRTC compiles, with its seconds and the line of swell that asked for it, or "ahead" for one that a thread began, then the median of ten times of ``prepare``
 and its parts. The matrix lies on the host, as a user's does, and in a second round on the GPU.
 """
 from __future__ import annotations
@@ -11,46 +11,28 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-import traceback
 
 import numpy as np
+from cold_start import watch_nvrtc
 
 import swell
 
 RUNS = 10
 
 
-def watch_compiler(found):
-    """Have CuPy's compiler tell what it compiles: (seconds, kernel, line of swell)."""
-    from cupy.cuda import compiler
-    original = compiler._NVRTCProgram.compile
-
-    def compile(self, *arguments, **named):
-        start = time.perf_counter()
-        result = original(self, *arguments, **named)
-        frames = [f for f in traceback.extract_stack() if "/swell/" in f.filename]
-        where = f"{frames[-1].filename.rpartition('/swell/')[2]}:{frames[-1].lineno}" if frames else "elsewhere"
-        source = self.src if isinstance(self.src, str) else self.src.decode()
-        found.append((time.perf_counter() - start, "reduction" if "_REDUCE" in source or "cub" in source else
-                      "ours" if "Context* ctx" in source else "element-wise", where))
-        return result
-
-    compiler._NVRTCProgram.compile = compile
-
-
 def main(name="ecology2~", method=None, precond=None):
     """Measure one matrix."""
     found = []
-    watch_compiler(found)
+    watch_nvrtc(found)
     A = swell.gallery.get(name)
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     start = time.perf_counter()
     result = swell.solve(A, b, device="cuda", method=method, precond=precond)
     first = time.perf_counter() - start
     print(result)
-    for seconds, kind, where in sorted(found, reverse=True):
-        print(f"  {seconds:6.2f} s  {kind:12}  {where}")
-    print(f"first solve {first:.2f} s, of it {sum(s for s, _, _ in found):.2f} s in {len(found)} compilations")
+    for seconds, kernel in sorted(found, reverse=True):
+        print(f"  {seconds:6.2f} s  {kernel}")
+    print(f"first solve {first:.2f} s; {sum(s for s, _ in found):.2f} s in {len(found)} compilations, in threads side by side")
     import cupyx.scipy.sparse as csp
     for place, matrix in (("host", A), ("device", csp.csr_matrix(A))):
         times, parts = [], []

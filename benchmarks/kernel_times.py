@@ -6,6 +6,7 @@ left them.
 """
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import importlib
@@ -63,6 +64,15 @@ class Launched:
     def milliseconds(self, space):
         """Between its events, which are past."""
         return space.xp.cuda.get_elapsed_time(self.begin, self.end)
+
+
+def parser(summary):
+    """A command line for systems, and for constants that are to have other values."""
+    made = argparse.ArgumentParser(description=summary)
+    made.add_argument("systems", nargs="+", help="files, or names of the gallery")
+    made.add_argument("--set", action="append", default=[], metavar="MODULE:NAME=VALUE",
+                      help="another value of a constant, as swell.core.graph:MICROSECONDS_PER_LAUNCH=50")
+    return made
 
 
 def set_constants(texts):

@@ -5,7 +5,7 @@
 The systems are Poisson's equation on m² points (m of ``--sides``), the matrix on the device, a fresh random right-hand
 side for each solve, to 1e-8. Without METHOD: resident_cg, cg and swell's own choice (``auto``). Prints the medians of 30
 preparations and 50 solves, the iterations, and with ``--profile`` where the host's time of 20 preparations goes.
-``--parts``: so many parts for resident_cg at most; 1, 2, 4, 8 and 16 are those of one cluster, others of a grid.
+``--parts N``: resident_cg cuts the matrix into N parts at most. 1, 2, 4, 8 or 16 parts make one cluster, others a grid.
 """
 from __future__ import annotations
 

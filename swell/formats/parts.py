@@ -33,7 +33,7 @@ from swell.formats.matrix import Matrix
 
 WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
 ALONE = 1200            # rows up to which one part is quickest: nothing travels between multiprocessors
-TOGETHER = 60_000       # rows up to which the parts are those of one cluster
+TOGETHER = 60_000       # rows up to which one cluster has all parts
 CLUSTER = 16            # blocks of a cluster at most
 FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
 REGISTERS = 160         # bytes of each of x and r that a thread holds
@@ -98,7 +98,7 @@ class PartsMatrix(Matrix):
     shared_bytes : int
         Shared memory of a part.
     together : bool
-        The parts are those of one cluster, or there is only one: values go from shared memory to shared memory.
+        True if one cluster has all parts, or there is one part: values go from shared memory to shared memory.
     near : int
         Boundary rows of a part, at most, for which it has room in shared memory then.
     revision : int
@@ -135,7 +135,7 @@ class PartsMatrix(Matrix):
         self._place(cut)
 
     def _cut(self, most):
-        """The rows in so many parts or fewer: consecutive ones unless they have too many neighbours in other parts."""
+        """Cut the rows into ``most`` parts at most: consecutive rows, unless too many neighbours lie elsewhere."""
         n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
         self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
         self.together = self.count in (1, 2, 4, 8, CLUSTER)

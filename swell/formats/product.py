@@ -19,7 +19,7 @@ from swell.formats.matrix import index_type
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
 LANE_BYTES = 128        # of shared memory for a thread, POOL / THREADS of product.cu
 FEW = 1 << 14           # rows that one block of a GPU sorts into bins
-SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # rows up to which a GPU gives each so many times the lanes
+SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (rows, factor): up to so few rows a GPU gives each row more lanes
 SHARE = 0.5             # of the free memory that a product may use to find its pattern in one pass
 UNCHECKED = 64 << 20    # bytes that are taken without asking how many are free
 REMEDY = "use float32 values, smaller factors, or a machine with more memory"

@@ -1,4 +1,4 @@
-// Values that travel from block to block while all run; `put` and `get` are those of bulk.cuh, which precedes this file.
+// Values that travel from block to block while all run. Include bulk.cuh first: it has `put` and `get`.
 #pragma once
 #include "scalar.cuh"
 

@@ -17,8 +17,8 @@ DEVICE int lanes_for(long long rows, long long entries) {
   return lanes;
 }
 
-// By a warp: visit the rows from `first` to `last`, of so many in all, 32 / lanes at a time; the next ones are `step` on. All lanes
-// of the warp come to every visit.
+// By a warp: visit 32 / lanes rows at a time, from `first` on, then from `first + step`, and so on below `last`. The matrix has
+// `rows` rows. All lanes of the warp come to every visit.
 template <class I, class Visit>
 DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes, Visit visit) {
   const int lane = threadIdx.x % 32;

@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned*
   }
 }
 
-// All that has its place once the numbers of all parts are known: rows, −1 before; slots among those of all parts; where the columns of
-// each slice begin; ends, 0 before; halos.
+// Write the layout, once the numbers of all parts are known: the row in each slot (`rows` is −1 before), the slot of each row, where
+// the columns of each slice begin, the ends of slices (0 before), and the halos.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
 __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const int* slices, const unsigned* bits, const int* starts,

@@ -10,7 +10,7 @@
 // Values: C's sorted columns and their sums lie in shared memory (sums of very long rows in C itself). The group goes through A's
 // row in order. Its lanes share a row of B, whose columns differ, so there are no atomics and each sum has one order.
 //
-// What is read next is asked for before what is there is worked on: a row of A leads to rows of B, and these to columns.
+// Loads are issued early: each thread asks for its next entries before it works on the present ones.
 #include "rows.cuh"
 
 constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6, POOL = 32768;

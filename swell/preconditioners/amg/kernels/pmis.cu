@@ -45,11 +45,12 @@ __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong
 
 // By a warp: which of its rows are left, and what of them. A warp owns `share` neighbouring rows.
 template <class I> struct Waiting {
-  I *rivals, *lengths, *rows;                                  // rows: those of a warp begin at its first row
+  I *rivals, *lengths, *rows;                                  // a warp's entries of `rows` begin at its first row
 };
 
-// Decide a row, one of 32 / lanes that the warp looks at, if it can be: its entries from `k` of `from` on, every `lanes`-th, are
-// links; those of `strong`, if any, count. Undecided rivals are stored from `begin` on. True if the row stays undecided.
+// Decide a row if its rivals allow it; the warp looks at 32 / lanes rows together. A lane reads every `lanes`-th of the links
+// from[begin..end); where `strong` is given, strong links alone count. Undecided rivals are stored from `begin` on. True if the row
+// stays undecided.
 template <class I>
 DEVICE bool stays(const I* from, const unsigned char* strong, const long long* keys, unsigned char* state, const Waiting<I>& to,
                   long long row, bool there, long long begin, long long end, int lanes) {
