@@ -1,8 +1,8 @@
-"""The public interface: ``solve``, ``prepare`` and ``Solver``, the whole flow of a call on one screen.
+"""The public interface: ``solve``, ``prepare`` and ``Solver``.
 
-validate -> choose (the user's names, or the advisor's chain) -> transform, format, precondition (``Prepared``) ->
-iterate -> true residual -> ``Result``. Where the advisor chose and its first choice fails, the next one is tried, and
-the result tells of both.
+A call takes these steps: validate -> choose (the user's names, or the advisor's chain) -> transform, format,
+precondition (``Prepared``) -> iterate -> true residual -> ``Result``. If the advisor's first choice fails, the solver
+tries the next one; the result reports both.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
           monitor=None) -> Result | Results:
     """Solve A x = b.
 
-    With nothing named, an advisor looks at A, chooses, and falls over to its next choice where the first fails.
+    If no method is named, an advisor analyses A and chooses one. If that choice fails, it tries the next one.
 
     Parameters
     ----------
@@ -41,45 +41,45 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         SciPy or CuPy sparse of any kind, a dense array, a torch tensor, a JAX array, BCOO or BCSR, a PETSc Mat, a
         ``LinearOperator``, or one of swell's own formats.
     b : array, shape (n,) or (n, k)
-        Several right-hand sides are solved one by one and returned together.
+        The columns are solved one by one and returned together.
     method, precond, scaling, ordering, format : str or settings object, optional
-        By their names in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or as
-        objects: ``swell.GMRES(restart=50)``.
+        A name in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or an object:
+        ``swell.GMRES(restart=50)``.
     M : callable, LinearOperator or matrix, optional
-        Your own preconditioner, an approximate inverse of A, as in SciPy. Not together with ``precond``.
+        Your own preconditioner, an approximate inverse of A, as in SciPy. Give M or ``precond``, not both.
     nullspace : "constants", array of shape (n,) or (n, k), or NullSpace, optional
-        What A annihilates, for a system that is singular on purpose: b is checked against it (or projected, with
-        ``NullSpace(..., project=True)``), and the x of least norm is returned.
+        A basis of the null space of a singular A. The solver checks that b is compatible (or projects it, with
+        ``NullSpace(..., project=True)``), and returns the x of least norm.
     smoother : str or settings object, optional
         For cg: sweeps before it and between its iterations, ``CG(before=..., between=..., every=...)``.
     device : {"cpu", "cuda", "cuda:1", "cuda:all"}, optional
-        Where to solve; by default where the data is. "cuda:all" gives rows of A to each GPU of this machine; x then is
-        a NumPy array.
+        Where to solve; by default where the data is. "cuda:all" distributes the rows of A over all GPUs of this
+        machine, and x is a NumPy array.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
-        Convert A to it first.
+        Convert A to this type first.
     block : int, optional
-        Consecutive rows of A that belong together, as the unknowns of a mesh point do: the size of blocks wherever
-        nothing else names one. Default: SciPy's and PETSc's own block size, or the size of dense blocks in A.
+        Block size: the number of consecutive rows that belong together, such as the unknowns of a mesh point. A
+        part's own block size takes precedence. Default: SciPy's and PETSc's block size, or the dense blocks found in A.
     x0 : array like b, optional
         Starting vector; it is not modified.
     rtol, atol, maxiter
-        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the x that is returned.
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the returned x.
     stopping : Stopping, optional
-        All stopping settings at once, instead of the three above.
+        All stopping settings at once, instead of ``rtol``, ``atol`` and ``maxiter``.
     monitor : callable, optional
         ``monitor(iteration, relative_residual)``; a true return value stops the solve.
 
     Returns
     -------
     Result or Results
-        ``Results`` where b has two dimensions. x is of the kind that b is.
+        ``Results`` if b has two dimensions. x is the same kind of array as b.
 
     Raises
     ------
     InputError
         For input that cannot be solved as given; the message says what to do.
     MissingDependency
-        For a GPU or a library that is not there.
+        If the GPU or a library is missing.
 
     Examples
     --------
@@ -101,19 +101,19 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
             smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
             b_like=None, adapt=True) -> "Solver":
-    """Do everything that does not depend on b, once. The parameters are those of ``solve``.
+    """Set up a Solver: do all the work that does not depend on b, once. ``solve`` documents the parameters.
 
-    Where no method is named, a Solver remembers how many iterations its choices took, and counts a setup over the
-    solves so far: later solves may take another path than the first. ``adapt=False``: each takes the path of the first.
+    If no method is named, the Solver remembers how many iterations each choice took, and spreads the cost of a setup
+    over the solves so far. Later solves may then make another choice. ``adapt=False`` makes all solves alike.
 
-    ``b_like`` is a right-hand side, or an array of its type and device: it says whether b will be complex, and where
-    it will live.
+    ``b_like`` is a right-hand side, or an array of the same type on the same device. It tells whether b will be
+    complex, and on which device.
 
     Returns
     -------
     Solver
-        ``.solve(b)`` as often as needed; ``.update(A2)`` for another matrix of the same pattern. For device="cuda:all"
-        an object with the methods of a ``Solver``, of which ``copy`` is refused.
+        Call ``.solve(b)`` as often as needed, and ``.update(A2)`` for another matrix of the same pattern. For
+        device="cuda:all" the object has the methods of a ``Solver``, but refuses ``copy``.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:
-    """What the user named, checked before the matrix is touched: a misspelt name must not cost a conversion."""
+    """The user's choices, checked before the matrix is read: a misspelt name must not cost a conversion."""
     if M is not None and precond is not None:
         raise InputError("both M and precond were given: name one of them")
     parts = {"precond": M if M is not None else precond, "scaling": scaling, "ordering": ordering, "format": format,
@@ -144,7 +144,7 @@ def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -
 
 
 def _stopping(stopping, rtol, atol, maxiter) -> Stopping:
-    """When to stop, by one object or by its three numbers."""
+    """The stopping settings, given as one object or as three numbers."""
     if stopping is None:
         return Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
     if not isinstance(stopping, Stopping):
@@ -155,7 +155,7 @@ def _stopping(stopping, rtol, atol, maxiter) -> Stopping:
 
 
 def _search_below(method) -> float:
-    """Rows below which A's symmetry will be read off its entries: the advisor always does."""
+    """Number of rows below which the entries of A are tested for symmetry; infinite if the advisor chooses."""
     if method is None:
         return math.inf
     return SERIAL if method.self_adjoint_only else 0
@@ -169,15 +169,15 @@ def _on_all_gpus(A, dtype, b_dtype, block, named, stopping):
 class Solver:
     """A prepared system; made by ``prepare``.
 
-    Threads may share a Solver: their calls queue. For solves that run at the same time give each thread a ``copy()``.
-    A Solver can be pickled; whoever loads it sets it up anew.
+    Threads may share a Solver; their calls run one after the other. To solve at the same time, give each thread a
+    ``copy()``. A Solver can be pickled; loading it repeats the setup.
 
     Attributes
     ----------
     A : CSRMatrix or LinearOperator
-        The checked matrix, where it is solved.
+        The checked matrix, on the device of the solve.
     chain : list of Configuration
-        What will be tried, in order; one entry where a method was named.
+        The choices to try, in order; one entry if a method was named.
     """
 
     def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
@@ -185,8 +185,8 @@ class Solver:
         self.stopping, self._named = stopping, named
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
-        self._borrowed = False                   # True: copies share the arrays, which nobody may change then
-        self._refused = None                     # what the last update raised, after which nothing is prepared
+        self._borrowed = False                   # True: copies share the arrays, so nobody may change them
+        self._refused = None                     # the error of a failed update; nothing is prepared after it
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
@@ -201,11 +201,11 @@ class Solver:
             self._prepare_first()
 
     def _follow(self, chain, left_out, adapt):
-        """Take a chain of choices, and sentences on those that were left out."""
+        """Follow a new chain of choices; ``left_out`` are sentences on the choices that are not in it."""
         self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
 
     def _prepare_first(self):
-        """Set up the first choice; where memory is too small for it and others contend, the next one is the first."""
+        """Set up the first choice. If it does not fit into memory, and there are others, drop it and try the next."""
         while True:
             try:
                 self._prepare(0)
@@ -217,7 +217,7 @@ class Solver:
                 self._follow(self.chain[1:], self._left_out, self._plan.adapt)
 
     def _with_format(self, named):
-        """A named method takes its own format, or the default format of the device unless one is named."""
+        """Add a format to a named method: the method's own, else the user's, else the device's default."""
         from swell.advisor.choose import default_format
         own = named.method.format
         if own is not None and self.A.has_entries:
@@ -248,7 +248,7 @@ class Solver:
             return self._solve_all(rhs, guess, monitor, b)
 
     def _solve_all(self, rhs, guess, monitor, b) -> Result | Results:
-        """`solve` for vectors that `inputs` has checked; x is given back in the kind of array that b is."""
+        """Solve for vectors that `inputs` has checked; x is converted to the array type of ``original``."""
         self.space.require_equal((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
                                  "beside the rows, whether there is an x0)")
         if rhs.ndim == 1:
@@ -269,24 +269,24 @@ class Solver:
         return result
 
     def update(self, A, *, keep_preconditioner=False) -> "Solver":
-        """Take a matrix of the same pattern and type; setups that depend on values are redone, buffers are kept.
+        """Replace the matrix by one of the same pattern and type. Setups are redone for the new values; buffers stay.
 
         Parameters
         ----------
         A : matrix
             Of the same pattern and type.
         keep_preconditioner : bool
-            Go on with the preconditioner of the values before, for matrices that change little from one to the next:
-            it is then an approximation, and iterations may be more. A direct method is always factored anew.
+            Keep the preconditioner of the old values, for matrices that change little. It is then only approximate,
+            and may need more iterations. A direct method always factors again.
 
-        A Solver that shares its arrays with copies is set up anew, so that the copies keep the matrix they have.
+        A Solver that shares its arrays with copies is set up anew, so that the copies keep their matrix.
 
         Raises
         ------
         InputError
-            If the pattern, the shape or the type differs, or if the preconditioner to be kept is shared with copies:
-            the Solver then stays as it was. Or of a setup that the new values do not allow: the Solver then solves
-            nothing until another update succeeds.
+            If the pattern, the shape or the type differs, or if copies share the preconditioner to be kept. The
+            Solver is then unchanged. If instead the setup fails for the new values, the Solver refuses to solve
+            until another update succeeds.
         """
         with self._turn:
             self.space.require_equal(keep_preconditioner, "keep_preconditioner")
@@ -306,13 +306,13 @@ class Solver:
                     self.A.update(new)
                 try:
                     self._update_first(keep_preconditioner)
-                except BaseException as error:   # of which setup is half new and half old, nothing is used
+                except BaseException as error:   # a setup may be half new and half old: use none of them
                     self._prepared, self._stale, self._refused = {}, set(), str(error) or type(error).__name__
                     raise
             return self
 
     def _update_first(self, keep_preconditioner):
-        """Bring the first choice's setup up to the values of A; the others follow when they are tried."""
+        """Update the first choice's setup to the values of A; the other setups are updated when they are tried."""
         self._refused = None
         self._plan.renew()
         if 0 in self._prepared:
@@ -321,7 +321,7 @@ class Solver:
         self._prepare(0)
 
     def stop_by(self, stopping: Stopping) -> "Solver":
-        """Other tolerances from now on, as Newton's method asks for; what is prepared is kept."""
+        """Use other tolerances from now on, as Newton's method needs them. All setups are kept."""
         if not isinstance(stopping, Stopping):
             raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
         with self._turn:
@@ -339,12 +339,12 @@ class Solver:
             return self._prepare(0).setup.M
 
     def describe(self) -> list[str]:
-        """What is tried first, one line a part, as a result prints it."""
+        """The first choice, one line for each part, as a printed result shows it."""
         with self._turn, self.space.active(self.A.shape[0]):
             return self._prepare(0).describe()
 
     def prefer(self, k) -> "Solver":
-        """Try choice k of the chain first from now on, where those before it failed for a matrix like the next."""
+        """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""
         if k not in range(len(self.chain)):
             raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
         with self._turn:
@@ -360,9 +360,9 @@ class Solver:
     def copy(self) -> "Solver":
         """A Solver for another thread, which may solve at the same time as this one.
 
-        Matrices and factors are shared; buffers are not, and on a GPU the copy has a stream of its own. A user's own M,
-        and factors of cuDSS, which one thread alone may use, are the exceptions: the first is called from every
-        thread, the second are computed again.
+        Both share the matrices and the factors. Each has its own buffers and, on a GPU, its own stream. There are two
+        exceptions: every thread calls the user's own M, and the factors of cuDSS are computed again, because only one
+        thread may use them.
 
         Raises
         ------
@@ -381,7 +381,7 @@ class Solver:
     __copy__ = copy
 
     def __reduce__(self):
-        """Pickled as the matrix and what was named, and prepared again where it is loaded."""
+        """Pickle the matrix and the user's choices; loading prepares the Solver again."""
         if not self.A.has_entries or not self.space.single_rank:
             what = "matrix-free" if self.space.single_rank else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
@@ -389,11 +389,11 @@ class Solver:
             raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
                              "A.to_csr().to_scipy(), with format=...")
         with self._turn:
-            self._prepare(0)                     # raises where an update failed
+            self._prepare(0)                     # raises if the last update failed
             return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self.A.block_size, self._named,
                                      self.stopping, self._plan.adapt)
 
 
 def _prepared_again(A, device, block, named, stopping, adapt):
-    """The Solver of a pickle."""
+    """The Solver that a pickle stands for."""
     return Solver(inputs.read_matrix(A, device, block=block), named, stopping, adapt)

@@ -1,6 +1,6 @@
-"""The one door for what users bring: matrices and vectors of any kind are checked here and nowhere else.
+"""Checks of the user's matrices and vectors, of any library. No other module checks them.
 
-The library of an object, its guest, reads it (`swell.core.guests`); the checks here are the same for all.
+The guest of an object's library reads the object (`swell.core.guests`); all objects then pass the same checks.
 """
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from swell.core.settings import DTYPES, shown
 from swell.core.devices import DEVICES, make_space
 from swell.core.space import Space
 
-CONVERSION_BYTES = 60       # an entry: CSR, the format made from it, and the index arrays of the conversion
+CONVERSION_BYTES = 60       # per entry: CSR, the format made from it, and the index arrays of the conversion
 
 
 @dataclass
 class Input:
-    """A checked matrix, a CSRMatrix or a matrix-free operator in its space, with notes for the user."""
+    """A checked matrix (CSRMatrix or matrix-free operator) in its space, with notes for the user."""
 
     A: LinearOperator
     space: Space
     notes: list[str] = field(default_factory=list)
-    kept: LinearOperator | None = None           # one of our own formats, to be used as it is
+    kept: LinearOperator | None = None           # the user's matrix in one of swell's formats, used unconverted
 
 
 def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0, parts=()):
-    """Check a whole system, each part once: A, then the right-hand sides and the starting vectors for it.
+    """Check a whole system, each part once: A, then the right-hand sides and the starting vectors.
 
     Parameters
     ----------
     A, device, dtype, block, search_below, parts
-        As in ``read_matrix``; the type and the device of b count too.
+        See ``read_matrix``. The type and the device of b are taken into account too.
     b, x0
-        As in ``read_vectors``.
+        See ``read_vectors``.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
     Raises
     ------
     InputError
-        On every rank, for any part that cannot be solved as given.
+        On every rank, if any part cannot be solved as given.
     """
     given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
     with given.space.agreed():
@@ -58,7 +58,7 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
 
 def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0,
                 parts=()) -> Input:
-    """Check A and bring it to its space as CSR with sorted, summed indices.
+    """Check A and convert it to CSR in the space of the solve, with sorted indices and duplicates summed.
 
     Parameters
     ----------
@@ -67,20 +67,19 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
-        None keeps A's, made complex if b is.
+        None keeps A's type, made complex if b is complex.
     block : int, optional
-        Rows of A that belong together; by default the blocks that A came with, or those that are detected.
+        Block size: rows of A that belong together. Default: A's own block size, or the size of the blocks found in A.
     search_below : int or inf
-        Of a matrix with fewer rows each aᵢⱼ is compared with aⱼᵢ in the pass that checks the entries: its symmetry
-        will be asked for.
+        For a matrix with fewer rows, the pass that checks the entries also compares each aᵢⱼ with aⱼᵢ: the solve will
+        need to know whether A is symmetric.
     parts : list of str
-        What the user named (``Configuration.parts``): a GPU begins to compile its kernels.
+        The names of the user's choices (``Configuration.parts``); a GPU starts to compile their kernels.
 
     Raises
     ------
     InputError
-        If A is not square, not finite, not made of such blocks, of an unsupported type, or has no rows of its own
-        shape.
+        If A is not square, not finite, does not consist of such blocks, or is of an unsupported type.
     """
     if device is not None and not isinstance(device, str):
         raise InputError(f"device={shown(device)}: expected {DEVICES}")
@@ -111,12 +110,12 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
 
 
 def read_factor(A, space):
-    """A matrix of any shape, to be multiplied with another one, as a CSRMatrix of the space; NaN and Inf may be in it.
+    """Read a factor of a matrix product, of any shape, as a CSRMatrix of the space; NaN and Inf are allowed.
 
     Raises
     ------
     InputError
-        For a matrix without entries of its own, in parts, in another space, or of an unsupported type.
+        For a matrix that is matrix-free, distributed, in another space, or of an unsupported type.
     """
     if isinstance(A, LinearOperator):
         if not (A.space.single_rank and hasattr(A, "to_csr")):
@@ -131,7 +130,7 @@ def read_factor(A, space):
 
 
 def _with_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
-    """A matrix with entries, as CSR of the space."""
+    """Check a matrix with entries and convert it to CSR in the space."""
     notes = []
     space.compile_ahead((MATRIX, *parts), _wanted(dtype, dtype_of(A, "A"), b_dtype))
     csr = _to_csr(A, space, notes, block, search=search)
@@ -145,7 +144,7 @@ def _with_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
 
 
 def _check_size(A, space):
-    """Estimate the memory of the matrix and its conversion, before anything is moved."""
+    """Raise OutOfMemory if the matrix and its conversion would not fit, before anything is moved."""
     entries = A.nnz if hasattr(A, "nnz") else int(np.prod(A.shape))
     space.check_fits(entries * CONVERSION_BYTES, f"a matrix of {entries} entries",
                      "solve on device='cpu', use dtype='float32', or a larger GPU" if space.name == "cuda" else
@@ -153,23 +152,17 @@ def _check_size(A, space):
 
 
 def _wanted(dtype, own, b_dtype):
-    """The type to solve in: the one asked for, or A's own, made complex where b is."""
+    """The type to solve in: the requested one, or A's own, made complex if b is complex."""
     if dtype is None:
         return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
     return _named(dtype)
 
 
 def _named(dtype):
-    """The type that ``dtype`` names.
-
-    Raises
-    ------
-    InputError
-        If it is none of the four.
-    """
+    """The NumPy type that ``dtype`` names; InputError unless it is one of `DTYPES`."""
     try:
         name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
-    except (TypeError, ValueError):              # no type at all
+    except (TypeError, ValueError):              # NumPy knows no such type
         name = None
     if name not in DTYPES:
         raise InputError(f"dtype={shown(dtype)}: expected one of {', '.join(DTYPES)}")
@@ -177,19 +170,19 @@ def _named(dtype):
 
 
 def _check_not_real(wanted, own):
-    """Raise InputError where a complex A would become real."""
+    """Raise InputError if a complex A would become real."""
     if wanted.kind != "c" and own.kind == "c":
         raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
                          "complex128")
 
 
 def _complexity(b_dtype):
-    """The type that makes A's complex where b is complex, and changes nothing otherwise."""
+    """A type to combine with A's type: the result is complex if b is complex, else A's type unchanged."""
     return np.complex64 if b_dtype is not None and np.dtype(b_dtype).kind == "c" else np.float32
 
 
 def _own(A, device, dtype, b_dtype, search_below) -> Input:
-    """An operator or a matrix of ours comes with its space."""
+    """Check an operator or a matrix of swell, which already has its space."""
     if device is not None and not A.space.name == device.split(":")[0]:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.dtype.name not in DTYPES:
@@ -211,7 +204,7 @@ def _own(A, device, dtype, b_dtype, search_below) -> Input:
 
 
 def _in_parts(A, dtype, b_dtype) -> Input:
-    """A matrix in parts, converted on all ranks alike."""
+    """Check a distributed matrix; all ranks convert it to the same type."""
     wanted = _wanted(dtype, A.dtype, b_dtype)
     A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     _check_not_real(wanted, A.dtype)
@@ -223,7 +216,7 @@ def _in_parts(A, dtype, b_dtype) -> Input:
 
 
 def _matrix_free(A, space, dtype, b_dtype) -> Input:
-    """A SciPy or CuPy LinearOperator."""
+    """Wrap a SciPy or CuPy LinearOperator."""
     if (device_of(A) == "cpu") != (space.name == "cpu"):
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
@@ -235,8 +228,8 @@ def _matrix_free(A, space, dtype, b_dtype) -> Input:
 
 
 def _to_csr(A, space, notes, block=None, keep=True, search=False):
-    """A CSRMatrix of the space from anything with entries; sorted, duplicates summed (and said). ``keep``: beyond the
-    call, so that it shares nothing with A."""
+    """Convert anything with entries to a CSRMatrix of the space: sorted, duplicates summed, with a note if there were
+    any. ``keep``: the result outlives the call, so it must not share memory with A."""
     guest = guest_of(A)
     guest.check(A, quick=True)
     _check_size(A, space)
@@ -247,7 +240,7 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
         given = given._replace(block=given_size(block, A.shape[0]))
     csr = _moved(given.csr, space, given)
     if not csr.facts(search).in_range:
-        guest.check(A)                           # which says what is wrong with an array of the host
+        guest.check(A)                           # gives a more precise error for an array on the host
         raise InputError(f"A has row pointers or column indices out of range: expected columns from 0 to "
                          f"{A.shape[1] - 1}, and row pointers that ascend from 0 to nnz")
     if not csr.facts(search).canonical:
@@ -258,7 +251,7 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
 
 
 def _moved(csr, space, given):
-    """The arrays of a CSR matrix in the space; copies, where users could change them later."""
+    """Move the arrays of a CSR matrix to the space; copy those that the user could change later."""
     from swell.formats.csr import CSRMatrix
     arrays = csr.indptr, csr.indices[:csr.nnz], csr.data[:csr.nnz].astype(checked_dtype(csr.dtype, "A"), copy=False)
     own = (space.from_host(array) for array in arrays)
@@ -268,27 +261,31 @@ def _moved(csr, space, given):
 
 
 def check_finite_matrix(csr):
-    """Raise InputError for NaN or Inf among the entries of a CSRMatrix."""
+    """Raise InputError if a CSRMatrix has NaN or Inf among its entries."""
     bad = csr.facts(search=False).not_finite
     if bad:
         raise not_finite("A", bad)
 
 
 def read_vectors(A, b, x0=None, finite_later=False):
-    """The right-hand sides and the starting vectors (or None) for a matrix that has been read.
+    """Check the right-hand sides and the starting vectors (or None) of a matrix that has been read.
 
     Parameters
     ----------
     A : LinearOperator
     b, x0 : arrays of any kind, shape (n,) or (n, k)
-        Across ranks this rank's rows of them.
+        Across ranks: this rank's rows.
     finite_later : bool
-        A solve that refuses b will be followed by ``check_finite``: a b of one column on a GPU is not read here.
+        Do not search a one-column b on a GPU for NaN and Inf. The caller uses ``check_finite`` if the solve fails.
+
+    Returns
+    -------
+    rhs, guess : arrays, guess None without x0
 
     Raises
     ------
     InputError
-        If ``read_vector`` refuses one of them, they differ in shape, or one is complex and A is real.
+        If ``read_vector`` refuses b or x0, their shapes differ, or one of them is complex and A is real.
     """
     n = A.shape[0]
     rows = A.space.local_rows(n)
@@ -305,16 +302,21 @@ def read_vectors(A, b, x0=None, finite_later=False):
 
 
 def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=False):
-    """A right-hand side or a starting vector as a NumPy or CuPy array of shape (n,) or (n, k).
+    """Check a right-hand side or a starting vector; return it as a NumPy or CuPy array of shape (n,) or (n, k).
 
     Parameters
     ----------
+    v : array of any kind
+    n : int
+        Expected number of rows.
+    name : str
+        Its name in error messages.
     part : str
-        Which rows of it these are, where they are not all of A's.
+        For error messages: which rows are expected, if not all rows of A.
     space : Space, optional
-        Where it will be used: a GPU then looks for NaN and Inf by a kernel of ours.
+        The space of the solve; a vector that lies there is searched for NaN and Inf by a kernel of swell.
     finite_later : bool
-        Leave a vector that lies on that GPU unread.
+        Do not search a vector of one column that lies on that GPU.
 
     Raises
     ------
@@ -340,30 +342,30 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
 
 
 def check_monitor(monitor):
-    """Raise InputError unless a monitor can be called, before a setup that may take long."""
+    """Raise InputError unless the monitor is None or callable; called before the setup, which may take long."""
     if not (monitor is None or callable(monitor)):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
 
 
 def device_of(given) -> str:
-    """The device where an object of any kind lives, "cpu" or "cuda:k"."""
+    """The device of an object of any library: "cpu" or "cuda:k"."""
     return guest_of(given).device_of(given)
 
 
 def dtype_of(given, name="b") -> np.dtype:
-    """The type of an array of any kind; ``name`` is for the message of an error."""
+    """The NumPy type of an array of any library; ``name`` is its name in error messages."""
     return guest_of(given).dtype_of(given, name)
 
 
 def returned(x, space, original):
-    """A copy of x, an array of the space, as the kind of array that ``original`` is."""
+    """A copy of x, an array of the space, converted to the array type and device of ``original``."""
     guest = guest_of(original)
     return guest.give_back(np.array(space.to_host(x)) if guest.device_of(original) == "cpu" else x.copy(), original)
 
 
 def stack(columns, rhs, original):
-    """Solution vectors as the columns of one array of the kind that ``original`` is."""
+    """Stack solution vectors as the columns of one array, of the same array type as ``original``."""
     guest = guest_of(original)
     read = [guest.read_vector(x, "x") for x in columns]
     return guest.give_back(np.stack(read, axis=1) if read else np.empty_like(rhs, dtype=np.float64), original)

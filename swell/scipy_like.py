@@ -1,14 +1,14 @@
-"""SciPy's names and conventions for code that exists: change the import, and nothing else.
+"""SciPy's names and conventions for existing code: change the import, and nothing else.
 
     from swell.scipy_like import cg, gmres, bicgstab        # instead of scipy.sparse.linalg
 
-Arguments have SciPy's meaning, and so has ``(x, info)``: ``info`` is 0 where ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) holds
-for the x that is returned, positive (the iterations done) where it does not, and negative where the method broke down.
-A feature of SciPy that swell lacks raises an error that says so. New code has more from `swell.solve`: a reason in
-words, the history, several right-hand sides, a choice of everything.
+The arguments and the result ``(x, info)`` have SciPy's meaning. ``info`` is 0 if the returned x satisfies
+‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol). It is positive (the iterations done) if x does not, and negative after a breakdown.
+A feature of SciPy that swell lacks raises an error that says so. New code gets more from `swell.solve`: a reason in
+words, the history, several right-hand sides, a choice of every part.
 
-Where swell differs without contradicting SciPy: gmres is preconditioned on the right, so that the residual that it
-follows is the true one; a solve that stagnates ends before ``maxiter``.
+swell differs from SciPy in two ways. It preconditions gmres on the right, so the monitored residual is the true one.
+It ends a solve that stagnates before ``maxiter``.
 """
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from swell.inputs import dtype_of
 from swell.krylov.gmres import GMRES
 
 BROKEN = (Reason.BREAKDOWN, Reason.INDEFINITE, Reason.NONFINITE, Reason.DIVERGED, Reason.SINGULAR)
-LONGEST = 1_000_000     # iterations that the history has room for
+LONGEST = 1_000_000     # largest number of iterations that the history has room for
 
 
 def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
-    """Conjugate gradients for a Hermitian positive definite A; as ``scipy.sparse.linalg.cg``.
+    """Conjugate gradients for a Hermitian positive definite A, like ``scipy.sparse.linalg.cg``.
 
     Parameters
     ----------
@@ -41,18 +41,18 @@ def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=Non
     M : sparse matrix, array or LinearOperator, optional
         An approximate inverse of A.
     callback : None
-        SciPy calls it with the current x, which swell does not form in every iteration.
+        Must be None: SciPy calls it with the current x, which swell does not form in every iteration.
 
     Returns
     -------
     x : array, shape (n,)
     info : int
-        0: converged. Positive: not converged, iterations done. Negative: breakdown.
+        0: converged. Positive: not converged, the number of iterations done. Negative: breakdown.
 
     Raises
     ------
     InputError
-        For a callback, and for input that `swell.solve` refuses.
+        If a callback is given, or if `swell.solve` refuses the input.
 
     Examples
     --------
@@ -67,25 +67,26 @@ def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=Non
 
 
 def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
-    """BiCGSTAB for any square A; as ``scipy.sparse.linalg.bicgstab``. Arguments and results as for `cg`."""
+    """BiCGSTAB for any square A, like ``scipy.sparse.linalg.bicgstab``. Arguments and results as in `cg`."""
     _no_callback("bicgstab", callback)
     return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M)
 
 
 def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=None, callback=None,
           callback_type=None):
-    """Restarted GMRES for any square A; as ``scipy.sparse.linalg.gmres``. Further arguments than `cg` has:
+    """Restarted GMRES for any square A, like ``scipy.sparse.linalg.gmres``. Arguments that differ from `cg`:
 
     Parameters
     ----------
     restart : int, optional
-        Iterations of a cycle; 20 by default.
+        Iterations in a cycle; 20 by default.
     maxiter : int, optional
-        Limit of cycles; 10 n by default. Of iterations, as in SciPy, where there is a callback of the legacy type.
+        Limit of cycles; by default 10 n iterations. As in SciPy, it limits iterations if there is a callback of type
+        "legacy".
     callback : callable, optional
         Called as ``callback(residual)`` with the relative residual norm after every iteration.
     callback_type : {"pr_norm", "legacy"}, optional
-        SciPy's default is "legacy". Its type "x" is refused: swell does not form x in every cycle.
+        SciPy's default is "legacy". A callback of type "x" is refused: swell does not form x in every cycle.
     """
     if callback_type not in (None, "pr_norm", "legacy") and (callback is not None or callback_type != "x"):
         raise InputError(f"callback_type={callback_type!r}: expected 'pr_norm' or 'legacy'; swell does not form x "
@@ -105,7 +106,7 @@ def _no_callback(name, callback):
 
 
 def _monitor(callback):
-    """SciPy calls after each iteration, not before the first, and ignores the value that is returned."""
+    """Turn SciPy's callback into a monitor: called after each iteration, not before the first; its value is ignored."""
     def monitor(iteration, residual):
         if iteration:
             callback(residual)
@@ -113,7 +114,7 @@ def _monitor(callback):
 
 
 def _solve(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
-    """Solve by a method, with SciPy's arguments and results."""
+    """Solve by ``method``, with SciPy's arguments and results."""
     n = A.shape[0]
     b, x0 = _flat(b), None if x0 is None else _flat(x0)
     if b.ndim != 1:
@@ -127,13 +128,13 @@ def _solve(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
 
 
 def _flat(v):
-    """Lists become arrays, single columns vectors."""
+    """Convert a list to an array, and an array of shape (n, 1) to shape (n,)."""
     v = v if hasattr(v, "ndim") else np.asarray(v)
     return v.reshape(-1) if v.ndim == 2 and v.shape[1] == 1 else v
 
 
 def _dtype(A, b):
-    """SciPy computes in the wider of the two types."""
+    """The type to compute in: like SciPy, the wider of A's and b's types."""
     parts = [checked_dtype(dtype_of(part, name), name) for part, name in ((A, "A"), (b, "b"))
              if getattr(part, "dtype", None) is not None]
     return np.result_type(*parts)

@@ -13,14 +13,14 @@ from swell.inputs import device_of, read_factor
 def multiply(*factors, device=None):
     """Multiply two or more sparse matrices: A B, or R A P.
 
-    Three and more are multiplied from the right: R (A P). Each sum is taken in the order of the left factor's columns,
-    so the result is the same to the bit in every run, with any number of threads.
+    Three or more factors are multiplied from the right: R (A P). Each sum is taken in the order of the left factor's
+    columns. The result is therefore the same to the bit in every run, with any number of threads.
 
     Parameters
     ----------
     *factors : matrices
-        (m, k) and (k, n), and so on: SciPy or CuPy sparse of any kind, dense arrays, matrices of torch, JAX or PETSc,
-        or swell's own formats. Integers become double; of several types the result has the one that holds all. NaN and
+        Of shapes (m, k), (k, n), and so on: SciPy or CuPy sparse of any kind, dense arrays, matrices of torch, JAX or
+        PETSc, or swell's own formats. Integers become double. The result has the widest type of the factors. NaN and
         Inf are multiplied like other values.
     device : {"cpu", "cuda", "cuda:1"}, optional
         Where to multiply; by default where the first factor is.
@@ -28,18 +28,18 @@ def multiply(*factors, device=None):
     Returns
     -------
     csr_array, csr_matrix or CSRMatrix
-        (m, n), with sorted columns and without duplicates; entries whose sum is zero are kept. It is of the first
-        factor's library: CSR of SciPy (an array where the first factor is a sparse array), CSR of CuPy, or swell's own.
-        A factor of another library gives CSR of SciPy, or of CuPy if it is on a GPU.
+        Shape (m, n), with sorted columns and without duplicates; entries whose sum is zero are kept. The first factor
+        decides the library: CSR of SciPy (an array if the factor is a sparse array), CSR of CuPy, or swell's own.
+        If it comes from another library, the result is CSR of SciPy, or of CuPy if the factor is on a GPU.
 
     Raises
     ------
     InputError
-        For shapes that do not fit, and for what is no matrix with entries.
+        If shapes do not fit, or a factor has no entries (is matrix-free).
     OutOfMemory
-        If a product would not fit, before it is allocated.
+        If a product would not fit; raised before it is allocated.
     MissingDependency
-        For a GPU or a library that is not there.
+        If the GPU or a library is missing.
 
     Examples
     --------
@@ -50,8 +50,8 @@ def multiply(*factors, device=None):
     >>> coarse.shape, coarse.nnz, bool(abs(coarse - P.T @ A @ P).max() == 0)
     ((8, 8), 28, True)
 
-    New values on the same patterns take less than half of the time. `swell.formats.product.Product` does that for
-    matrices of a space:
+    For new values on the same patterns, `swell.formats.product.Product` takes less than half of the time. Its factors
+    are matrices of a space:
 
     >>> from swell.formats.product import Product
     >>> M = swell.CSRMatrix.from_scipy(A, swell.core.devices.make_space("cpu"))
@@ -81,7 +81,7 @@ def multiply(*factors, device=None):
 
 
 def _given_back(C, first):
-    """C as the kind of matrix that the first factor is."""
+    """Convert C to the matrix type of the first factor."""
     if isinstance(first, LinearOperator):
         return C
     if device_of(first) == "cpu":
