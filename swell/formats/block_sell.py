@@ -1,22 +1,22 @@
 """Block SELL: slices of block rows, stored column by column; for systems of PDEs with few blocks in a row.
 
-A BSR product on a GPU shares each block row among lanes, whose sums it must add in the end; where a block row has few
-blocks, as on meshes in two dimensions, that is most of its work. Here, as in SELL, a thread has a row of its own.
+In a BSR product on a GPU, several lanes share a block row, and add up their sums in the end. Where a block row has few
+blocks, as on meshes in two dimensions, this addition is most of the work. Here, as in SELL, each thread has one row.
 
-Why a row and not a block row a thread: rows of a slice are then neighbours in memory whatever s is, every load of
-values is whole, there are s times as many threads, and each keeps one sum. The s threads of a block row read one
-block column together, and the s columns of a block one x each together: one access a warp.
+A thread has a row, not a block row. Then the rows of a slice are neighbours in memory for every s, and loads of values
+are coalesced. There are s times as many threads, and each keeps one sum. The s threads of a block row read the same
+block column, and for each column of the block the same x: one access a warp.
 
 Layout, with H block rows of s rows in a slice:
 
 - ``ptr[k]``: where slice k begins in ``columns``; the e-th block of its i-th block row lies at ptr[k] + e H + i.
 - ``columns``: the block column; −1 for padding, which stands at the end of each block row.
 - ``values``, of shape (blocks / H, s, H s): row r and column c of that block lie at [ptr[k] / H + e, c, i s + r].
-- ``stored``: a bit for every value, whether A has an entry there, as in BSR; empty where padding is all that is added.
+- ``stored``: a bit for every value, set if A has an entry there, as in BSR; empty if every block is full.
 
-Where s divides not the rows or columns and padding is allowed, it is as in BSR. A product reads 8 + 4/s² bytes an entry
-(double) times the fill, and of padding the columns alone. Not sorted by length: block rows of meshes are about equally
-long, and padding costs storage but little time.
+With ``pad``, the last block row and column may reach past the matrix, as in BSR. A product reads 8 + 4/s² bytes an
+entry (double) times the fill; of padding it reads the columns only. Block rows are not sorted by length: on meshes they
+are about equally long, and padding costs storage but little time.
 """
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class BlockSELL(Blocks):
     Attributes
     ----------
     block : int
-        Rows and columns of a block, 1 to 32; 0 detects the largest whose fill is at most 1.2 (1 if there is none).
+        Rows and columns of a block, 1 to 32; 0: the largest with a fill of at most 1.2 (1 if there is none).
     pad : bool
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
     height : int
-        Block rows of a slice: 8, 16, 32, 64 or 128; 0 takes 8 on a CPU and 32 on a GPU.
+        Block rows of a slice: 8, 16, 32, 64 or 128; 0: 8 on a CPU, 32 on a GPU.
     """
 
     height: int = 0
@@ -75,7 +75,7 @@ class BlockSELLMatrix(Matrix):
         self.settings = settings
         self.block = chosen_size(csr, settings, "BlockSELL")
         self.height = settings.height or HEIGHT[csr.space.name]
-        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._positions = None                   # see `positions`; computed by the first update
         self._layout(csr)
         s = self.block
         self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s   # see kernels/block_sell.py
@@ -110,13 +110,13 @@ class BlockSELLMatrix(Matrix):
             self.stored = xp.packbits(stored)
 
     def _value(self, place, row, column):
-        """Where the value in this row and column of the block at a place lies, in ``values`` read as one array."""
+        """Index into ``values``, flattened, of the value at (row, column) of the block at ``place`` in ``columns``."""
         s, H = self.block, self.height
         lane = place % H                         # slices begin at multiples of H
         return (place - lane).astype(np.int64) * (s * s) + column * (H * s) + lane * s + row
 
     def _entries(self):
-        """(where its value lies, row, column) of every entry, row by row of the matrix."""
+        """For every entry, sorted by rows: its index into ``values``, flattened, its row and its column."""
         xp, s, H = self.space.xp, self.block, self.height
         place = xp.nonzero(self.columns >= 0)[0]
         inside = xp.arange(s)
@@ -149,7 +149,7 @@ class BlockSELLMatrix(Matrix):
         return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in ``values``, read as one array; made once, kept."""
+        """Index into ``values``, flattened, of each entry of a CSR matrix of this pattern; computed once and kept."""
         if self._positions is None:
             self._positions = self._entries()[0].astype(self.ptr.dtype)
         return self._positions
@@ -169,12 +169,12 @@ class BlockSELLMatrix(Matrix):
 
     @property
     def fill(self) -> float:
-        """Places of the blocks over entries of the matrix."""
+        """Fill ratio: values in the blocks, without padding, over entries of the matrix."""
         return self.blocks * self.block**2 / max(self.nnz, 1)
 
     @property
     def padding(self) -> float:
-        """Stored values, of blocks and of padding, over entries of the matrix."""
+        """Stored values, padding included, over entries of the matrix."""
         return self.values.size / max(self.nnz, 1)
 
     def describe(self):

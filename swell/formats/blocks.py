@@ -1,7 +1,7 @@
-"""Block structure: how much a block format would have to fill in for each size of dense block, and where entries go.
+"""Dense blocks in a sparse matrix: detection of the block size, and the position of each entry in the blocks.
 
-Systems of PDEs have one row for each of s unknowns of a vertex, so the entries of A come in dense blocks of s × s.
-Blocks that are not quite full are filled with zeros; the fill is what is stored over the entries of the matrix.
+A system of PDEs has s unknowns at each vertex, so the entries of A come in dense s × s blocks. A block format fills
+incomplete blocks with zeros. The fill ratio is the number of stored values over the number of entries of A.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from swell.formats.matrix import index_type
 SIZES = tuple(range(2, 9))
 LARGEST = 32            # block size up to which blocks are detected and stored
 CHEAP = 1.2             # fill ratio up to which blocks pay: they save most of the column indices
-SAMPLE = 64             # block rows that are looked at before all are
+SAMPLE = 64             # block rows of a sample, which rules out most sizes
 
 
 def _ratio(A, size, block_rows) -> float:
-    """Places in the blocks of ``size`` of that many block rows, spread over the matrix, over entries; 1 without any."""
+    """The fill ratio of blocks of ``size`` in ``block_rows`` evenly spread block rows; 1 if these have no entries."""
     space, all_rows, all_columns = A.space, *(-(-count // size) for count in A.shape)
     counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)
@@ -35,27 +35,27 @@ def _ratio(A, size, block_rows) -> float:
 
 
 def _sampled_ratio(A, size) -> float:
-    """The ratio in some block rows."""
+    """The fill ratio in a sample of block rows."""
     return _ratio(A, size, min(SAMPLE, -(-A.shape[0] // size)))
 
 
 def _whole_ratio(A, size) -> float:
-    """The ratio in all rows."""
+    """The fill ratio in all block rows."""
     return _ratio(A, size, -(-A.shape[0] // size))
 
 
 def sampled_fills(A, sizes=SIZES) -> dict[int, float]:
-    """About the fill of blocks of each size that divides the rows and columns, from some block rows."""
+    """Estimated fill ratios, from a sample of block rows, for each size that divides the rows and columns."""
     return {size: _sampled_ratio(A, size) for size in sizes if A.nnz and size in divisors(*A.shape)}
 
 
 def divisors(*counts) -> list[int]:
-    """The block sizes from 1 to `LARGEST` that divide all of these."""
+    """The block sizes from 1 to `LARGEST` that divide all given counts."""
     return [size for size in range(1, LARGEST + 1) if all(count % size == 0 for count in counts)]
 
 
 def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
-    """Entries that blocks of each size would store, over the entries of A; 1 means that every block is full.
+    """The fill ratio of A for each block size: stored values over entries; 1 means that every block is full.
 
     Parameters
     ----------
@@ -65,25 +65,25 @@ def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
     Returns
     -------
     dict of int to float
-        For those of the sizes that divide the number of rows and of columns.
+        From block size to fill ratio, for the sizes that divide both the number of rows and of columns.
     """
     fitting = set(divisors(*A.shape))
     return {size: _whole_ratio(A, size) for size in sizes if A.nnz and size in fitting}
 
 
 def block_size(ratios: dict[int, float]) -> int:
-    """The largest size whose blocks are nearly full; 1 where there is none."""
+    """The largest size with a fill ratio of at most `CHEAP`; 1 if there is none."""
     return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
 
 
 def detect(A, most=CHEAP, sizes=None) -> int:
-    """The largest block size up to `LARGEST` whose fill is at most ``most``; 1 where there is none.
+    """The largest block size up to `LARGEST` with a fill ratio of at most ``most``; 1 if there is none.
 
-    ``sizes`` ascend from 1; by default all that divide the rows and columns are tried.
+    ``sizes`` are the sizes to try, ascending from 1; by default all that divide the rows and columns.
 
-    Most sizes are ruled out before all entries are looked at, by a sample of the block rows, and before that by how
-    many entries have a neighbour: with fill f, f (s − 1)/s of E entries' worth of places have one, and each of the
-    (f − 1) E places that are no entries takes two away at most.
+    Two cheap tests rule out most sizes before all entries are read. First, the share of entries with a right neighbour:
+    E entries at fill f take f E places, of which (s − 1)/s have a right neighbour in the block. Each of the (f − 1) E
+    zeros breaks at most two of these pairs. Second, the fill ratio in a sample of block rows.
     """
     if not A.nnz:
         return 1
@@ -96,12 +96,12 @@ def detect(A, most=CHEAP, sizes=None) -> int:
 
 
 def given_size(block, n: int) -> int:
-    """The block size that a user gives for a matrix of n rows; 0 for None, which leaves it to detection.
+    """A user's block size for a matrix of n rows, checked; 0 for None, which stands for detection.
 
     Raises
     ------
     InputError
-        Unless it is a whole number from 1 that divides n.
+        If ``block`` is not a positive integer that divides n.
     """
     if block is None:
         return 0
@@ -113,8 +113,7 @@ def given_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size for a matrix: the one that was set, or, where that is 0, the matrix's own, or the largest divisor
-    of it up to `LARGEST`.
+    """The block size to use: ``setting.block``; if that is 0, the largest divisor, up to `LARGEST`, of A's own size.
 
     Parameters
     ----------
@@ -122,12 +121,12 @@ def chosen_size(A, setting, name: str) -> int:
     setting : object
         With fields ``block`` and ``pad``.
     name : str
-        Of the format, for the message.
+        The format's name, for the error message.
 
     Raises
     ------
     InputError
-        If the size does not divide the rows and columns, and padding was not asked for.
+        If the size does not divide the rows and columns, and ``pad`` is False.
     """
     if setting.block == 0:
         return divisors(A.block_size)[-1]
@@ -137,7 +136,7 @@ def chosen_size(A, setting, name: str) -> int:
 
 @dataclass(frozen=True)
 class Blocks(ABC):
-    """The settings that formats of dense blocks share."""
+    """Settings shared by the formats of dense blocks."""
 
     block: int = 0
     pad: bool = False
@@ -148,7 +147,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
+        """Convert a CSR matrix to this format, on its own device.
 
         Raises
         ------
@@ -160,7 +159,7 @@ class Blocks(ABC):
 
 
 def check_pad(setting):
-    """Raise InputError unless ``pad`` is True or False, and False where every block size that is taken divides."""
+    """Raise InputError if ``pad`` is no bool, or is True although the block size always divides."""
     switch(setting, "pad")
     if setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"
@@ -168,7 +167,7 @@ def check_pad(setting):
 
 
 def check_size(block: int, pad: bool, shape, name: str):
-    """Raise InputError if blocks of this size do not divide the rows and columns, and padding was not asked for."""
+    """Raise InputError if the block size does not divide the rows and columns, and ``pad`` is False."""
     if pad or all(count % block == 0 for count in shape):
         return
     size = f"{shape[0]} rows" if shape[0] == shape[1] else f"{shape[0]} rows and {shape[1]} columns"
@@ -178,17 +177,18 @@ def check_size(block: int, pad: bool, shape, name: str):
 
 
 class BlockPattern:
-    """Which blocks of a size hold entries of a CSR matrix, and which entry lies where.
+    """The nonempty blocks of a CSR matrix for one block size, and the position of each entry in them.
 
     Attributes
     ----------
     size : int
+        Rows and columns of a block.
     rows, columns : int
-        Of blocks.
+        Number of block rows and of block columns.
     indptr, indices : arrays of the space
         Block row pointers, and the block column of every block, ascending in each block row.
-    positions : int array of the space
-        Where each entry lies in the blocks, row-major and one after the other.
+    positions : int array of the space, shape (nnz,)
+        Position of each entry in the array of all blocks, each block row-major.
     """
 
     def __init__(self, csr, size):
@@ -207,6 +207,6 @@ class BlockPattern:
 
     @property
     def place(self):
-        """(the block of each entry, its row there, its column there)."""
+        """For each entry: its block, and its row and column in the block; three arrays."""
         block, inside = self.positions // self.size**2, self.positions % self.size**2
         return block, inside // self.size, inside % self.size

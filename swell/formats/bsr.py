@@ -1,19 +1,19 @@
-"""BSR: block sparse rows, dense blocks of s × s instead of entries; for systems of PDEs, several unknowns a vertex.
+"""BSR: block sparse rows, with dense s × s blocks in place of entries; for systems of PDEs, several unknowns a vertex.
 
-The format of PETSc's BAIJ and of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", chapter 2.
+PETSc's BAIJ has this format; see also "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", chapter 2.
 
 Layout:
 
 - ``indptr``, ``indices``: block row pointers, and the block column of every block, ascending in each block row.
-- ``data[k]``: block k, of shape (s, s), row-major; places where A has no entry are zero (the fill).
-- ``stored``: a bit for every place of ``data``, whether A has an entry there, so that ``to_csr`` gives back the pattern
-  that came, explicit zeros too; empty where every block is full. A product does not read it.
+- ``data[k]``: block k, of shape (s, s), row-major; zero where A has no entry (these zeros are the fill).
+- ``stored``: a bit for every value of ``data``, set if A has an entry there; empty if every block is full. With it
+  ``to_csr`` restores the original pattern, explicit zeros too. A product does not read it.
 
-Where s divides not the rows or columns and padding is allowed, the last block row and column reach past the matrix;
-their places there are zero, and neither x nor y is touched there: vectors keep their length.
+If s does not divide the rows or columns, and padding is allowed, the last block row or column reaches past the matrix.
+Values past the matrix are zero. Vectors keep their length: a product reads no x and writes no y there.
 
-A product reads 8 + 4/s² bytes an entry (double) instead of CSR's 12, times the fill. The fill multiplies x: where x is
-infinite or no number, so are rows that have no entry there.
+A product reads 8 + 4/s² bytes an entry (double) instead of CSR's 12, times the fill. The fill's zeros are multiplied
+with x: an Inf or NaN in x also spoils rows that have no entry in that column, only fill.
 """
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ UNROLLED = 8            # block size up to which the CPU's kernels are compiled 
 
 @dataclass(frozen=True)
 class BSR(Blocks):
-    """Block sparse rows: dense blocks instead of entries, one column index a block.
+    """Block sparse rows: dense blocks in place of entries, one column index a block.
 
     Attributes
     ----------
     block : int
-        Rows and columns of a block, 1 to 32; 0 detects the largest whose fill is at most 1.2 (1 if there is none).
+        Rows and columns of a block, 1 to 32; 0: the largest with a fill of at most 1.2 (1 if there is none).
     pad : bool
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
     """
@@ -63,17 +63,17 @@ class BSRMatrix(Matrix):
     indptr, indices, data : arrays of the space
         Block row pointers, block columns (ascending in each block row), blocks of shape (count, s, s), row-major.
     shape : (int, int)
-        Of the matrix, in rows and columns, not blocks.
-    stored : array of bool, of the shape of data, optional
-        Which places are entries; by default all that lie in the matrix.
+        Rows and columns of the matrix, not blocks.
+    stored : bool array, shaped like ``data``, optional
+        True where ``data`` holds an entry; by default everywhere inside the matrix.
     settings : BSR, optional
 
     Attributes
     ----------
     block : int
-        s.
+        The block size s.
     fill : float
-        Places over entries.
+        Fill ratio: stored values over entries.
     """
 
     name = "bsr"
@@ -88,13 +88,13 @@ class BSRMatrix(Matrix):
         self.data, self.block = data, s
         self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))
         self.settings = settings or BSR(s, any(count % s for count in shape))
-        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._positions = None                   # see `positions`; computed by the first update
         self._kernels = space.kernels("swell.formats", "bsr", data.dtype)
         self._size = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s    # see kernels/bsr.py
 
     @staticmethod
     def _inside(space, indptr, indices, data, shape):
-        """The places that lie in the matrix; None if all do."""
+        """A mask, shaped like ``data``, of the values inside the matrix; None if all are."""
         xp, s = space.xp, data.shape[1]
         if all(count % s == 0 for count in shape):
             return None
@@ -104,24 +104,24 @@ class BSRMatrix(Matrix):
 
     @classmethod
     def from_blocks(cls, space, indptr, indices, blocks, shape, order="row"):
-        """A matrix of given blocks; every place of a block that lies in the matrix is an entry.
+        """Build a matrix from dense blocks; every value of a block inside the matrix becomes an entry.
 
         Parameters
         ----------
         space : Space
         indptr, indices : arrays
-            Block row pointers and block columns, in any order but without duplicates in a block row.
+            Block row pointers and block columns; columns in any order, without duplicates in a block row.
         blocks : array of shape (count, s, s)
             ``blocks[k, i, j]`` is row i and column j of block k with ``order="row"``, and row j and column i with
-            ``order="column"``. Not changed.
+            ``order="column"``. The array is not changed.
         shape : (int, int)
-            Rows and columns of the matrix; the last blocks may reach past it, and what they hold there is dropped.
+            Rows and columns of the matrix; the last blocks may reach past it, and their values there are dropped.
         order : {"row", "column"}
 
         Raises
         ------
         InputError
-            If the arrays contradict each other, or a block comes twice.
+            If the arrays are inconsistent, or a block occurs twice.
         """
         xp = space.xp
         indptr, indices, blocks = (space.from_host(a) for a in (indptr, indices, blocks))
@@ -141,7 +141,7 @@ class BSRMatrix(Matrix):
         return cls(space, indptr, indices[by_column], data, shape, inside)
 
     def _stored(self):
-        """Which places of ``data`` are entries, as an array of its shape."""
+        """A mask, shaped like ``data``, of the values that are entries."""
         xp = self.space.xp
         if not self.stored.size:
             return xp.ones(self.data.shape, bool)
@@ -156,7 +156,7 @@ class BSRMatrix(Matrix):
         self.space.collect(dots)
 
     def _by_rows(self):
-        """The places of ``data`` that are entries, row by row of the matrix, and how many each row has."""
+        """Indices into ``data``, flattened, of the entries, row by row of the matrix, and the length of each row."""
         xp, s, count = self.space.xp, self.block, self.indices.size
         owner = rows_of(self.indptr, count, xp)
         first, length = self.indptr[owner].astype(np.int64), xp.diff(self.indptr)[owner]
@@ -194,7 +194,7 @@ class BSRMatrix(Matrix):
         return self._adjoint
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in the blocks, read as one array; made once, kept."""
+        """Index into ``data``, flattened, of each entry of a CSR matrix of this pattern; computed once and kept."""
         if self._positions is None:
             self._positions = BlockPattern(csr, self.block).positions.astype(self.indptr.dtype, copy=False)
         return self._positions
@@ -213,7 +213,7 @@ class BSRMatrix(Matrix):
 
     @property
     def fill(self) -> float:
-        """Places over entries of the matrix."""
+        """Fill ratio: stored values over entries of the matrix."""
         return self.data.size / max(self.nnz, 1)
 
     def describe(self):
@@ -221,7 +221,7 @@ class BSRMatrix(Matrix):
 
 
 def _check_blocks(indptr, indices, blocks, shape, order):
-    """Refuse arrays of blocks that contradict each other."""
+    """Raise InputError if the arrays of `BSRMatrix.from_blocks` are invalid or inconsistent."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
     if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:

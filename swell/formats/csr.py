@@ -1,4 +1,4 @@
-"""CSR: compressed sparse rows, the form in which matrices arrive and from which every other format is made.
+"""CSR: compressed sparse rows. Matrices arrive in CSR, and every other format is converted from it.
 
 A product reads 8 nnz bytes of values (double), 4 nnz of columns and 4 (n + 1) of row pointers.
 """
@@ -27,8 +27,8 @@ class CSR:
     Attributes
     ----------
     lanes : int
-        Threads of a GPU that share a row: 1, 2, 4, 8, 16 or 32; 0 takes the power of two below the mean row. A CPU
-        gives every row to one thread.
+        Threads of a GPU that share a row: 1, 2, 4, 8, 16 or 32; 0: the power of two below the mean row length. On a
+        CPU one thread computes each row.
     """
 
     lanes: int = 0
@@ -41,7 +41,7 @@ class CSR:
                              "many as the mean row suggests")
 
     def build(self, csr):
-        """The CSR matrix itself, or its arrays with other ``lanes``."""
+        """The given matrix itself if it has these ``lanes``; else a new matrix that shares its arrays."""
         if self.lanes == csr.lanes:
             return csr
         made = csr.with_values(csr.data)
@@ -60,9 +60,9 @@ class CSRMatrix(Matrix, SystemMatrix):
         Row pointers (rows + 1), columns and values (nnz each).
     shape : (int, int)
     lanes : int
-        As in ``CSR``.
+        See `CSR`.
     block : int
-        Where it is known, `block_size`; 0 leaves it to detection.
+        The `block_size`, if the caller knows it; 0: detect it when needed.
     """
 
     name = "csr"
@@ -81,15 +81,15 @@ class CSRMatrix(Matrix, SystemMatrix):
 
     @classmethod
     def from_scipy(cls, A, space, block=None):
-        """A SciPy (or CuPy) CSR matrix with sorted, summed indices, moved to the space; integers become double.
+        """Build from a SciPy or CuPy CSR matrix, moved to the space; integers become double.
 
-        ``block`` is its `block_size` where the caller knows it.
+        Its columns must be sorted in each row and free of duplicates. ``block`` is its `block_size`, if known.
 
         Raises
         ------
         InputError
-            For another format, values of another type, indices that are not sorted and summed, and a block that does
-            not divide the rows.
+            For another format, an unsupported type of values, unsorted or duplicate columns, or a block that does not
+            divide the rows.
         """
         if getattr(A, "format", None) != "csr":
             raise InputError(f"A is a {type(A).__name__}: expected a CSR matrix of SciPy or CuPy; convert it with "
@@ -128,7 +128,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         if not self.same_pattern(new):
             raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
                              f"one ({self.shape}, {self.nnz} entries): prepare again")
-        facts = new._facts                       # whoever changed its values where they are has discarded them
+        facts = new._facts                       # still true: code that changes values in place discards the facts
         self.discard_adjoint()
         if new.data is not self.data:
             self.data[...] = new.data
@@ -139,23 +139,23 @@ class CSRMatrix(Matrix, SystemMatrix):
         super().discard_adjoint()
 
     def discard_facts(self):
-        """The values may have changed: the next question about them takes another pass."""
+        """Forget the facts, because the values may have changed; `facts` gathers them again."""
         self._facts = None
 
     def same_pattern(self, other) -> bool:
         """True if another CSR matrix has the same row pointers and columns."""
-        if other.indptr is self.indptr and other.indices is self.indices:          # as of one mesh: nothing to compare
+        if other.indptr is self.indptr and other.indices is self.indices:          # shared arrays: nothing to compare
             return True
         return other.shape == self.shape and other.nnz == self.nnz and not any(
             self.space.find_true(a != b)[1] for a, b in ((other.indptr, self.indptr), (other.indices, self.indices)))
 
     def facts(self, search=True) -> Facts:
-        """What one pass over the entries finds out, kept until the values change.
+        """The facts that one pass over the entries gathers; kept until the values change.
 
-        ``search``: compare each aᵢⱼ with aⱼᵢ, too. That takes most of the time on a CPU, and little on a GPU.
+        With ``search``, each aᵢⱼ is also compared with aⱼᵢ: most of the time on a CPU, little on a GPU.
         """
         search = search or self.space.name != "cpu"
-        facts = self._facts                      # once: another thread may discard them
+        facts = self._facts                      # read once: another thread may discard them
         if facts is None or search and not facts.searched:
             facts = self._facts = gather(self, search)
         return facts
@@ -183,7 +183,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return vars(self).get("block_size", 0)
 
     def with_values(self, data):
-        """The same pattern with other values."""
+        """A matrix with this pattern and the given values; the pattern's arrays are shared."""
         made = CSRMatrix(self.space, self.indptr, self.indices, data, self.shape, block=self.known_block)
         made.notes = self.notes
         return made

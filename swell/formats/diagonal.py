@@ -5,7 +5,7 @@ from swell.core.errors import InputError
 
 
 def nonzero_diagonal(A, owner):
-    """The diagonal of A; an error that names ``owner`` and the first zero if there is one."""
+    """The diagonal of A. Raises InputError, naming ``owner`` and the first zero, if an entry is zero or missing."""
     d, facts = A.diagonal(), A.diagonal_block.facts(search=False)
     if facts.zero_diagonal:
         raise InputError(f"{owner} divides by the diagonal, and {facts.zero_diagonal} of {d.size} diagonal entries are "

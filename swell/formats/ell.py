@@ -1,15 +1,15 @@
-"""ELL: every row padded to the longest, column by column; for grids, whose rows are all about equally long.
+"""ELL: every row padded to the longest, stored column by column; for grids, whose rows are about equally long.
 
 Grimes, Kincaid and Young 1979 (ITPACK, ELLPACK). One thread works on one row; neighbouring rows' entries are neighbours
 in memory.
 
-Layout: ``values`` and ``columns`` of shape (width, pitch); place (k, i) has the k-th entry of row i. The pitch is n
-rounded up to 32 rows, so that every column begins on a boundary of the memory. ``columns`` is −1 for padding, whose
-values are never used; 64 bits where 32 do not do.
+Layout: ``values`` and ``columns`` have shape (width, pitch); element (k, i) is the k-th entry of row i. The pitch is n
+rounded up to 32 rows, so that every column begins at an aligned address. ``columns`` is −1 for padding, whose values
+are never used. Its indices have 64 bits if 32 are too few.
 
-Bytes of a product: 12 an entry (double). Padding costs storage but little time: it stands at the end of each row, so 32
-rows that have ended read no further. One long row makes every row as long in storage, so a matrix that would be padded
-beyond reason is refused.
+Bytes of a product: 12 an entry (double). Padding costs storage but little time: it lies at the end of each row, and 32
+rows that have ended read no further. One long row makes every row as long in storage. A matrix that needs too much
+padding is therefore refused.
 """
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ SMALL = 1 << 20         # stored entries below which any padding is allowed: 12 
 
 @dataclass(frozen=True)
 class ELL:
-    """Every row padded to the longest.
+    """ELLPACK: every row padded to the longest.
 
     Attributes
     ----------
     max_fill : float
-        Stored entries over entries of the matrix beyond which a matrix of more than a million stored ones is refused.
+        Largest ratio of stored entries, padding included, to entries of the matrix; above it a matrix of more than 2²⁰
+        stored entries is refused.
     """
 
     max_fill: float = 8.0
@@ -43,14 +44,14 @@ class ELL:
             raise InputError(f"ELL(max_fill={self.max_fill!r}): expected a number of at least 1")
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
+        """Convert a CSR matrix to ELL, on its own device.
 
         Raises
         ------
         InputError
-            If padding would take more than ``max_fill`` times the entries.
+            If more than ``max_fill`` times the entries would be stored.
         OutOfMemory
-            If it would not fit.
+            If the result would not fit.
         """
         return ELLMatrix(csr, self)
 
@@ -87,7 +88,7 @@ class ELLMatrix(Matrix):
         self._read = self.space.total(self.space.group_largest(lengths, WARP)) * WARP
 
     def _check(self, width, pitch, lengths, index):
-        """Refuse what would be padded beyond reason, or would not fit."""
+        """Refuse a matrix that needs too much padding, or would not fit."""
         stored, each = width * pitch, self.dtype.itemsize + index.itemsize
         if stored > SMALL and stored > self.settings.max_fill * self.nnz:
             raise InputError(
@@ -97,7 +98,7 @@ class ELLMatrix(Matrix):
         self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
 
     def _where(self, csr):
-        """The place of each entry of the CSR matrix."""
+        """The position (k, i) of each entry of the CSR matrix in ``values``; two arrays."""
         rows = csr.rows()
         return self.space.xp.arange(csr.nnz) - csr.indptr[rows], rows
 
@@ -134,7 +135,7 @@ class ELLMatrix(Matrix):
 
     @property
     def padding(self) -> float:
-        """Stored entries over entries of the matrix."""
+        """Stored entries, padding included, over entries of the matrix."""
         return self.values.size / max(self.nnz, 1)
 
     def describe(self):

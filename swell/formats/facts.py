@@ -1,4 +1,4 @@
-"""Facts of a matrix, gathered where it lives by one kernel in one pass over its entries (``kernels/facts``)."""
+"""Facts of a matrix, gathered on its own device by one kernel in one pass over its entries (``kernels/facts``)."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from swell.formats.slots import COUNT, Extreme, Total
 
 @dataclass(frozen=True)
 class Facts:
-    """What one pass over a `CSRMatrix` finds out.
+    """Facts of a `CSRMatrix`, from one pass over its entries.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class Facts:
     searched : bool
         True if each aᵢⱼ was compared with aⱼᵢ. Otherwise the symmetries below are unknown, and False.
     values : array of float64
-        The numbers that the kernel gathered, at the places of `formats.slots`.
+        The kernel's numbers, indexed by `formats.slots`.
     tolerance : float
-        Differences up to which entries count as equal: their assembly may have rounded.
+        Absolute difference up to which two entries count as equal, since assembly rounds.
     """
 
     n: int
@@ -79,7 +79,7 @@ class Facts:
 
     @property
     def first_zero(self) -> int:
-        """The first of them."""
+        """The first row whose diagonal entry is zero or missing."""
         return int(-self.values[Extreme.FIRST_ZERO])
 
     @property
@@ -95,38 +95,38 @@ class Facts:
 
     @property
     def dominant_rows(self) -> float:
-        """The share of rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, to rounding."""
+        """The fraction of rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, to rounding."""
         return self.values[Total.DOMINANT_ROWS] / self.n if self.n else 1.0
 
     @property
     def dominant(self) -> bool:
-        """True if that holds in every row."""
+        """True if every row is diagonally dominant, to rounding."""
         return self.dominant_rows == 1
 
     @property
     def zero_row_sums(self) -> bool:
-        """True if A annihilates the constants, as in a pure Neumann problem."""
+        """True if every row sum is zero, to rounding, as in a pure Neumann problem."""
         return bool(self.n) and not self.values[Total.UNBALANCED_ROWS]
 
     @property
     def bandwidth(self) -> int:
-        """The largest |i − j| of an entry."""
+        """The largest |i − j| among the entries."""
         return int(self._extreme(Extreme.BANDWIDTH))
 
     @property
     def longest_row(self) -> int:
-        """Entries of the longest row."""
+        """The number of entries in the longest row."""
         return int(self._extreme(Extreme.LONGEST_ROW))
 
     @property
     def row_spread(self) -> float:
-        """The standard deviation of the rows' lengths, over their mean."""
+        """The standard deviation of the row lengths, over their mean."""
         mean = self.nnz / max(self.n, 1)
         return float(np.sqrt(max(self.values[Total.LENGTH2] / max(self.n, 1) - mean**2, 0)) / mean) if mean else 0.0
 
     @property
     def adjoining(self) -> float:
-        """The share of entries whose right neighbour is an entry too, as in dense blocks."""
+        """The fraction of entries whose right neighbour is an entry too, as in dense blocks."""
         return self.values[Total.ADJOINING] / max(self.nnz, 1)
 
     @property
@@ -141,11 +141,11 @@ class Facts:
 
     @property
     def diagonal_range(self) -> tuple[float, float]:
-        """The least and the largest |aᵢᵢ|."""
+        """The smallest and the largest |aᵢᵢ|."""
         return -float(self.values[Extreme.DIAGONAL_LEAST]), float(self.values[Extreme.DIAGONAL_LARGEST])
 
     def constant_diagonal(self, rounding: float) -> float:
-        """The diagonal if it is real, positive and within ``rounding`` of one number, relative to that; else 0."""
+        """The constant d if all aᵢᵢ are real, positive and within ``rounding`` · d of d; else 0."""
         least, largest = self.diagonal_range
         middle = least + (largest - least) / 2
         apart = max(largest - middle, middle - least, float(self.values[Extreme.DIAGONAL_IMAGINARY]))
@@ -153,16 +153,16 @@ class Facts:
 
     @property
     def gershgorin(self) -> tuple[float, float, float]:
-        """Of a Hermitian matrix: the least aᵢᵢ, the least and the greatest number within its Gershgorin circles."""
+        """For a Hermitian matrix: min aᵢᵢ, and the lower and upper Gershgorin bounds of the eigenvalues."""
         return -float(self.values[Extreme.DIAGONAL_LOWEST]), -float(self.values[Extreme.REACH]), self.norm_inf
 
     def asymmetry(self, conjugate=True) -> float:
-        """‖A − Aᴴ‖ in the Frobenius norm; ‖A − Aᵀ‖ where not ``conjugate``."""
+        """‖A − Aᴴ‖ in the Frobenius norm; ‖A − Aᵀ‖ if ``conjugate`` is False."""
         return float(np.sqrt(self.values[Total.SKEW_HERMITIAN2 if conjugate else Total.SKEW2]))
 
     @property
     def symmetry(self) -> str:
-        """The symmetry in a word."""
+        """The symmetry in words, for a report."""
         if self.hermitian:
             return "Hermitian" if self.complex else "symmetric"
         if self.symmetric:
@@ -170,12 +170,12 @@ class Facts:
         return "unsymmetric (symmetric pattern)" if self.pattern_symmetric else "unsymmetric"
 
     def _extreme(self, place):
-        """A maximum of numbers that are not negative; 0 where there are none."""
+        """A gathered maximum of nonnegative numbers; 0 if there were none."""
         return float(np.maximum(self.values[place], 0))
 
 
 def gather(A, search=True) -> Facts:
-    """The facts of a `CSRMatrix`; a host read. Without ``search`` no symmetry is looked for."""
+    """Gather the facts of a `CSRMatrix`, with one host read. Without ``search`` symmetry is not tested."""
     space, search = A.space, search and A.shape[0] == A.shape[1]
     values = space.empty(COUNT, np.float64)
     space.kernels("swell.formats", "facts", A.dtype).gather(A.indptr, A.indices, A.data, values, A.shape[1], search)

@@ -10,20 +10,21 @@ from swell.core.operator import LinearOperator
 
 
 def index_type(rows: int, columns: int, stored: int):
-    """int32 where every index and position fits, else int64."""
+    """The index type: int32 if every row, column and position fits, else int64."""
     return np.dtype(np.int32 if max(rows, columns, stored) < 2**31 - 1 else np.int64)
 
 
 def rows_of(indptr, nnz, xp):
     """The row of every stored entry of a CSR matrix."""
-    if xp is np:                                 # eight times sooner; CuPy repeats by counts of the host only
+    if xp is np:                                 # eight times faster; CuPy's repeat takes counts only from the host
         return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
 
 
 def upper_halves(kernels, space, ptr, wide):
-    """(where the upper 16 bits of each slice's columns begin, −1 where the slice is not wide; how many there are). The
-    first is empty where no slice is wide. ``kernels``: ``sell_layout``."""
+    """Where the upper 16 bits of each slice's columns begin, −1 if the slice is not wide, and their total number.
+
+    The array is empty if no slice is wide. ``kernels`` are the kernels of ``sell_layout``."""
     high_ptr, halves = space.empty(wide.size, ptr.dtype), space.empty(1, np.int64)
     kernels.find_upper(ptr, wide, high_ptr, halves)
     halves = int(halves[0])  # sync
@@ -42,12 +43,12 @@ class Matrix(LinearOperator):
     def __init__(self, shape, dtype, space, nnz):
         super().__init__(shape, dtype, space)
         self.nnz = nnz
-        space.reserve(3 * (shape[0] // 128 + 1))     # of a product fused with two inner products, a thread a row
+        space.reserve(3 * (shape[0] // 128 + 1))     # partial sums of `apply_dots`, by blocks of 128 threads, one a row
         self._adjoint = None
 
     @abstractmethod
     def to_csr(self):
-        """The same matrix in CSR, in the same space."""
+        """Convert to CSR, in the same space."""
 
     @abstractmethod
     def update(self, csr):
@@ -55,10 +56,10 @@ class Matrix(LinearOperator):
 
     @abstractmethod
     def convert(self, csr):
-        """Another CSR matrix in this format, with these settings."""
+        """Convert another CSR matrix to this format, with the settings of this matrix."""
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in ``values``, for who writes values in place.
+        """Index into ``values`` of each entry of a CSR matrix of this pattern, for callers that write values in place.
 
         Raises
         ------
@@ -69,14 +70,15 @@ class Matrix(LinearOperator):
                          "into CSR or SELL, and convert")
 
     def adjoint(self):
-        """Aᴴ in the same format; built at its first use and kept, since a product with Aᴴ by scattering would need
-        atomic additions, whose order is not reproducible."""
+        """Aᴴ in this format, built at its first use and kept.
+
+        A product with Aᴴ from A's own arrays would need atomic additions, whose order is not reproducible."""
         if self._adjoint is None:
             self._adjoint = self.convert(self.to_csr().transpose(conjugate=True))
         return self._adjoint
 
     def discard_adjoint(self):
-        """The values have changed: the adjoint is built again when it is needed, and work that it is captured in."""
+        """Drop the adjoint after a change of values; CUDA graphs that captured it are captured again."""
         if self._adjoint is not None:
             self._adjoint = None
             self.revision += 1
@@ -86,7 +88,7 @@ class Matrix(LinearOperator):
 
     @property
     def matrix_bytes(self) -> int:
-        """Bytes that a product reads of the matrix itself."""
+        """Bytes of the matrix that a product reads."""
         return self.nbytes
 
     @property

@@ -1,24 +1,24 @@
-"""Modified SELL: the diagonal apart, and the columns inside a slice coded so that x is read from shared memory.
+"""Modified SELL: the diagonal stored apart, and columns inside a slice coded so that x is read from shared memory.
 
 "An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", chapter 3.2. One
-thread works on one row; a slice is a thread block, which first loads the x of its own rows. Made for matrices with a
-symmetric pattern and a full diagonal, and for the smoothers, which need a slice's own block at hand; any other matrix,
-rectangular ones too, is stored just as well.
+thread works on one row. A slice belongs to one thread block, which first loads the x of its own rows. The format is
+made for matrices with a symmetric pattern and a full diagonal. Smoothers use it too, because they need the slice's
+diagonal block. It also stores any other matrix, rectangular ones included.
 
 Layout, with slice height H, for slice s of rows i = s H to i + H − 1:
 
 - ``diag``: the diagonal, one value a row; zero where the matrix has no entry there.
 - ``slice_ptr[s]``: where slice s begins in ``entries`` and ``col_idx``; the k-th off-diagonal of row i + t lies at
   slice_ptr[s] + k H + t. Rows are padded to the longest of their slice, the last slice to H rows.
-- ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0; 64 bits if 32 do not do.
-- ``missing``: the rows below the last column that have no entry on the diagonal, so that ``to_csr`` gives back the
-  pattern that came. A product does not read it.
+- ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0; 64 bits if 32 are too few.
+- ``missing``: the rows, less than the number of columns, without an entry on the diagonal. With it ``to_csr`` restores
+  the original pattern. A product does not read it.
 
-Bytes of a product: 12 an entry off the diagonal and 8 on it (double). On a GPU padding costs storage but little time:
-it stands at the end of each row, so a warp whose rows have ended reads no further. λ, the share of the off-diagonals
-that lie inside the slice, is ``local_share``.
+Bytes of a product: 12 an off-diagonal entry and 8 a diagonal entry (double). On a GPU padding costs storage but little
+time: it lies at the end of each row, and a warp whose rows have ended reads no further. ``local_share`` is λ, the
+fraction of off-diagonal entries whose column lies inside the slice.
 
-What differs from the paper: heights up to 1024, for which a thread's registers are bounded; a warp stops at padding.
+Differences from the paper: heights up to 1024, for which a thread's registers are bounded; a warp stops at padding.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class ModifiedSELL:
-    """Sliced ELLPACK with the diagonal apart and the columns inside a slice marked.
+    """Sliced ELLPACK with the diagonal stored apart and the columns inside a slice marked.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class ModifiedSELL:
         positive(self, "height", most=1024)
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
+        """Convert a CSR matrix to modified SELL, on its own device.
 
         Raises
         ------
         InputError
-            On a GPU, if the height is no multiple of 32.
+            If the height is not a multiple of 32, on a GPU.
         """
         return ModifiedSELLMatrix(csr, self)
 
@@ -69,8 +69,9 @@ class ModifiedSELLMatrix(Matrix):
     missing : array of the space
         Rows without an entry on the diagonal.
     height : int
+        Rows of a slice.
     local_share : float
-        λ, the share of the off-diagonals that lie inside their slice; 0 where there are none.
+        λ, the fraction of off-diagonal entries whose column lies inside their slice; 0 if there are no such entries.
     """
 
     name = "modified_sell"
@@ -82,7 +83,7 @@ class ModifiedSELLMatrix(Matrix):
                              "block there, so expected a multiple of 32; or use device='cpu'")
         self.settings, self.height = settings, settings.height
         self._layout(csr)
-        self.space.reserve(3 * (self.slice_ptr.size - 1))        # every slice leaves its part of two inner products
+        self.space.reserve(3 * (self.slice_ptr.size - 1))        # partial sums of `apply_dots`, by slices
         self._kernels = csr.space.kernels("swell.formats", "modified_sell", csr.dtype)
 
     def _layout(self, csr):
@@ -109,17 +110,17 @@ class ModifiedSELLMatrix(Matrix):
         self.col_idx = xp.zeros(stored, index)
         self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
         self.local_share = self.space.find_true(local)[1] / max(columns.size, 1)
-        together = WARP if self.space.name == "cuda" else H       # rows that read on until the longest has ended
+        together = WARP if self.space.name == "cuda" else H       # these rows all read as far as their longest
         self._read = self.space.total(self.space.group_largest(lengths, together)) * together
 
     def _where(self, csr):
-        """Where each off-diagonal of the CSR matrix lies in ``entries``, and which entries those are."""
+        """Index into ``entries`` of each off-diagonal entry of the CSR matrix, and a mask of these entries."""
         xp, H = self.space.xp, self.height
         rows = csr.rows()
         off = rows != csr.indices
         before = xp.zeros(csr.nnz + 1, np.int64)                 # off-diagonals before each entry
         xp.cumsum(off, out=before[1:])
-        k = (before[:-1] - before[csr.indptr[rows]])[off]        # ... and in its own row
+        k = (before[:-1] - before[csr.indptr[rows]])[off]        # off-diagonals before it in its own row
         rows = rows[off]
         return self.slice_ptr[rows // H] + k * H + rows % H, off
 
@@ -169,7 +170,7 @@ class ModifiedSELLMatrix(Matrix):
 
     @property
     def padding(self) -> float:
-        """Stored entries over entries of the matrix, both with the diagonal."""
+        """Stored entries, padding included, over entries of the matrix; both with the diagonal."""
         return (self.entries.size + self.diag.size) / max(self.nnz, 1)
 
     def describe(self):

@@ -1,25 +1,25 @@
-"""Parts: a matrix cut into one part a multiprocessor, in the order in which a kernel that never leaves it reads it.
+"""Parts: a matrix cut into one part for each multiprocessor of a GPU, in the order in which a resident kernel reads it.
 
-The storage of ``krylov/resident_cg.py``, where the idea is explained. Rows are cut into equal parts: consecutive ones
-where a part then has few neighbours outside (its halo), else those of an ordering (``orderings/bisection.py``). Of a
-part the interior rows come first, then the boundary, whose rows other parts need or which need theirs; each of the two
-by descending length, in slices of 32 rows that are as wide as their longest. A part's rows have local columns of 16
-bits: first its own rows, then its halo. A diagonal that is constant to rounding, as after Jacobi scaling, is left out.
+``krylov/resident_cg.py`` uses this format and explains the idea. The rows are cut into equal parts. A part's halo is
+the set of outside rows that its rows are coupled to. The parts are consecutive rows if their halos are then small;
+else an ordering chooses them (``orderings/bisection.py``). In a part the interior rows come first. The boundary rows
+follow: those that other parts need, or that need rows of other parts. Both groups are sorted by descending length and
+cut into slices of 32 rows, padded to the longest. Columns are local, in 16 bits: a part's own rows, then its halo.
+A diagonal that is constant to rounding, as after Jacobi scaling, is not stored.
 
 Layout, for W = 15 warps a part:
 
-- ``rows[32 s + i]``: the row in lane i of slice s, −1 where there is none; part b has slices ``first[b]`` to
-  ``first[b + 1]``. Slice j of a part belongs to warp j mod W. Vectors of the method lie in the order of ``rows``.
+- ``rows[32 s + i]``: the row in lane i of slice s, −1 for none; part b has slices ``first[b]`` to ``first[b + 1]``.
+  Slice j of a part belongs to warp j mod W. Vectors of the method lie in the order of ``rows``.
 - ``data``: chunks of C slice columns, 32 C values and then 32 C local columns. The slices of a warp, one after the
-  other, are one stream of slice columns, filled up to whole chunks with zeros.
-- ``ends[chunk]``: bit k is set where column k of a chunk is the last of its slice.
+  other, are one stream of slice columns, padded with zeros to whole chunks.
+- ``ends[chunk]``: bit k is set if column k of the chunk is the last of its slice.
 - ``streams[b W + w]``: first chunk, number of chunks, and the first chunk that may hold the boundary.
-- ``table[b]``: slices, slices of the interior, place of the boundary among all published rows, place in ``halos``, size
-  of the halo.
-- ``halos``: for each halo row of each part its place among the published ones (all boundary slices of all parts).
+- ``table[b]``: number of slices, number of interior slices, first published row, first place in ``halos``, halo size.
+- ``halos``: for each halo row of each part, its index among the published rows (all boundary slices of all parts).
 
-About 10 bytes an entry in double, as in SELL. Everything is made on a GPU (``kernels/parts.cu``); the host adds up what
-are a few numbers a part.
+About 10 bytes an entry in double, as in SELL. The GPU builds everything (``kernels/parts.cu``); the host only sums a
+few numbers for each part.
 """
 from __future__ import annotations
 
@@ -31,36 +31,37 @@ from swell.core.errors import DoesNotFit
 from swell.core.settings import positive
 from swell.formats.matrix import Matrix
 
-WARPS = 15              # that compute; as in kernels/resident_cg.cu, which has one more
-ALONE = 1200            # rows up to which one part is quickest: nothing travels between multiprocessors
+WARPS = 15              # warps of a part that compute, as in kernels/resident_cg.cu, which has one more warp
+ALONE = 1200            # rows up to which one part is fastest: multiprocessors exchange nothing
 TOGETHER = 60_000       # rows up to which one cluster has all parts
-CLUSTER = 16            # blocks of a cluster at most
-FEW = 0.5               # halo over rows of a part up to which consecutive rows are parts
+CLUSTER = 16            # most blocks of a cluster
+FEW = 0.5               # largest ratio of halo to rows of a part for parts of consecutive rows
 REGISTERS = 160         # bytes of each of x and r that a thread holds
-SHAPES = (8, 2), (4, 3), (4, 2)     # columns of a chunk, and chunks of a ring: the first that fit are taken
-OWN = 4096              # bytes of shared memory that the kernel has besides
-FACTS = 3 + 2 * WARPS   # numbers of a part that the host reads: as in kernels/parts.cu
-EXACT = 4               # a diagonal is constant if it is so to this many units of rounding
+SHAPES = (8, 2), (4, 3), (4, 2)     # (columns of a chunk, chunks of a ring); the first pair that fits is taken
+OWN = 4096              # bytes of shared memory that the kernel uses for other things
+FACTS = 3 + 2 * WARPS   # numbers of a part that the host reads, as in kernels/parts.cu
+EXACT = 4               # units of rounding within which a diagonal counts as constant
 
 
 def most_rows(multiprocessors: int, dtype) -> int:
-    """Rows whose x and r fit in the registers of so many multiprocessors."""
+    """The number of rows whose x and r fit in the registers of this many multiprocessors."""
     return multiprocessors * WARPS * 32 * (REGISTERS // np.dtype(dtype).itemsize)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts for a kernel that stays on every multiprocessor.
+    """Parts of a matrix, for a kernel that stays resident on every multiprocessor.
 
     Attributes
     ----------
     count : int
-        Parts at most; 0: one for each multiprocessor, a single one for up to ``ALONE`` rows, and as many as a cluster
-        has for up to ``TOGETHER``.
+        Most parts; 0: a single part for up to ``ALONE`` rows, one cluster for up to ``TOGETHER`` rows, otherwise one
+        part for each multiprocessor.
     ordering : settings object or None
-        An ordering by ``parts``, for where consecutive rows have too many neighbours; None: consecutive rows anyway.
+        An ordering with a field ``parts``, used if parts of consecutive rows have too large halos; None: parts are
+        always consecutive rows.
     shared : int
-        Bytes of shared memory of a part; 0: what the device has.
+        Bytes of shared memory for a part; 0: as many as the device has.
     """
 
     count: int = 0
@@ -72,12 +73,12 @@ class Parts:
         positive(self, "shared", 0)
 
     def build(self, csr):
-        """A CSR matrix in parts.
+        """Cut a CSR matrix into parts, on its own device.
 
         Raises
         ------
         DoesNotFit
-            If the vectors of a part and the rings do not fit on a multiprocessor.
+            If a part's vectors and rings do not fit on a multiprocessor.
         """
         return PartsMatrix(csr, self)
 
@@ -88,21 +89,21 @@ class PartsMatrix(Matrix):
     Attributes
     ----------
     diagonal : double array of the space, shape (1,)
-        The constant diagonal that is not stored, or 0.
+        The constant diagonal if it is not stored, else 0.
     chunk, ring, kept : int
-        Columns of a chunk; chunks of a warp under way; chunks of a warp that stay in shared memory.
+        Columns of a chunk; chunks that a warp has in flight; chunks of a warp that stay in shared memory.
     slots : int
-        Slices of a warp, at most.
+        Room for slices of a warp, in registers.
     published : int
-        Rows of all boundary slices.
+        Number of rows in all boundary slices.
     shared_bytes : int
-        Shared memory of a part.
+        Bytes of shared memory of a part.
     together : bool
-        True if one cluster has all parts, or there is one part: values go from shared memory to shared memory.
+        True if there is one part, or one cluster has all parts: values then travel through shared memory only.
     near : int
-        Boundary rows of a part, at most, for which it has room in shared memory then.
+        If ``together``: room for boundary rows of a part in its shared memory; else 0.
     revision : int
-        Changes with the layout: where a constant diagonal appears or vanishes with new values.
+        Counts changes of the layout; new values change it if a constant diagonal appears or vanishes.
     """
 
     name = "parts"
@@ -118,8 +119,9 @@ class PartsMatrix(Matrix):
     # -- the layout ----------------------------------------------------------------------------------------------
 
     def _layout(self):
-        """Cut the rows into parts, as few as the vectors fit on, and place everything: one or two host reads and one
-        transfer, an ordering's apart."""
+        """Cut the rows into the fewest parts that the vectors fit on, and write all arrays.
+
+        This takes one or two host reads and one transfer, besides those of an ordering."""
         n, every = self.shape[0], self.space.multiprocessors
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
         counts = usual_counts(n, every)
@@ -135,7 +137,7 @@ class PartsMatrix(Matrix):
         self._place(cut)
 
     def _cut(self, most):
-        """Cut the rows into ``most`` parts at most: consecutive rows, unless too many neighbours lie elsewhere."""
+        """Cut the rows into at most ``most`` parts: consecutive rows, unless the halos are too large."""
         n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
         self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
         self.together = self.count in (1, 2, 4, 8, CLUSTER)
@@ -149,7 +151,7 @@ class PartsMatrix(Matrix):
         return _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)
 
     def _fit(self, cut):
-        """Choose the chunks, and say how many slices of registers a warp needs."""
+        """Choose the chunks, the ring and the slots of a warp; raise DoesNotFit if no choice fits."""
         size, shared = self.dtype.itemsize, self.settings.shared or self.space.shared_memory
         slices = int(cut.slices.max())
         needed = -(-slices // WARPS)
@@ -169,7 +171,7 @@ class PartsMatrix(Matrix):
         raise self._too_large(32 * slices, int(cut.halo.max()))
 
     def _place(self, cut):
-        """Give everything its place among all parts, and write the entries."""
+        """Compute all offsets, and write the layout and the entries."""
         space, xp, csr, C = self.space, self.space.xp, self.csr, self.chunk
         chunks, outer = (-(-cut.columns // C)).reshape(-1), cut.slices - cut.interior
         bound = np.where(cut.boundary.reshape(-1) < 0, chunks, cut.boundary.reshape(-1) // C)
@@ -194,20 +196,20 @@ class PartsMatrix(Matrix):
         self._write()
 
     def _write(self):
-        """Write the values."""
+        """Write the matrix values into ``data``."""
         csr = self.csr
         self._kernels.write_values(csr.indptr, csr.indices, csr.data, self._slot, self._start, self.chunk, self.apart,
                                    self.data.view(self.dtype))
-        self.space.synchronize()                 # the kernel that reads them may begin while the one before it drains
+        self.space.synchronize()                 # the reading kernel may start before the preceding kernel has ended
 
     def _take_diagonal(self):
-        """The diagonal, if it is constant, real and positive, to rounding; else 0."""
+        """Set ``diagonal`` to the constant diagonal if it is real, positive and constant to rounding; else to 0."""
         self._constant = self.csr.facts(search=False).constant_diagonal(EXACT * np.finfo(self.dtype).eps)
         self.space.from_host(np.array([self._constant]), out=self.diagonal)
 
     @property
     def _most_slots(self):
-        """Slices of a warp whose x and r fit in its registers."""
+        """The largest number of slices of a warp whose x and r fit in its registers."""
         return REGISTERS // self.dtype.itemsize
 
     def _too_large(self, rows, halo):
@@ -250,14 +252,14 @@ class PartsMatrix(Matrix):
 
     @property
     def streamed_bytes(self):
-        """What an iteration reads: all but the chunks that stay in shared memory."""
+        """Bytes of the matrix that an iteration reads: all chunks but the ones kept in shared memory."""
         chunks = self.space.to_host(self.streams[:, 1])
         share = np.maximum(chunks - self.kept, 0).sum() / max(chunks.sum(), 1)
         return int(self.data.nbytes * share)
 
     @property
     def padding(self) -> float:
-        """Stored entries over entries of the matrix that are stored."""
+        """Stored entries, padding included, over the matrix entries that are stored."""
         stored = self.data.size // (self.dtype.itemsize + 2)
         return stored / max(self.nnz - (self.shape[0] if self.apart else 0), 1)
 
@@ -270,21 +272,22 @@ class PartsMatrix(Matrix):
 
 
 class _Cut:
-    """Rows dealt out to parts, and each part's to its slices, before anything has its place among all.
+    """Rows assigned to parts, and in each part to slices, before the offsets among all parts are known.
 
     Attributes
     ----------
     order : int array of the space
-        Rows by part; empty where they are consecutive.
+        The rows sorted by part; empty if the parts are consecutive rows.
     part, slot : int arrays of the space, shape (n,)
-        The part of each row, and its place within that.
+        The part of each row, and its place within the part.
     inside, bits, starts : arrays of the space
-        As in ``kernels/parts.cu``, with room for ``stride`` slices of each part.
-    slices, interior, halo : int arrays, one entry a part
+        See ``kernels/parts.cu``; each has room for ``stride`` slices of each part.
+    slices, interior, halo : int arrays, shape (parts,)
+        Slices, interior slices and halo rows of each part.
     columns, boundary : int arrays, shape (parts, WARPS)
-        Slice columns of each warp's stream, and how many come before its first boundary slice, -1 if it has none.
+        Slice columns of each warp's stream, and how many precede its first boundary slice, −1 if it has none.
     boundary_rows : int
-        More than ``most``: then halos were not counted.
+        Boundary rows of all parts; if they exceed ``most``, halos were not counted.
     """
 
     def __init__(self, M, order, most):
@@ -309,10 +312,10 @@ class _Cut:
 
 
 def usual_counts(n, every) -> list[int]:
-    """How many parts suit n rows, the quickest first; ``every``: one for each multiprocessor."""
+    """Numbers of parts that suit n rows, the fastest first; ``every`` is the number of multiprocessors."""
     return [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
 
 
 def _before(counts):
-    """The sum of the counts before each."""
+    """Exclusive prefix sums of the counts."""
     return np.cumsum(counts) - counts

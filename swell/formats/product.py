@@ -1,12 +1,12 @@
-"""Sparse matrix products C = A B, and R A P as two of them, row by row (Gustavson, ACM TOMS 4, 1978, 250–269).
+"""Sparse matrix products C = A B, and R A P as two products, row by row (Gustavson, ACM TOMS 4, 1978, 250–269).
 
-The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need the second
-alone. A product reads each row of B once for each entry in its column of A. C keeps entries whose sum is zero.
+The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need only the
+numeric phase. A product reads row k of B once for each entry in column k of A. C keeps entries whose sum is zero.
 
-Where memory allows, the pattern is found in one pass, into room for an upper bound of its entries; else it is counted
-before. On a CPU that pass computes the values, too. On a GPU rows are binned by their entries, columns go to hash
-tables in shared memory, and both phases have groups of threads that suit a row (``kernels/product.cu``). A sum is taken
-in the order of A's columns on either device.
+If memory allows, one pass finds the pattern, in memory for an upper bound of its entries; else a pass before it counts
+them. On a CPU this pass also computes the values. On a GPU rows are binned by their number of entries, and columns go
+to hash tables in shared memory; the size of a row decides how many threads share it (``kernels/product.cu``). Both
+devices add the terms of a sum in the order of A's columns.
 """
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
-LANE_BYTES = 128        # of shared memory for a thread, POOL / THREADS of product.cu
-FEW = 1 << 14           # rows that one block of a GPU sorts into bins
-SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (rows, factor): up to so few rows a GPU gives each row more lanes
-SHARE = 0.5             # of the free memory that a product may use to find its pattern in one pass
-UNCHECKED = 64 << 20    # bytes that are taken without asking how many are free
+LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of product.cu
+FEW = 1 << 14           # most rows that one block of a GPU sorts into bins
+SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (most rows, factor): with few rows a GPU gives each more lanes
+SHARE = 0.5             # fraction of the free memory that a product may use to find its pattern in one pass
+UNCHECKED = 64 << 20    # bytes up to which nobody asks how much memory is free
 REMEDY = "use float32 values, smaller factors, or a machine with more memory"
 
 
 class Product:
-    """C = A B for matrices of one space; it keeps both factors, whose patterns an update compares.
+    """The product C = A B of two matrices in one space. It keeps both factors, to check the patterns in an update.
 
     Parameters
     ----------
     A, B : CSRMatrix
-        (m, k) and (k, n), of one space. Their types may differ: C has the type that holds both.
+        Shapes (m, k) and (k, n), in one space. Their types may differ: C has the type that holds both.
 
     Attributes
     ----------
     C : CSRMatrix
-        (m, n), its columns sorted in each row and free of duplicates.
+        Shape (m, n), columns sorted in each row and free of duplicates.
 
     Raises
     ------
     InputError
-        If A has another number of columns than B has rows, or they live in different spaces.
+        If the number of columns of A differs from the number of rows of B, or their spaces differ.
     OutOfMemory
-        If C would not fit, before it is allocated.
+        If C would not fit; raised before C is allocated.
 
     Examples
     --------
@@ -71,12 +71,12 @@ class Product:
         (self._on_cpu if self._space.name == "cpu" else self._on_gpu)(self._factors(A, B))
 
     def update(self, A, B):
-        """C = A B, in place, for new values on the same patterns.
+        """Recompute C = A B, in place, for new values on the same patterns.
 
         Raises
         ------
         InputError
-            If a factor has another pattern than the first one, or values whose type C does not hold.
+            If the pattern of a factor has changed, or C's type cannot hold its values.
         """
         for name, new, known in (("A", A, self._A), ("B", B, self._B)):
             if not known.same_pattern(new):
@@ -89,7 +89,7 @@ class Product:
         self.C.discard_adjoint()
 
     def _factors(self, A, B):
-        """The six arrays of both factors; values of C's type, indices of one type."""
+        """The six arrays of both factors: indices converted to one type, values to C's type."""
         index = np.result_type(A.indices.dtype, B.indices.dtype)
         return [array for M in (A, B) for array in (
             M.indptr.astype(index, copy=False), M.indices.astype(index, copy=False),
@@ -100,16 +100,16 @@ class Product:
         self._kernels.values(*factors, self._shape[1], self._rows, self._bounds, C.indptr, C.indices, C.data)
 
     def _bytes(self, entries):
-        """Bytes of a number of entries of C."""
+        """Bytes of this many entries of C."""
         return entries * (index_type(*self._shape, entries).itemsize + self._dtype.itemsize)
 
     def _check_fits(self, needed, what):
-        """Raise OutOfMemory if these bytes are not free; asking a GPU takes longer than a small product."""
+        """Raise OutOfMemory unless ``needed`` bytes are free. Small products skip this: asking a GPU takes longer."""
         if needed > UNCHECKED:
             self._space.check_fits(needed, f"a product of {self._shape[0]} × {self._shape[1]} {what}", REMEDY)
 
     def _entries(self, starts):
-        """nnz(C), and room for its columns and values."""
+        """Allocate the columns and values of C, whose number is the last of ``starts``."""
         entries, = self._space.last_entries(starts)  # sync
         self._check_fits(self._bytes(entries), f"with {entries} entries")
         index = index_type(*self._shape, entries)
@@ -118,7 +118,7 @@ class Product:
     # -- CPU -------------------------------------------------------------------------------------------------------
 
     def _on_cpu(self, factors):
-        """In one pass into an upper bound of the room, or in two where that might be too much: counting first."""
+        """Compute C on a CPU: in one pass into memory for an upper bound, or, if that is too much, after counting."""
         import numba
         (m, n), chunks = self._shape, numba.get_num_threads()
         a_indptr, a_indices, _, b_indptr, b_indices, _ = factors
@@ -139,14 +139,16 @@ class Product:
         if indptr[-1] < starts[-1]:
             self._kernels.close_gaps(self._bounds, starts, indptr, indices, data)
             for array in (indices, data):
-                array.resize(indptr[-1], refcheck=False)         # gives back the rest of the room
+                array.resize(indptr[-1], refcheck=False)         # releases the unused memory
         self.C = CSRMatrix(self._space, indptr, indices, data, self._shape)
 
     # -- GPU -------------------------------------------------------------------------------------------------------
 
     def _on_gpu(self, factors):
-        """Products counted, columns into an upper bound of the room, values; the host reads the room and nnz(C). Where
-        the room might be too much, the columns are counted first."""
+        """Compute C on a GPU: count the products, an upper bound; find the columns; compute the values.
+
+        The host reads the upper bound and nnz(C). If the upper bound needs too much memory, columns are counted first.
+        """
         (m, n), space, kernels = self._shape, self._space, self._kernels
         a_indptr, a_indices, _, *b = factors
         pattern, size = (a_indptr, a_indices, *b[:2]), a_indices.dtype.itemsize
@@ -177,7 +179,7 @@ class Product:
         return self._space.kernels("swell.formats", "product_bins", self._dtype)
 
     def _binned(self, counts, each):
-        """The rows by groups of threads that have room for ``each`` entries a thread, and where each bin begins."""
+        """Rows sorted by bins, and where each bin begins; a bin is a group size, with ``each`` entries a thread."""
         space, m = self._space, counts.size
         rows, spread = space.empty(m, counts.dtype), next((by for most, by in SPREAD if m <= most), 1)
         if m <= FEW:
@@ -192,22 +194,22 @@ class Product:
 
 
 class TripleProduct:
-    """R A P as R (A P): the coarse matrix of a multigrid hierarchy.
+    """The triple product R A P, as R (A P): the coarse matrix of a multigrid hierarchy.
 
     Parameters
     ----------
     R, A, P : CSRMatrix
-        Of one space.
+        The factors, in one space.
 
     Attributes
     ----------
     C : CSRMatrix
-        R A P.
+        The product R A P.
 
     Raises
     ------
     InputError, OutOfMemory
-        As of `Product`.
+        See `Product`.
     """
 
     def __init__(self, R, A, P):
@@ -216,6 +218,6 @@ class TripleProduct:
         self.C = self._outer.C
 
     def update(self, R, A, P):
-        """R A P, in place, for new values on the same patterns."""
+        """Recompute R A P, in place, for new values on the same patterns."""
         self._inner.update(A, P)
         self._outer.update(R, self._inner.C)

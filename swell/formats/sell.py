@@ -6,13 +6,14 @@ vector unit, works on one row; neighbouring rows' entries are neighbours in memo
 Layout, with slice height H:
 
 - ``ptr[s]``: where slice s begins in ``values`` and ``offsets``; entry k of its i-th row lies at ptr[s] + k H + i.
-- ``base[e]``: the least column of slice column e = ptr[s]/H + k. Its entries store column − base in 16 bits. A base
-  for every slice column, rather than one a slice, keeps the offsets small on three-dimensional grids.
-- ``offsets``: 0xFFFF marks padding. Padding values are never used, whatever they are.
-- ``rows``: row − first row of its slice's window, for rows sorted by length inside windows of σ rows (8 bits while
-  σ ≤ 256); empty where sorting saves less than one percent of the padding.
-- ``high_ptr[s]``: −1, or, for a slice in which an offset would not fit, where its upper 16 bits of the column begin in
-  ``high``; ``offsets`` then holds the lower 16 bits and the base is 0. Padding has 0xFFFF in both.
+- ``base[e]``: the smallest matrix column in slice column e = ptr[s]/H + k. A base for every slice column, instead of
+  one a slice, keeps the offsets small on three-dimensional grids.
+- ``offsets``: column − base of each entry, in 16 bits; 0xFFFF marks padding. Values of padding are never used.
+- ``rows``: row − first row of its window, for rows sorted by length inside windows of σ rows (8 bits if σ ≤ 256);
+  empty if sorting saves less than one percent of the stored entries.
+- ``high_ptr[s]``: −1 if all offsets of the slice fit in 16 bits. Otherwise the slice is wide: its bases are 0,
+  ``offsets`` holds the lower 16 bits of each column, and ``high``, from ``high_ptr[s]`` on, the upper 16 bits. Padding
+  has 0xFFFF in both.
 
 A product reads about 10 bytes an entry (double) instead of CSR's 12.
 """
@@ -28,11 +29,11 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 PAD = 0xFFFF
-HEIGHT = {"cpu": 16, "cuda": 32}    # twice the sums that a CPU keeps in registers; a warp of a GPU
-COMPLEX_HEIGHT = {"cpu": 8, "cuda": 32}     # a CPU keeps half as many complex sums
-CHUNKS = 64             # of a CPU: more than cores, so that they end together; few enough that their sums cost nothing
-THREADS = 256           # of a block of a GPU
-WORTH = 0.99            # of the plain order's padded size: what sorting must get below for places to be stored
+HEIGHT = {"cpu": 16, "cuda": 32}    # CPU: twice the sums that fit in its registers; GPU: a warp
+COMPLEX_HEIGHT = {"cpu": 8, "cuda": 32}     # half as many complex sums fit in a CPU's registers
+CHUNKS = 64             # on a CPU: more than cores, to balance the load; few enough that partial sums cost nothing
+THREADS = 256           # of a thread block on a GPU
+WORTH = 0.99            # rows are sorted if that stores less than this fraction of the entries of the plain order
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class SELL:
     Attributes
     ----------
     height : int
-        Rows of a slice: 8, 16, 32, 64 or 128; 0 takes 16 on a CPU, 8 for complex values, and 32 on a GPU.
+        Rows of a slice: 8, 16, 32, 64 or 128; 0: 32 on a GPU, 16 on a CPU, 8 on a CPU for complex values.
     window : int
-        Rows are sorted by length inside windows of this many rows (σ); 1 leaves the order as it is. A power of two,
-        from ``height`` to 65 536.
+        Rows are sorted by length inside windows of this many rows (σ): a power of two from ``height`` to 65 536, or 1
+        to keep the order.
     task : int
-        Rows that are worked on together: the threads of a block on a GPU (64, 128, 256 or 512), a chunk of rows that a
-        thread takes on a CPU (any number); 0 takes 256 on a GPU and a 64th of the rows on a CPU.
+        Rows of a task. On a GPU the threads of a block: 64, 128, 256 or 512; 0: 256. On a CPU the chunk of rows that
+        one thread takes at a time: any number; 0: a 64th of all rows.
     """
 
     height: int = 0
@@ -67,12 +68,12 @@ class SELL:
                              f"{self.height or 32} (the height) to 65536")
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives.
+        """Convert a CSR matrix to SELL, on its own device.
 
         Raises
         ------
         InputError
-            For a ``task`` that is no block of a GPU.
+            If ``task`` is not a block size for a GPU, and the matrix is on one.
         """
         if self.task not in (0, 64, 128, 256, 512) and csr.space.name == "cuda":
             raise InputError(f"SELL(task={self.task}): expected 64, 128, 256 or 512 threads of a block on a GPU, or 0")
@@ -80,7 +81,7 @@ class SELL:
 
 
 def own_height(dtype, device: str) -> int:
-    """The slice height that a device takes where none is named."""
+    """The default slice height for a type of values on a device."""
     return (COMPLEX_HEIGHT if dtype.kind == "c" else HEIGHT)[device]
 
 
@@ -94,16 +95,16 @@ class SELLMatrix(Matrix):
         self.settings = settings
         self.height = settings.height or own_height(csr.dtype, csr.space.name)
         self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
-        if csr.space.name == "cuda":             # the parts of two inner products that each block leaves
+        if csr.space.name == "cuda":             # room for partial sums of `apply_dots`, by thread blocks
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
-        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._positions = None                   # see `positions`; computed by the first update
         self._layout(csr)
         if not self.sorted and settings.window > 1:
             self.notes = idle_notes(settings, (AS_GIVEN,))
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
     def _layout(self, csr):
-        """Place the rows, then the columns, in a few passes over rows or slices."""
+        """Place the rows, then the entries, in a few passes over rows or slices."""
         space, xp, H, window = self.space, self.space.xp, self.height, self.settings.window
         kernels = space.kernels("swell.formats", "sell_layout", csr.dtype)
         slices = -(-self.shape[0] // H)
@@ -125,14 +126,14 @@ class SELLMatrix(Matrix):
         self.high, self.rows = space.empty(halves, np.uint16), space.empty(order.size, self._row_type)
         kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
                               self.values, self.offsets, self.high, self.rows)
-        space.synchronize()                      # a product reads the matrix before the kernel before it has ended
+        space.synchronize()                      # a product may read the matrix before the preceding kernel has ended
 
     @property
     def _row_type(self):
         return np.uint8 if self.settings.window <= 256 else np.uint16
 
     def _where(self, csr):
-        """Where each entry of the CSR matrix lies in ``values``."""
+        """Index into ``values`` of each entry of the CSR matrix."""
         where = self.space.empty(csr.nnz, self.ptr.dtype)
         kernels = self.space.kernels("swell.formats", "sell_layout", csr.dtype)
         kernels.find_where(csr.indptr, self.place, self.ptr, self.height, where)
@@ -179,7 +180,7 @@ class SELLMatrix(Matrix):
         return SELLMatrix(csr, self.settings)
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in ``values``; made once and kept, 4 bytes an entry."""
+        """Index into ``values`` of each entry of a CSR matrix of this pattern; kept, 4 bytes an entry."""
         if self._positions is None:
             self._positions = self._where(csr)
         return self._positions
@@ -199,7 +200,7 @@ class SELLMatrix(Matrix):
 
     @property
     def padding(self) -> float:
-        """Stored entries over entries of the matrix."""
+        """Stored entries, padding included, over entries of the matrix."""
         return self.values.size / max(self.nnz, 1)
 
     def describe(self):

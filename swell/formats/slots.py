@@ -1,4 +1,4 @@
-"""Names for the places of the numbers that one pass over a matrix gathers (``kernels/facts``)."""
+"""Slots: the index of each number that ``kernels/facts`` gathers in one pass over a matrix."""
 from __future__ import annotations
 
 import enum
@@ -7,25 +7,25 @@ from swell.core.slots import Slots
 
 
 class Total(Slots):
-    """Sums over rows or entries; the extremes of `Extreme` follow them."""
+    """Slots of sums over rows or entries; those of `Extreme` follow in the same array."""
 
     NOT_FINITE = enum.auto()            # entries that are NaN or Inf
-    OUT_OF_RANGE = enum.auto()          # columns beyond the last, and rows whose pointers make no sense
-    DISORDERED = enum.auto()            # columns that are not greater than the one before in their row
-    ADJOINING = enum.auto()             # entries whose right neighbour is an entry, too
+    OUT_OF_RANGE = enum.auto()          # column indices outside of the matrix, and rows with invalid pointers
+    DISORDERED = enum.auto()            # columns not greater than the preceding one in their row
+    ADJOINING = enum.auto()             # entries whose right neighbour is an entry too
     UNMATCHED = enum.auto()             # entries aᵢⱼ without an aⱼᵢ
     EMPTY_ROWS = enum.auto()
     ZERO_DIAGONAL = enum.auto()         # rows whose diagonal entry is zero or missing
-    DOMINANT_ROWS = enum.auto()         # |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, to rounding
+    DOMINANT_ROWS = enum.auto()         # rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, to rounding
     UNBALANCED_ROWS = enum.auto()       # rows whose sum is not zero, to rounding
-    LENGTH2 = enum.auto()               # squares of the rows' lengths
+    LENGTH2 = enum.auto()               # squares of the row lengths
     FROBENIUS2 = enum.auto()            # |aᵢⱼ|²
     SKEW2 = enum.auto()                 # |aᵢⱼ − aⱼᵢ|²
     SKEW_HERMITIAN2 = enum.auto()       # |aᵢⱼ − conj(aⱼᵢ)|²
 
 
 class Extreme(enum.IntEnum):
-    """Maxima; a minimum is kept as the maximum of the negative."""
+    """Slots of maxima; a minimum is stored as the maximum of the negated numbers."""
 
     @staticmethod
     def _generate_next_value_(name, start, count, last):

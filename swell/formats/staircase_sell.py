@@ -1,19 +1,19 @@
 """Staircase SELL: the rows of a slice sorted by length, and no padding stored; for rows of very different lengths.
 
 "An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", section 3.1, names the
-format without its layout, which is therefore ours. A slice has 32 rows, a warp's, in descending order of length, so
-column k of a slice has its entries in the first rows and is stored as long as that: a staircase.
+format but gives no layout; this layout is swell's own. A slice has 32 rows, one warp, in descending order of length. So
+the entries of slice column k lie in the first rows, and only these are stored: the columns form a staircase.
 
 Layout:
 
-- ``lengths``: of the row at each place, in 8 bits where they fit, else 16 or 32. Column k of a slice is as long as the
-  slice has rows longer than k: a warp counts them by one vote, so no pointer to a slice's columns is stored.
-- ``ptr[s]``: where slice s begins in ``values`` and ``offsets``, its columns one after the other.
-- ``base_ptr[s]``: where its columns begin in ``base``, the least column of the matrix in each slice column.
-- ``offsets``: column − base in 16 bits.
-- ``rows``: row − first row of its window, a slice or, as in SELL-C-σ, σ rows; empty where the rows lay in order.
-- ``high_ptr[s]``: −1, or, for a slice in which an offset would not fit, where its upper 16 bits begin in ``high``; its
-  bases are then 0, as in SELL.
+- ``lengths``: the length of the row at each place, in 8 bits if all fit, else 16 or 32. Column k of a slice is as long
+  as the number of rows longer than k. A warp counts these by one vote, so no pointers to a slice's columns are stored.
+- ``ptr[s]``: where slice s begins in ``values`` and ``offsets``; its columns lie one after the other.
+- ``base_ptr[s]``: where slice s begins in ``base``, which holds the smallest matrix column in each slice column.
+- ``offsets``: column − base of each entry, in 16 bits.
+- ``rows``: row − first row of its window, which is a slice or, as in SELL-C-σ, σ rows; empty if no row has moved.
+- ``high_ptr[s]``: −1, or, for a slice with an offset that does not fit in 16 bits, where the upper 16 bits of its
+  columns begin in ``high``; its bases are then 0, as in SELL.
 
 Bytes of a product (double): 10 an entry, 4 for every slice column, 2 a row, 8 a slice; nothing for padding.
 """
@@ -29,7 +29,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 HEIGHT = 32             # a warp
-LARGEST = 0xFFFF        # offset that fits into 16 bits
+LARGEST = 0xFFFF        # largest offset that fits in 16 bits
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class StaircaseSELL:
     ----------
     window : int
         Rows are sorted by length inside windows of this many rows (σ): a power of two from 32, one slice, to 65 536.
-        As there is no padding to save, a larger window gains little, and neighbouring rows part.
+        A larger window gains little, because no padding is stored, and moves neighbouring rows apart.
     """
 
     window: int = 32
@@ -54,7 +54,7 @@ class StaircaseSELL:
                              "to 65536")
 
     def build(self, csr):
-        """A CSR matrix in this format, converted where it lives."""
+        """Convert a CSR matrix to staircase SELL, on its own device."""
         return StaircaseSELLMatrix(csr, self)
 
 
@@ -66,7 +66,7 @@ class StaircaseSELLMatrix(Matrix):
     def __init__(self, csr: CSRMatrix, settings: StaircaseSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
-        self._positions = None                   # of a CSR matrix's entries, from the first update on
+        self._positions = None                   # see `positions`; computed by the first update
         self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
         self._layout(csr)
         if not self.rows.size:
@@ -97,15 +97,15 @@ class StaircaseSELLMatrix(Matrix):
         self.high = space.empty(halves, np.uint16)
         self._kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base_ptr, self.base,
                                     self.high_ptr, self.values, self.offsets, self.high)
-        space.synchronize()                      # a product reads the matrix before the kernel before it has ended
+        space.synchronize()                      # a product may read the matrix before the preceding kernel has ended
 
     def _row_at(self):
-        """The row at each place."""
+        """The row at each place of the sorted order."""
         places = self.space.xp.arange(self.lengths.size)
         return places if not self.rows.size else places - places % self.settings.window + self.rows
 
     def _where(self, indptr):
-        """Where each entry of a CSR matrix with these row pointers lies, its slice column, its slice and its lane."""
+        """For each entry of a CSR matrix with these row pointers: index into ``values``, slice column, slice, lane."""
         xp = self.space.xp
         place = xp.empty(self.lengths.size, np.int64)
         place[self._row_at()] = xp.arange(self.lengths.size)
@@ -117,7 +117,7 @@ class StaircaseSELLMatrix(Matrix):
         return starts[column] + lane, column, slice_, lane
 
     def _high_at(self, where, slice_):
-        """Which of these entries have an upper half, and where it lies."""
+        """A mask of the entries that have upper halves, and the indices of these halves in ``high``."""
         wide = self.high_ptr[slice_] >= 0
         slice_ = slice_[wide]
         return wide, self.high_ptr[slice_] + where[wide] - self.ptr[slice_]
@@ -151,7 +151,7 @@ class StaircaseSELLMatrix(Matrix):
         return StaircaseSELLMatrix(csr, self.settings)
 
     def positions(self, csr):
-        """Where each entry of a CSR matrix of this pattern lies in ``values``; made once and kept, 4 bytes an entry."""
+        """Index into ``values`` of each entry of a CSR matrix of this pattern; kept, 4 bytes an entry."""
         if self._positions is None:
             self._positions = self._where(csr.indptr)[0].astype(self.ptr.dtype)
         return self._positions

@@ -1,5 +1,5 @@
-"""Is a matrix Hermitian, or equal to its transpose? Asked of two products with random vectors, which are real, and in
-any format; or exactly, of the entries of a CSR matrix."""
+"""Tests for A = Aᴴ and A = Aᵀ: exact for the entries of a CSR matrix; for other formats an estimate from two products
+with real random vectors."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,10 +11,10 @@ SEED = 20241
 
 
 def asymmetry(A, conjugate=True) -> float:
-    """‖A − Aᴴ‖ over ‖A‖ in the Frobenius norm; ‖A − Aᵀ‖ where not ``conjugate``.
+    """‖A − Aᴴ‖ / ‖A‖ in the Frobenius norm; ‖A − Aᵀ‖ / ‖A‖ if ``conjugate`` is False.
 
-    Exact where the entries have been compared. Otherwise an estimate, |(x, A y) − (A x, y)| for random x and y: it is
-    of the right size with overwhelming probability, and 0 (to rounding) for a Hermitian matrix.
+    Exact if the entries have been compared. Otherwise estimated by |(x, A y) − (A x, y)| for random x and y. The
+    estimate has the right size with overwhelming probability, and is 0, to rounding, for a Hermitian matrix.
     """
     if not A.nnz:
         return 0.0
@@ -32,31 +32,31 @@ def asymmetry(A, conjugate=True) -> float:
     space.dots(x, ay, dots[0])
     space.dots(ax, y, dots[1])
     space.allreduce(dots)
-    other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real: (A x, y) is the conjugate of yᵀ A x
+    other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real, so (A x, y) = conj(yᵀ A x)
     difference = abs(complex(dots[0, 0] - other))
     _check_range(difference + size)
-    return 3 * difference / size if size else 0.0                # E|xᵢ|² is 1/3 for each of the two vectors
+    return 3 * difference / size if size else 0.0                # E|xᵢ|² = E|yᵢ|² = 1/3
 
 
 def _check_range(size):
-    """Raise InputError where sums of squares have overflowed."""
+    """Raise InputError if sums of squares have overflowed."""
     if not np.isfinite(size):
         raise InputError("A has entries whose squares leave the range of double precision, so that its symmetry cannot "
                          "be told: divide A and b by its largest entry")
 
 
 def tolerance(A) -> float:
-    """Asymmetry up to which a matrix of this type counts as Hermitian: its assembly may have rounded."""
+    """The `asymmetry` up to which a matrix of A's type counts as Hermitian, since assembly rounds."""
     return 1e-10 if np.finfo(A.dtype).eps < 1e-12 else 1e-4
 
 
 def hermitian(A) -> bool:
-    """A = Aᴴ, to the rounding errors of an assembly."""
+    """True if A = Aᴴ, up to rounding errors of the assembly."""
     return asymmetry(A) <= tolerance(A)
 
 
 def require_hermitian(A, owner):
-    """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᴴ."""
+    """Raise InputError unless A = Aᴴ; the message names ``owner`` and the pair of entries that differs most."""
     if hermitian(A):
         return
     raise InputError(f"{owner} needs a Hermitian matrix, and A is not: {difference(A)}; use method='bicgstab' or "
@@ -64,7 +64,7 @@ def require_hermitian(A, owner):
 
 
 def require_symmetric(A, owner):
-    """Raise InputError, naming ``owner`` and the pair of entries that differs most, unless A = Aᵀ."""
+    """Raise InputError unless A = Aᵀ; the message names ``owner`` and the pair of entries that differs most."""
     if asymmetry(A, conjugate=False) <= tolerance(A):
         return
     raise InputError(f"{owner} needs a matrix that equals its transpose, A = Aᵀ, and A does not: "
@@ -72,12 +72,12 @@ def require_symmetric(A, owner):
 
 
 def modulus_symmetric(A) -> bool:
-    """|A| = |A|ᵀ, to rounding."""
+    """True if |A| = |A|ᵀ, up to rounding."""
     return hermitian(A.absolute())
 
 
 def difference(A, conjugate=True) -> str:
-    """The pair of entries that differs most, in words; for a matrix in parts, by how much it differs in all."""
+    """The pair of entries that differs most, in words; for a matrix without CSR arrays, the estimated asymmetry."""
     if not hasattr(A, "indptr"):
         return f"‖A − A{'ᴴ' if conjugate else 'ᵀ'}‖ is about {asymmetry(A, conjugate):.1e} ‖A‖"
     i, j, here, there = worst_pair(A, conjugate)
@@ -86,7 +86,7 @@ def difference(A, conjugate=True) -> str:
 
 
 def worst_pair(A, conjugate=True):
-    """(i, j, aᵢⱼ, conj(aⱼᵢ)) where A differs most from Aᴴ, or (i, j, aᵢⱼ, aⱼᵢ) for Aᵀ; by a transposed copy."""
+    """The largest difference of A and Aᴴ, as (i, j, aᵢⱼ, conj(aⱼᵢ)); of A and Aᵀ, as (i, j, aᵢⱼ, aⱼᵢ)."""
     xp = A.space.xp
     other = A.transpose(conjugate)
     rows = xp.concatenate([A.rows(), other.rows()]).astype(np.int64)
@@ -97,7 +97,7 @@ def worst_pair(A, conjugate=True):
     same = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
     sums = values.copy()
     sums[:-1][same] += values[1:][same]
-    sums[1:][same] = 0                                           # counted with the one before
+    sums[1:][same] = 0                                           # the preceding element holds the sum of the two
     at = int(xp.argmax(abs(sums)))
     i, j = int(rows[at]), int(columns[at])
     there = entry(A, j, i)
@@ -105,7 +105,7 @@ def worst_pair(A, conjugate=True):
 
 
 def entry(A, i, j):
-    """aᵢⱼ as a Python number, 0 where nothing is stored."""
+    """The entry aᵢⱼ as a Python number; 0 if it is not stored."""
     first, last = int(A.indptr[i]), int(A.indptr[i + 1])
     columns = A.space.to_host(A.indices[first:last])
     found = np.flatnonzero(columns == j)
