@@ -1,4 +1,4 @@
-"""Matrices and vectors in parts, on ranks that MPI starts.
+"""Matrices and vectors distributed over ranks that MPI starts.
 
     import swell
     ranks = swell.distributed.init()                          # started by: mpiexec -n 2 python script.py
@@ -6,12 +6,13 @@
     r = swell.solve(A, b[A.rows], method="cg", precond="ic0")
     x = A.gather(r.x)
 
-A rank gives its part of b and gets its part of x; Krylov methods and the judge are those of one device.
+A rank passes its local rows of b and receives its local rows of x. Krylov methods and the judge are the ones that
+run on one device.
 
-All of these are calls that every rank makes, in the same order: a rank that reads, solves or gathers alone, as after
-``if ranks.rank == 0``, waits for the others. What they return may be printed or written by one. An error on one rank is
-the same error on all, also where it comes from M or a monitor in the middle of a solve: a program that catches it
-catches it everywhere. (An A of your own that sends messages is the exception: where it fails alone, all ranks end.)
+Every rank makes all of these calls, in the same order. A rank that reads, solves or gathers alone, as after
+``if ranks.rank == 0``, waits for the others. One rank may print or write the results. An error on one rank is
+raised on all ranks, even if M or a monitor raises it in the middle of a solve: a program that catches it catches it on
+every rank. (The exception is a user's own A that sends messages: if it fails on one rank, all ranks end.)
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All GPUs of this machine from one process, without MPI: ``device="cuda:all"``. A thread a GPU, each one rank."""
+"""``device="cuda:all"``: all GPUs of this machine from one process, without MPI; one thread (a rank) for each GPU."""
 from __future__ import annotations
 
 import weakref
@@ -19,38 +19,40 @@ DEVICE = "cuda:all"
 
 
 class SolverOnAllGPUs:
-    """A system prepared with rows of A on each GPU; it has the methods of ``swell.Solver``.
+    """A prepared system whose rows are distributed over GPUs; it has the methods of ``swell.Solver``.
 
-    Threads run while a method is called. Between calls the ranks' matrices, factors and communicators stay.
+    The threads run during a method's call. Between calls the ranks keep their matrices, factors and communicators.
 
     Parameters
     ----------
     A, dtype
-        As of ``swell.prepare``.
+        As in ``swell.prepare``.
     b_dtype : numpy.dtype or None
         The type of the right-hand sides.
     named : Configuration
+        The settings that the caller named.
     solver : callable
-        The ``Solver`` of a rank, from the ``Input`` with the rank's rows.
+        Makes a rank's ``Solver`` from an ``Input`` with the rank's rows.
     block : int, optional
-        As of ``swell.prepare``.
+        As in ``swell.prepare``.
     device : {"cuda", "cpu"}
     ranks : int, optional
-        Default: one for each GPU.
+        Number of ranks. On "cuda" always one for each GPU.
 
     Attributes
     ----------
     A : DistributedMatrix
-        Rank 0's.
+        The matrix as rank 0 has it.
     chain : list of Configuration
-        As of ``Solver``.
+        As in ``Solver``.
     notes : list of str
         Sentences on A, for every result.
 
     Raises
     ------
     InputError
-        For a system that cannot be divided: a matrix-free A, one in parts, a function M, vectors of a null space.
+        For a system that cannot be distributed: a matrix-free A, a DistributedMatrix, a user's M, a null space given by
+        vectors.
     MissingDependency
         Without CuPy or a GPU.
     """
@@ -74,7 +76,7 @@ class SolverOnAllGPUs:
         self.notes, self._device, self._turn, block = given.notes, device, Turn(), given.A.block_size
         self._group = Group(max(1, min(ranks, given.A.shape[0] // block)))
         closing = weakref.finalize(self, self._group.run, _close)
-        closing.atexit = False                   # communicators close themselves then
+        closing.atexit = False                   # at exit, communicators close themselves
         whole = given.A.to_scipy()
         self._solvers = self._group.run(_prepared, whole, block, device, solver)
 
@@ -92,7 +94,7 @@ class SolverOnAllGPUs:
         return self._solvers[0].M
 
     def solve(self, b, x0=None, monitor=None):
-        """As ``Solver.solve``; x is a NumPy array, and rank 0 calls the monitor."""
+        """Like ``Solver.solve``; x is a NumPy array, and rank 0 calls the monitor."""
         with self._alone():
             inputs.check_monitor(monitor)
             n = self.A.shape[0]
@@ -104,7 +106,7 @@ class SolverOnAllGPUs:
             return result
 
     def update(self, A, *, keep_preconditioner=False):
-        """As ``Solver.update``."""
+        """Like ``Solver.update``."""
         with self._alone():
             given = inputs.read_matrix(A, "cpu", self.A.dtype)
             if not given.A.has_entries or given.A.shape != self.A.shape:
@@ -113,19 +115,19 @@ class SolverOnAllGPUs:
             return self
 
     def stop_by(self, stopping):
-        """As ``Solver.stop_by``."""
+        """Like ``Solver.stop_by``."""
         with self._alone():
             self._on_ranks(lambda ranks, solver: solver.stop_by(stopping))
             return self
 
     def prefer(self, k):
-        """As ``Solver.prefer``."""
+        """Like ``Solver.prefer``."""
         with self._alone():
             self._on_ranks(lambda ranks, solver: solver.prefer(k))
             return self
 
     def describe(self):
-        """As ``Solver.describe``."""
+        """Like ``Solver.describe``."""
         with self._alone():
             return self._on_ranks(lambda ranks, solver: solver.describe())
 
@@ -149,7 +151,8 @@ class SolverOnAllGPUs:
             yield
 
     def _on_ranks(self, call, *arguments):
-        """What ``call(communicator, a rank's Solver, *arguments)`` returns on rank 0; errors of any rank are raised."""
+        """Call ``call(communicator, this rank's Solver, *arguments)`` on all ranks; return rank 0's result, or raise an
+        error of any rank."""
         answers = self._group.run(_agreed, self._solvers, call, *arguments)
         if isinstance(answers[0], Exception):
             raise answers[0]
@@ -157,11 +160,11 @@ class SolverOnAllGPUs:
 
 
 def _agreed(communicator, solvers, call, *arguments):
-    """What a rank's call returns, or the error that all ranks raise; it leaves them able to be called again."""
+    """Run ``call`` on a rank; return its result, or the error that all ranks share: then they can be called again."""
     try:
         try:
             answer = call(communicator, solvers[communicator.rank], *arguments)
-            communicator.allgather(None)         # where an error of another rank is heard
+            communicator.allgather(None)         # raises an error of another rank
             return answer
         except Broken:
             raise
@@ -177,13 +180,13 @@ def _agreed(communicator, solvers, call, *arguments):
 
 
 def _prepared(communicator, whole, block, device, solver):
-    """The Solver of a rank."""
+    """Make the Solver of a rank."""
     M = scatter(communicator, whole if communicator.rank == 0 else None, device=device, block=block)
     return solver(inputs.Input(M, M.space))
 
 
 def _solve(communicator, solver, b, x0, monitor):
-    """The result of a rank, in which every x is the whole one."""
+    """Solve on a rank; every x in its result is the whole vector."""
     A = solver.A
     result = solver.solve(b[A.rows], None if x0 is None else x0[A.rows],
                           None if communicator.rank else monitor)
@@ -201,7 +204,7 @@ def _update(communicator, solver, whole, device, keep_preconditioner):
 
 
 def _close(communicator):
-    """Close what a rank's GPU speaks by."""
+    """Close the communicators between GPUs of a rank."""
     for _, own in communicator.places.values():
         own.close()
 

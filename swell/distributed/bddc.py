@@ -1,10 +1,9 @@
-"""BDDC across ranks: the setup and the application of one device (preconditioners/bddc/) on subdomains that are spread
-over the ranks; here is what is different, the split of an assembled matrix.
+"""BDDC across ranks: subdomains distributed over the ranks, with the setup and application of preconditioners/bddc/.
 
-Each rank cuts its own rows into subdomains, which are counted in the order of ranks. As on one device, every pair aᵢⱼ
-is an element of the lower numbered subdomain, so that of pairs between two ranks the lower one gets the elements, and
-with them copies of the other's rows (splitting.py). An application: three all-reduces, two of as many numbers as there
-are dofs on the interface and one of the coarse unknowns; nothing else.
+This module only splits an assembled, distributed matrix into subdomains. Each rank cuts its own rows into subdomains,
+numbered in the order of ranks. As on one device, every pair aᵢⱼ becomes an element of the lower numbered subdomain. So
+for a pair between two ranks the lower rank gets the element, and with it copies of the other's rows (splitting.py). An
+application takes three all-reduces: two of one number for each interface dof and one of the coarse unknowns.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from swell.preconditioners.schwarz import Schwarz, subdomains
 
 
 class RankBDDC(BDDCOperator):
-    """z = M r on the parts of a DistributedMatrix."""
+    """z = M r by BDDC, for a DistributedMatrix."""
 
     def update(self, A):
         with said_of(A.space.communicator):
@@ -47,7 +46,7 @@ class RankBDDC(BDDCOperator):
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):
-        """How many subdomains this rank makes; 0: by its rows."""
+        """Number of subdomains on this rank; 0: chosen by the number of its rows."""
         count, ranks = self.settings.domains, communicator.size
         if 0 < count < ranks:
             raise InputError(f"BDDC(domains={count}) on {ranks} ranks: each needs a subdomain; take more, or start "
@@ -56,7 +55,7 @@ class RankBDDC(BDDCOperator):
 
 
 def _columns(A):
-    """The rank's rows as SciPy's CSR, the rank's columns and then the halo's."""
+    """The rank's rows as SciPy CSR; its own columns come first, then the ghost columns."""
     import scipy.sparse as sp
     own, rest, rows = A.own.to_scipy().tocoo(), A.rest.to_scipy().tocoo(), A.space.to_host(A.boundary)
     n = own.shape[0]

@@ -1,11 +1,11 @@
-"""Communicator: what ranks say to one another. MPI between processes (mpi4py); queues between threads of one process.
+"""Communicators: MPI between processes (mpi4py), or queues between threads of one process.
 
-Two kinds of talk. ``allgather`` and ``alltoall`` carry any object and are for setups: an error of one rank is an answer
-to any question, so that it is raised on all ranks, whatever the others were asking. ``allreduce`` and ``exchange``
-carry numbers and are what a Krylov iteration uses: they allocate nothing.
+``allgather`` and ``alltoall`` carry any object and serve setups. A rank that fails sends its error in place of its
+value, so that the error is raised on all ranks, whatever they were exchanging. ``allreduce`` and ``exchange`` carry
+numbers and serve Krylov iterations: they allocate nothing.
 
-A reduction gathers the ranks' scalars and adds them in the order of ranks: every rank gets the same bits, so that all
-of them come to the same verdict, and the same bits in every run.
+A reduction gathers the scalars of all ranks and adds them in the order of ranks. Every rank gets the same bits, in
+every run, and so all ranks come to the same verdict.
 """
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-HEARD = 5.0             # seconds that the other ranks have to hear of an error that swell did not expect
+HEARD = 5.0             # seconds in which the other ranks must receive an unexpected error, or all ranks end
 
 
 class Broken(RuntimeError):
-    """Another rank failed; its own error is what the caller sees."""
+    """Another rank failed; the caller sees that rank's own error."""
 
 
 class Communicator(ABC):
@@ -30,15 +30,15 @@ class Communicator(ABC):
     ----------
     rank, size : int
     local_rank, local_size : int
-        Of the ranks on the same machine.
+        Rank among, and number of, the ranks on the same machine.
     reductions : int
-        Calls of ``allreduce`` so far.
+        Number of ``allreduce`` calls so far.
     places : dict
-        What ``on_device`` has made for each device.
+        From a device's name to the pair that ``on_device`` made for it.
     threads : bool
         Ranks are threads of one process.
     messages : str or None
-        How GPUs shall speak, as ``on_device`` takes it.
+        How GPUs communicate: the argument ``messages`` of ``on_device``.
     share_gpus : bool
         Ranks may share a GPU.
     """
@@ -53,22 +53,22 @@ class Communicator(ABC):
 
     @abstractmethod
     def _gather_objects(self, value) -> list:
-        """The values of all ranks, in their order."""
+        """Return the values of all ranks, in the order of ranks."""
 
     @abstractmethod
     def _exchange_objects(self, parts) -> list:
-        """Send ``parts[k]`` to rank k; what the ranks sent here, in their order."""
+        """Send ``parts[k]`` to rank k; return the objects received, in the order of ranks."""
 
     @abstractmethod
     def exchange(self, outgoing, sent, incoming, received) -> "Exchange":
-        """An exchange of fixed buffers, to be started as often as needed.
+        """Set up an exchange of fixed buffers, which can be started any number of times.
 
         Parameters
         ----------
         outgoing, incoming : array
-            What the other ranks get, and what they fill: contiguous, one part for each rank, in their order.
+            Buffers to send and to receive: contiguous, one part for each rank, in the order of ranks.
         sent, received : int array, shape (size,)
-            Entries of these parts.
+            Number of entries in each part of ``outgoing`` and ``incoming``.
         """
 
     @abstractmethod
@@ -77,29 +77,29 @@ class Communicator(ABC):
 
     @abstractmethod
     def give_up(self, error):
-        """End all ranks because of an error that they do not hear of; called by a thread of its own."""
+        """End all ranks because of an error that did not reach them; called from a separate thread."""
 
     def at_failure(self, call):
-        """Have something called when another rank fails; nothing to do where that ends this process."""
+        """Register a function to call when another rank fails; a no-op if such a failure ends this process."""
 
     def holds_graphs(self, loop):
-        """A loop that has captured messages of this communicator."""
+        """Register a loop that has captured messages of this communicator in a graph."""
 
     def allgather(self, value) -> list:
-        """The values of all ranks, in their order; the first error among them is raised instead, on every rank."""
+        """Return the values of all ranks, in the order of ranks; if any rank failed, raise the first error on all."""
         answers = self._gather_objects((None, value))
         _raise_first(answers)
         return [answer for _, answer in answers]
 
     def alltoall(self, parts) -> list:
-        """Send ``parts[k]``, any object, to rank k; what the ranks sent here, in their order."""
-        self.allgather(None)                     # where an error of another rank would be heard
+        """Send ``parts[k]``, any object, to rank k; return the objects received, in the order of ranks."""
+        self.allgather(None)                     # raises an error of another rank
         return self._exchange_objects(parts)
 
     @contextmanager
     def agreed(self):
-        """A block that either no rank leaves with an error, or all of them with the first rank's. Blocks may be nested:
-        an error is told once."""
+        """Context manager: if any rank fails in the block, every rank leaves it with the first such rank's error.
+        Blocks may be nested: an error is sent once."""
         try:
             yield
         except Exception as own:
@@ -109,20 +109,21 @@ class Communicator(ABC):
         self.allgather(None)
 
     def _tell(self, error):
-        """Answer the others with an error, and raise the first rank's."""
+        """Send an error to the other ranks, and raise the error of the first rank that has one."""
         sent = _portable(error)
         answers = self._gather_objects((sent, None))
-        answers[self.rank] = sent, None          # itself, not its pickle: it knows where it was raised
+        answers[self.rank] = sent, None          # the error itself, not its pickle, which has no traceback
         _raise_first(answers)
 
     def tell_unasked(self, error):
-        """The same where the others may be waiting for this rank's numbers, and never hear of it: then all end."""
+        """Like ``_tell``, for when the others may be waiting for this rank's numbers: unless they receive the error
+        within ``HEARD`` seconds, all ranks end."""
         with self._heard(error):
             self._tell(error)
 
     @contextmanager
     def _heard(self, error):
-        """A block in which the other ranks hear of an error; where it lasts too long, all ranks end."""
+        """Context manager: end all ranks if the block, which sends them an error, takes more than ``HEARD`` seconds."""
         waited = threading.Timer(HEARD, self.give_up, (error,))
         waited.daemon = True
         waited.start()
@@ -132,21 +133,21 @@ class Communicator(ABC):
             waited.cancel()
 
     def require_equal(self, value, what: str):
-        """Raise InputError, on every rank, unless all of them bring an equal value."""
+        """Raise InputError, on every rank, unless all ranks pass an equal value."""
         from swell.core.errors import InputError
         values = self.allgather(value)
         if any(other != values[0] for other in values):
             found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
             error = InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
-            error.told = True                    # every rank raises it
+            error.told = True                    # every rank raises it: it need not be sent
             raise error
 
     @abstractmethod
     def allreduce(self, numbers):
-        """Add up the numbers (a contiguous array) of all ranks, in place, and count the call."""
+        """Sum the numbers (a contiguous array) over all ranks, in place, and count the call."""
 
     def close(self):
-        """Give back what must be given back before the end."""
+        """Release resources that must be released before the process ends."""
 
 
 class HostCommunicator(Communicator):
@@ -154,14 +155,14 @@ class HostCommunicator(Communicator):
 
     def __init__(self, rank, size, local_rank=None, local_size=None):
         super().__init__(rank, size, local_rank, local_size)
-        self._parts = {}                         # room for the numbers of all ranks, by count and type
+        self._parts = {}                         # buffers for the numbers of all ranks, by count and type
 
     @abstractmethod
     def _gather_numbers(self, numbers, out):
         """out[k] = the numbers of rank k."""
 
     def allreduce(self, numbers):
-        """Add up the numbers (a contiguous NumPy array) of all ranks, in place."""
+        """Sum the numbers (a contiguous NumPy array) over all ranks, in place."""
         self.reductions += 1
         if self.size == 1:
             return
@@ -177,55 +178,55 @@ class HostCommunicator(Communicator):
 
 
 class Exchange(ABC):
-    """Buffers on their way between ranks."""
+    """A repeatable exchange of fixed buffers between ranks; see ``Communicator.exchange``."""
 
     def __init__(self, outgoing, incoming):
         self.outgoing, self.incoming = outgoing, incoming
 
     @abstractmethod
     def start(self):
-        """Begin to send and to receive."""
+        """Start to send and to receive."""
 
     @abstractmethod
     def finish(self):
-        """Wait until all has been received, and the buffers sent may be changed."""
+        """Wait until ``incoming`` is received and ``outgoing`` may be changed."""
 
     def start_gathered(self, kernels, index, x):
-        """Send x[index], with the kernels of ``halo``."""
+        """Gather x[index] into ``outgoing`` and start; ``kernels`` are the compiled kernels "halo"."""
         kernels.pack(index, x, self.outgoing)
         self.start()
 
     def finish_product(self, kernels, rows, A, out, alpha):
-        """Wait, and out[rows] += α A (what was received)."""
+        """Wait for the received values v, then out[rows] += α A v."""
         self.finish()
         kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, alpha)
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
-        """The same for α = 1, with what it changes in dots[0] = (w, out)."""
+        """Like ``finish_product`` with α = 1; also add the resulting change of (w, out) to dots[0]."""
         self.finish()
         kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots)
 
 
 def parts(buffer, counts):
-    """(rank, its part of the buffer) for every rank that has a part."""
+    """List of (rank, view of its part of the buffer), without the ranks whose count is 0."""
     ends = np.cumsum(counts)
     return [(rank, buffer[end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends, strict=True))
             if count]
 
 
 def _raise_first(answers):
-    """Raise the error of the first rank that has one; from here on all of them know it."""
+    """Raise the error of the first rank that has one, marked as known to all ranks; ``answers`` are (error, value)."""
     from swell.core.errors import SwellError
     for error, _ in answers:
         if error is not None:
             error.told = True
             if isinstance(error, SwellError):
-                error.__suppress_context__ = True        # it says all that this rank's own does
+                error.__suppress_context__ = True        # this rank's own error adds nothing to it
             raise error
 
 
 def _portable(error):
-    """An error that another rank can be sent: as it is, or in words where it cannot be rebuilt from its pickle."""
+    """The error itself, or a RuntimeError with its text if pickling does not reproduce it."""
     try:
         rebuilt = pickle.loads(pickle.dumps(error))
     except Exception:

@@ -1,8 +1,7 @@
-"""DeviceCommunicator: what communicators of ranks with a GPU each have in common, NCCL's (nccl.py) and that of GPUs
-which reach one another's memory (peer.py).
+"""DeviceCommunicator: the base of communicators between GPUs, by NCCL (nccl.py) or by peer access (peer.py).
 
-Graphs must be gone before what they use, and that before MPI ends: a message captured by NCCL that outlives it hangs
-the process at its end.
+Graphs must be freed before the resources that they use, and these before MPI ends. A captured NCCL message that
+outlives NCCL hangs the process at its end.
 """
 from __future__ import annotations
 
@@ -13,14 +12,15 @@ from swell.distributed.communicator import Broken, Communicator
 
 
 class DeviceCommunicator(Communicator):
-    """Ranks with a GPU each. What they say in setups goes by the communicator that they were started with; what they
-    send of numbers is queued on the GPUs like kernels, so that a graph can capture it.
+    """Ranks with a GPU each. Objects (setups) go through the host communicator; numbers are sent by work queued on the
+    GPUs, which a graph can capture.
 
     Parameters
     ----------
     host : Communicator
+        The communicator that the ranks were started with.
     space : CudaSpace
-        Of this rank's GPU.
+        The space of this rank's GPU.
     """
 
     def __init__(self, host, space):
@@ -46,28 +46,29 @@ class DeviceCommunicator(Communicator):
         self.host.give_up(error)
 
     def require_open(self):
-        """Raise Broken where nothing can be sent any more."""
+        """Raise Broken if this communicator is closed or another rank has failed."""
         if self._broken:
             raise Broken("another rank failed, or the communicator is closed")
 
     def wait_among_threads(self):
-        """Where ranks are threads of one process, whoever loads a kernel holds a lock until its own GPU has nothing to
-        do; with a message under way there, which waits for a rank that waits for the lock, that is never. So outside of
-        graphs, where kernels are loaded, everything sent is waited for."""
+        """Wait for all messages, if the ranks are threads of one process and no graph is being captured.
+
+        A thread that loads a kernel holds a lock until its own GPU is idle. A pending message there may wait for a rank
+        that waits for this lock: a deadlock. So no message stays pending where kernels may be loaded."""
         stream = self.space.xp.cuda.get_current_stream()
         if self.host.threads and not stream.is_capturing():
             self._wait()
             stream.synchronize()
 
     def _wait(self):
-        """Wait for what is not on the space's own stream."""
+        """Wait for work on streams other than the space's own."""
 
     def holds_graphs(self, loop):
         self._loops.add(loop)
 
     def close(self):
-        """Free the graphs, then what they use, unless a failure has ended that; nothing can be sent any more. (CUDA
-        frees a graph that is under way when it is done.)"""
+        """Free the graphs, then the resources that they use, unless a failure has ended these. Later sends raise
+        Broken. (CUDA frees a running graph once it has ended.)"""
         if self._closed:
             return
         self._closed = True
@@ -82,8 +83,8 @@ class DeviceCommunicator(Communicator):
         atexit.unregister(self.close)
 
     def _free(self):
-        """Give back what was used to send."""
+        """Free the resources for sending."""
 
     def abort_work(self):
-        """End what waits for a rank that has failed; called by another thread."""
+        """End the GPU work that waits for a failed rank; called from another thread."""
         self._broken = True

@@ -1,4 +1,4 @@
-"""Where a rank keeps its part: on the CPU, or on a GPU of its own; by what the GPUs speak to one another."""
+"""Choice of a rank's device, the CPU or a GPU of its own, and of the communicator between GPUs."""
 from __future__ import annotations
 
 import socket
@@ -8,21 +8,21 @@ from swell.core.devices import make_space
 
 
 def on_device(communicator, device: str, messages: str | None = None):
-    """(the rank's space, the communicator for vectors in it), made once for each device of a communicator.
+    """Return (this rank's space, the communicator for vectors in it); both are made once a device and communicator.
 
     Parameters
     ----------
     communicator : Communicator
-        Of the ranks as they were started.
+        The communicator that the ranks were started with.
     device : {"cpu", "cuda"}
     messages : {"peer", "nccl"}, optional
-        How GPUs speak: by kernels that write to one another's memory, or by NCCL. Default: by kernels, where all ranks
-        are on one machine and its GPUs reach one another's memory.
+        How GPUs communicate: by kernels that write to one another's memory, or by NCCL. Default: by kernels if all
+        ranks are on one machine and its GPUs reach one another's memory, else by NCCL.
 
     Raises
     ------
     InputError, MissingDependency
-        On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks that are not to share them.
+        On every rank, if the ranks disagree, or a machine has fewer GPUs than ranks and ``share_gpus`` is not set.
     """
     communicator.require_equal(device, "the device")
     if device not in communicator.places:
@@ -40,7 +40,7 @@ def on_device(communicator, device: str, messages: str | None = None):
 
 
 def _between_gpus(communicator, space, messages, shared):
-    """The communicator of GPUs, of which ranks share some or do not."""
+    """The communicator between the ranks' GPUs; ``shared``: some ranks share a GPU."""
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
@@ -57,14 +57,14 @@ def _between_gpus(communicator, space, messages, shared):
 
 
 def checked_messages(messages):
-    """A way for GPUs to speak, or None; InputError for others."""
+    """Return ``messages`` if it is "peer", "nccl" or None; otherwise raise InputError."""
     if messages not in (None, "peer", "nccl"):
         raise InputError(f"messages={messages!r}: expected 'peer' or 'nccl'")
     return messages
 
 
 def _gpu(communicator):
-    """(this rank's GPU, whether ranks share GPUs). Launchers show a process all GPUs of its machine, or its own."""
+    """(this rank's GPU, True if ranks share GPUs). A launcher shows a process all GPUs of its machine, or one."""
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count

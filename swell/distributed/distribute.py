@@ -1,5 +1,5 @@
-"""Bringing a matrix to its ranks: from one that has it, from files of which each reads its own rows, or moved to the
-parts of a graph partition."""
+"""Distribution of a matrix to ranks: from rank 0, or from a file of which each rank reads its own rows; by consecutive
+rows or by a graph partition."""
 from __future__ import annotations
 
 import math
@@ -22,29 +22,29 @@ PARTITIONS = ("rows", "graph")
 
 
 def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None, overlap=True) -> DistributedMatrix:
-    """Give every rank its rows of a matrix; a call of all ranks together.
+    """Give every rank its rows of a matrix that rank 0 has. All ranks call it together.
 
     Parameters
     ----------
     communicator : Communicator
     A : SciPy sparse matrix, square
-        On rank 0; the other ranks' is ignored.
+        On rank 0; ignored on the other ranks.
     device : str
-        Where the parts shall live: "cpu", or "cuda", a GPU for each rank.
+        Where the parts are stored: "cpu", or "cuda" for one GPU a rank.
     partition : {"rows", "graph"}
-        Consecutive rows, equation (12); or parts of the graph of A's blocks with few edges between them (pymetis).
-        The user need not see its reordering: ``A.rows`` says which rows a rank has.
+        Consecutive rows, equation (12) in ``partition.py``; or parts of the graph of A's blocks with few edges between
+        them (pymetis). The returned matrix's ``rows`` are this rank's rows in the user's numbering.
     block : int, optional
-        Consecutive rows that belong together, as the unknowns of a mesh point do; they stay on one rank. Default: the
-        blocks of SciPy's BSR, or the size of dense blocks that is detected.
+        Number of consecutive rows that belong together, for example the unknowns of a mesh point; they stay on one
+        rank. Default: the block size of SciPy's BSR, or the size of dense blocks that swell detects.
     overlap : bool
         As in ``DistributedMatrix``.
 
     Raises
     ------
     InputError
-        On every rank, if rank 0 has no such matrix, blocks do not divide it, there are more ranks than blocks or than
-        GPUs, or the ranks disagree.
+        On every rank, if rank 0 passes no square sparse matrix, the block size does not divide it, there are more ranks
+        than blocks or than GPUs, or the ranks pass different arguments.
     """
     parts = [None] * communicator.size
     _check_partition(communicator, partition, block)
@@ -63,24 +63,23 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None,
 
 
 def read(communicator, path, *, device="cpu", partition="rows", block=None, overlap=True) -> DistributedMatrix:
-    """Read a matrix, every rank its own rows and no more than a piece of the file beyond them; a call of all ranks
-    together.
+    """Read a matrix from a file; every rank reads its own rows and at most a piece more. All ranks call it together.
 
     Parameters
     ----------
     communicator : Communicator
     path : str or path-like
-        Matrix Market, of which each rank turns a part of the text into numbers; a PETSc binary file or a SciPy
-        ``.npz`` in CSR, of which each rank reads its rows. Every rank must be able to read it.
+        A Matrix Market file, of which each rank parses a part of the text; or a PETSc binary file or a SciPy ``.npz``
+        in CSR, of which each rank reads its rows. Every rank must be able to read it.
     device, partition, overlap
         As in ``scatter``.
     block : int, optional
-        As in ``scatter``; by default the size that the file names (`swell.io.block_size`), or the one detected.
+        As in ``scatter``. Default: the size that the file names (`swell.io.block_size`), or the detected one.
 
     Raises
     ------
     InputError
-        On every rank, if one of them cannot read the file, or they disagree.
+        On every rank, if any rank cannot read the file, or the ranks read different files or pass different arguments.
     """
     from swell.io import block_size
     from swell.io import rows as reader
@@ -114,7 +113,8 @@ def _check_partition(communicator, partition, block):
 
 
 def _detected(rows, ranks) -> int:
-    """The size of dense blocks in the first rows of a square matrix (SciPy's CSR), with a block for every rank."""
+    """The size of dense blocks, detected in some rows of a square matrix (SciPy's CSR) and small enough that every rank
+    gets a block."""
     n = rows.shape[1]
     return detect(_on_cpu(rows), sizes=[size for size in divisors(n) if size * ranks <= n])
 
@@ -124,11 +124,11 @@ def _on_cpu(rows):
 
 
 def _in_blocks(communicator, rows, starts):
-    """(this rank's rows, block size): the size that all ranks detect, whose blocks are moved to one rank each."""
+    """(this rank's rows, block size): detect a size on all ranks, and move rows so that each block is on one rank."""
     rank, size, n = communicator.rank, communicator.size, rows.shape[1]
     with communicator.agreed():
         rows = canonical(rows)
-    # The other ranks' rows may begin inside a block.
+    # Rank 0 detects alone first, since the rows of other ranks may begin inside a block.
     block = communicator.allgather(_detected(rows, size) if rank == 0 else None)[0]
     if block > 1:
         aligned = consecutive(n, size, block)
@@ -151,9 +151,10 @@ def _built(communicator, rows, device, partition, block, overlap):
 
 
 def _repartitioned(communicator, rows, block):
-    """(rows of this rank, first rows of all, their numbers before) after a partition of the graph of blocks.
+    """Move the rows to the parts of a graph partition; return (this rank's rows, first row of each rank, old row
+    numbers of this rank's rows).
 
-    Rank 0 partitions the pattern of the whole matrix, 4 bytes a block; values go straight to their ranks.
+    Rank 0 partitions the block pattern of the whole matrix, 4 bytes a block; values go straight to their ranks.
     """
     rank, size, n = communicator.rank, communicator.size, rows.shape[1]
     graph = BlockPattern(_on_cpu(rows), block)

@@ -1,4 +1,4 @@
-"""Matrix entries and rows on their way between ranks, through the host, in setups."""
+"""Exchange of matrix entries and rows between ranks, through the host, in setups."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,15 +8,19 @@ from swell.distributed.partition import owners
 
 
 def gathered(communicator, entries, starts):
-    """This rank's rows as CSR, from entries that lie on any rank; a call of all ranks together.
+    """Send matrix entries to the ranks that own their rows; return this rank's rows as CSR. All ranks call it together.
 
     Parameters
     ----------
     entries : (values, (rows, columns))
-        This rank's entries, in rows of any rank; entries in one place are summed. Zeros are kept: they say what is
-        connected.
-    starts : int array
+        Entries that this rank has, in rows of any rank; duplicates are summed. Explicit zeros are kept, as part of the
+        pattern.
+    starts : int array, shape (ranks + 1,)
         The first row of each rank, and n.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, shape (local rows, n)
     """
     value, (row, column) = entries
     first, stop = starts[communicator.rank:communicator.rank + 2].astype(row.dtype)
@@ -32,15 +36,20 @@ def gathered(communicator, entries, starts):
 
 
 def fetched(space, values, rows) -> list:
-    """``values[row]`` of other ranks' rows, by owner; a call of all ranks together.
+    """Fetch values of rows that other ranks own. All ranks call it together.
 
     Parameters
     ----------
     space : DistributedSpace
     values : array of the host, or SciPy CSR
-        One for each row of this rank.
+        A value, or a matrix row, for each row of this rank.
     rows : int array
-        The rows that this rank asks for, ascending.
+        The global rows that this rank asks for, ascending.
+
+    Returns
+    -------
+    list
+        For each rank, its values for the rows in ``rows`` that it owns.
     """
     communicator = space.communicator
     counts = np.bincount(owners(space.starts, rows), minlength=communicator.size)
@@ -49,7 +58,7 @@ def fetched(space, values, rows) -> list:
 
 
 def compressed(rest):
-    """(the rows that have entries, their CSR)."""
+    """Drop the empty rows of a CSR matrix; return (indices of the other rows, int32; CSR of these rows)."""
     counts = np.diff(rest.indptr)
     rows = np.flatnonzero(counts)
     indptr = np.concatenate([[0], np.cumsum(counts[rows])])

@@ -1,8 +1,8 @@
-"""The loop driver of a GPU among others: every rank launches as many graphs as the others.
+"""The loop driver of ranks on GPUs: every rank launches the same number of graphs.
 
-A graph holds messages and reductions, which wait for the other ranks even after the judge has spoken. So a rank must
-not look at the judge's live word, which shows more to a rank that looks later: the flags are copied behind every graph,
-and these copies are equal on all ranks.
+A graph holds messages and reductions, which wait for the other ranks even after the judge's verdict. So a rank must not
+read the judge's live word: a rank that reads it later may see more. The flags are copied after every graph instead;
+these copies are equal on all ranks.
 """
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from swell.distributed.loop import Agreement, guarded_monitor
 
 
 class DistributedGraphLoop(GraphLoop):
-    """Captures and replays, on each rank alike."""
+    """Captures an iteration in a graph and replays it equally often on all ranks."""
 
     def __init__(self, space, stopping, n):
         super().__init__(space.local, stopping, n)
         self._ranks, self._agreement = space, Agreement(space)
         self._behind = space.xp.cuda.alloc_pinned_memory(2 * self.flags.nbytes)
         self._copies = np.frombuffer(self._behind, np.int64, 2 * self.flags.size).reshape(2, *self.flags.shape)
-        self._past = None                        # the graph that is looked at; None: all of them are done
+        self._past = None                        # the graph whose copied flags are read; None: no graph is pending
         space.communicator.holds_graphs(self)
 
     def begin(self, threshold, scale, window, done=0, monitor=None):
@@ -33,16 +33,16 @@ class DistributedGraphLoop(GraphLoop):
     def run(self, body, capturable=True, steps=1):
         self._agreement.forget()
         super().run(body, capturable, steps)
-        if self._ranks.failure is not None:      # it may have come up while the graph was captured
+        if self._ranks.failure is not None:      # the failure may have occurred during the capture
             self.free()
 
     def _repeat(self, body, most):
-        """Equally often on all ranks, however many kernels each of them launches."""
+        """Call the body ``most`` times: the count is equal on all ranks, however many kernels each of them launches."""
         for _ in range(most):
             body()
 
     def free(self):
-        """Let go of the graph; the next run captures it anew."""
+        """Free the graph; the next run captures a new one."""
         self._graph = None
 
     def report(self):

@@ -1,28 +1,30 @@
-"""What ends a loop across ranks, and the loop driver of ranks on CPUs (of GPUs: graph.py)."""
+"""Agreement of ranks to end a loop, and the loop driver of ranks on CPUs (on GPUs: graph.py)."""
 from __future__ import annotations
 
 from swell.core.loop import DirectLoop, interruptible
 from swell.core.stopping import Reason
 
-AGREE_EVERY = 10        # iterations, or cycles, from one question whether a rank wants to stop to the next
+AGREE_EVERY = 10        # iterations, or cycles, between two exchanges of the ranks' wishes to stop
 
 
 class Agreement:
-    """What only one rank knows, Ctrl-C, its monitor's answer or an error, counts when all have been told."""
+    """Wishes to stop that one rank alone knows (Ctrl-C, its monitor's answer, an error), shared with all ranks."""
 
     def __init__(self, ranks):
         self._ranks, self._wish, self._looks = ranks, None, 0
 
     def ask(self, reason):
-        """This rank wants to stop; the first reason stands."""
+        """Record that this rank wants to stop; the first reason is kept."""
         self._wish = self._wish or reason
 
     def forget(self):
-        """A new run begins."""
+        """Forget the recorded wish, at the beginning of a run."""
         self._wish = None
 
     def reached(self):
-        """Asked by all ranks equally often: the reason to stop that a rank has had, told at every tenth call."""
+        """Return the first reason to stop among all ranks, or None; every rank calls it equally often.
+
+        The ranks exchange their reasons at every tenth call; the other calls return None."""
         self._looks += 1
         if self._looks % AGREE_EVERY:
             return None
@@ -33,7 +35,7 @@ class Agreement:
 
 
 def guarded_monitor(monitor, ranks):
-    """A monitor (or None) whose errors wait for the end of ``ranks.together``; it is not called again after one."""
+    """Wrap a monitor (or None): its errors are kept until ``ranks.together`` ends, and no call follows the first."""
     if monitor is None:
         return None
     errors = []
@@ -50,7 +52,7 @@ def guarded_monitor(monitor, ranks):
 
 
 class DistributedLoop(DirectLoop):
-    """Every rank calls the body as often as the others, since they judge the same numbers alike."""
+    """Calls the body equally often on every rank: all ranks judge the same numbers and come to the same verdict."""
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)

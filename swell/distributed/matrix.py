@@ -1,9 +1,9 @@
-"""DistributedMatrix: consecutive rows on each rank, the diagonal block apart from the rest.
+"""DistributedMatrix: consecutive rows on each rank, split into the diagonal block and the rest.
 
-Section 3.2 of Ma, Hu, Yuan and Liu 2021. The diagonal block, of the rank's own columns, is a matrix of any format; the
-rest, which multiplies entries of other ranks, is CSR of the rows that have such entries alone, with its columns
-compressed to the halo. A product sends what the neighbours need, multiplies the diagonal block meanwhile, waits for the
-halo, and adds the rest. Local indices have 32 bits, global ones 64.
+Section 3.2 of Ma, Hu, Yuan and Liu 2021. The diagonal block holds the rank's own columns, in any format. The rest
+multiplies ghost values: it is CSR of the boundary rows, those with entries in ghost columns, with its columns
+compressed to the halo. A product sends the entries that the neighbours need, multiplies by the diagonal block
+meanwhile, waits for the halo, and adds the product of the rest. Local indices have 32 bits, global ones 64.
 """
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ from swell.formats.csr import CSRMatrix
 
 
 class DistributedMatrix(SystemMatrix):
-    """A square matrix in parts; every rank makes its own, by ``from_rows``, ``from_parts``, ``scatter`` or ``read``.
+    """A square matrix distributed by rows; ``from_rows``, ``from_parts``, ``scatter`` and ``read`` make it.
 
     Attributes
     ----------
     shape : (int, int)
-        Of the whole matrix.
+        Shape of the whole matrix.
     nnz : int
         Entries of the whole matrix.
     own : CSRMatrix
-        The diagonal block.
+        This rank's diagonal block.
     local : Matrix
-        The same in the format that products use.
-    rest : CSRMatrix
-        The other entries, of the rows that have any, with columns in the halo.
+        The diagonal block in the format that products use.
+    rest : CSRMatrix, shape (boundary rows, ghosts)
+        The other entries of this rank's rows.
     boundary : int32 array of the space
-        Those rows.
+        The rows of ``rest``, as local row numbers.
     halo : Halo
+        The exchange of the ghost values, the columns of ``rest``.
     order : int64 array or None
-        The rows of this rank by the user's numbers, where a partition has reordered them.
+        This rank's rows in the user's numbering, if a partition has reordered them.
     overlap : bool
-        Multiply while messages are under way; False: after them, for comparison.
+        Multiply by the diagonal block while messages are pending; False: after them, for comparison.
     """
 
     def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, order=None, overlap=True):
@@ -51,7 +52,7 @@ class DistributedMatrix(SystemMatrix):
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
         self.local = own if local is None else local
         self.rest, self.boundary = rest, boundary
-        self._edge = None                        # room for x at the boundary, which only adjoint products need
+        self._edge = None                        # buffer for x at the boundary, which only adjoint products need
         self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -65,8 +66,9 @@ class DistributedMatrix(SystemMatrix):
             self.add_rest(out, alpha)
 
     def apply_dot(self, x, out, w, dots):
-        """(w, out) is that of the diagonal block and what the rest changes in it, as exact as the product. (out, out)
-        would not be, where A x is small beside the diagonal block's product; so ``apply_dots`` takes a pass for it."""
+        """dots[0] = (w, out): computed for the diagonal block's product, then corrected for the rest, as exact as the
+        product. Such a correction of (out, out) would lose digits where A x is small beside the diagonal block's
+        product; so ``apply_dots`` takes a separate pass for it."""
         self.halo.start(x)
         if not self.overlap:
             self.halo.finish()
@@ -79,18 +81,18 @@ class DistributedMatrix(SystemMatrix):
                                           w, dots)
 
     def add_rest(self, out, alpha=1):
-        """out += α (A − the diagonal block) x, of the x whose halo has arrived."""
+        """out += α (A − diagonal block) x, for the x whose ghost values ``halo.values`` holds."""
         rest = self.rest
         self._kernels.add_product(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
                                   out.dtype.type(alpha))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        if self._edge is None:                   # made at the first use, as adjoints are
+        if self._edge is None:                   # allocated at the first use, as adjoints are
             self._edge = self.space.empty(self.boundary.size, self.dtype)
         self._kernels.pack(self.boundary, x, self._edge)
         self.rest.apply_adjoint(self._edge, self.halo.values, alpha)
         self.halo.start_return()
-        self.local.apply_adjoint(x, out, alpha, beta)            # while what belongs to others is under way
+        self.local.apply_adjoint(x, out, alpha, beta)            # while the messages are pending
         self.halo.finish_return(out)
 
     @property
@@ -99,7 +101,7 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def block_size(self):
-        return self.own.block_size               # agreed where the matrix was made
+        return self.own.block_size               # equal on all ranks since the matrix was made
 
     @property
     def notes(self):
@@ -107,13 +109,13 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def rows(self):
-        """The rows of this rank by the user's numbers: a slice, or an array where a partition has reordered them."""
+        """This rank's rows in the user's numbering: a slice, or an array if a partition has reordered them."""
         return slice(self.space.first, self.space.stop) if self.order is None else self.order
 
     def gather(self, x):
-        """The whole vector, in the user's order and on the host of every rank, of the parts that the ranks have.
+        """Gather a distributed vector: every rank gets the whole vector on its host, in the user's order.
 
-        All ranks call it together: one that asks alone, as after ``if rank == 0``, waits for the others.
+        All ranks call it together. A rank that calls it alone, as after ``if rank == 0``, waits for the others.
 
         Parameters
         ----------
@@ -126,7 +128,7 @@ class DistributedMatrix(SystemMatrix):
         Raises
         ------
         InputError
-            On every rank, if one of them brings another shape.
+            On every rank, if x has another shape on any rank.
         """
         rows, shape = self.space.local_rows(self.shape[0]), getattr(x, "shape", ())
         with self.space.agreed():
@@ -144,7 +146,7 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def revision(self):
-        """Changes with that of a part."""
+        """A number that changes when the values of any part change."""
         return self.own.revision + self.local.revision + self.rest.revision
 
     def update(self, new):
@@ -157,12 +159,17 @@ class DistributedMatrix(SystemMatrix):
             self.local.update(self.own)
 
     def with_values(self, own, rest):
-        """The same pattern with other values: those of the two parts in their order, arrays of the host.
+        """Return a matrix of this pattern with other values.
+
+        Parameters
+        ----------
+        own, rest : array of the host
+            The values of ``self.own`` and of ``self.rest``, in the order of their entries.
 
         Raises
         ------
         InputError
-            On every rank, if one of them brings another number of them, or NaN.
+            On every rank, if any rank passes arrays of another length, or values that are not finite.
         """
         with self.space.agreed():
             check_finite("A", own, rest, where=" of this rank's")
@@ -174,12 +181,12 @@ class DistributedMatrix(SystemMatrix):
                                 for part, values in ((self.own, own), (self.rest, rest))))
 
     def discard_adjoint(self):
-        """The values of the parts have changed."""
+        """Discard the stored adjoints of both parts, since their values have changed."""
         self.own.discard_adjoint()
         self.rest.discard_adjoint()
 
     def check(self, configuration, stopping):
-        """Raise InputError, on every rank, for what cannot be done across ranks, or what they do not agree on."""
+        """Raise InputError, on every rank, if the settings do not work across ranks or differ between them."""
         self.space.communicator.require_equal(_to_compare(configuration), "what to solve with")
         self.space.communicator.require_equal(stopping, "when to stop")
         method, name = configuration.method, configuration.name
@@ -191,14 +198,14 @@ class DistributedMatrix(SystemMatrix):
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
 
     def global_rows(self):
-        """The rows of this rank as SciPy's CSR, with the columns of the whole matrix."""
+        """This rank's rows as SciPy CSR, shape (local rows, n), with global column numbers."""
         own, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
         inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.first, own.indptr),
                               shape=(own.shape[0], self.shape[1]))
         outside = sp.coo_array((rest.data, (rows[rest.row], self.halo.ghosts[rest.col])), shape=inside.shape)
         return sp.csr_array(inside + outside)
 
-    # -- what a setup asks of a matrix ----------------------------------------------------------------------------
+    # -- for setups of scalings, preconditioners and methods ------------------------------------------------------
 
     def diagonal(self):
         return self.own.diagonal()
@@ -225,7 +232,7 @@ class DistributedMatrix(SystemMatrix):
         return y
 
     def transpose(self):
-        """Aᵀ in the same parts: entries in columns of other ranks are sent to them, through the host."""
+        """Aᵀ with the same distribution of rows; entries in ghost columns go to their owners, through the host."""
         space, rest = self.space, self.rest.to_scipy().tocoo()
         rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
         found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
@@ -270,13 +277,13 @@ class DistributedMatrix(SystemMatrix):
         return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
 
     def _of_others(self, x):
-        """The entries in the halo of a real vector."""
+        """The ghost values of a real vector."""
         self.halo.start(x.astype(self.dtype))
         self.halo.finish()
         return self.halo.values.real.astype(x.dtype)
 
     def _with(self, own, rest, local=None):
-        """The same pattern with other values."""
+        """A matrix of this pattern from parts with other values."""
         halo = self.halo if rest.dtype == self.dtype else Halo(self.space, self.halo.ghosts, rest.dtype)
         return DistributedMatrix(self.space, own, rest, self.boundary, halo, self.shape, self.nnz, local, self.order,
                                  self.overlap)
@@ -292,7 +299,7 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def origin(self):
-        """Where the entries are."""
+        """A phrase that says how the entries are distributed."""
         communicator = self.space.communicator
         return (f"on each of {communicator.size} ranks {self.own.shape[0]} rows, {self.own.nnz} entries in the "
                 f"diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other ranks")
@@ -302,8 +309,8 @@ class DistributedMatrix(SystemMatrix):
 
 
 def _to_compare(configuration):
-    """A configuration in words that are the same on all ranks: what the user brought itself is not looked into, nor are
-    the matrices that settings hold, of which each rank has its own, and the format, which each takes for its rows."""
+    """A configuration as text to compare between ranks. It leaves out everything that may differ: user objects, the
+    addresses of matrices in settings, and the format."""
     kinds = ("method", "precond", "scaling", "ordering", "smoother")
     words = ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
                       for kind in kinds)

@@ -1,4 +1,4 @@
-"""MPI between processes, by mpi4py."""
+"""Communication between processes by MPI (mpi4py)."""
 from __future__ import annotations
 
 import atexit
@@ -15,32 +15,37 @@ from swell.distributed.launcher import PATIENCE, launched
 
 
 def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunicator":
-    """The ranks that ``mpiexec`` started, from now on bound to one fate: an error that one of them does not catch ends
-    all of them, with its message. A call of all ranks together.
+    """Return the communicator of the ranks that ``mpiexec`` started. All ranks call it together.
 
-    An error that M or a monitor raises on one rank is raised on all of them, with a note of where, once the iterations
-    have stopped: a program may catch it, and solve again. A rank that ends its program alone, by sys.exit or its last
-    line, is an InputError for those that ask it something later.
+    From then on an error that one rank does not catch ends all ranks, with its message.
 
-    Each rank takes its share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it to
-    some of them.
+    An error that M or a monitor raises on one rank is raised on all ranks once the iterations have stopped, with a note
+    that names the rank. A program may catch it and solve again. If one rank ends its program alone, by sys.exit or its
+    last line, a later call on the other ranks raises InputError.
+
+    Each rank uses an equal share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it
+    to some cores.
 
     Parameters
     ----------
     messages : {"peer", "nccl"}, optional
-        How GPUs speak: by kernels that write to one another's memory, or by NCCL. Default: by kernels, where all ranks
-        are on one machine and its GPUs reach one another's memory.
+        How GPUs communicate: by kernels that write to one another's memory, or by NCCL. Default: by kernels if all
+        ranks are on one machine and its GPUs reach one another's memory, else by NCCL.
     share_gpus : bool, optional
-        Let ranks share a GPU where a machine has fewer of them, to try things out: they take turns on it, and wait a
-        turn for each message. Otherwise that is refused.
+        Let ranks share a GPU if a machine has fewer GPUs than ranks, for tests: the ranks take turns on it, and every
+        message waits for a turn. Default: too few GPUs are an error.
+
+    Returns
+    -------
+    MPICommunicator
 
     Raises
     ------
     MissingDependency
         If mpi4py or an MPI library is missing.
     InputError
-        For other ``messages``; after ``MPI.Finalize()``; if the ranks do not find one another, since mpiexec and
-        mpi4py belong to different MPI libraries.
+        For other ``messages``; after ``MPI.Finalize()``; if mpi4py sees one rank although a launcher started several,
+        since mpiexec and mpi4py belong to different MPI libraries.
     """
     try:
         from mpi4py import MPI
@@ -70,7 +75,9 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
 
 
 def share_cores(ranks):
-    """Divide the machine's cores among its ranks, unless the user or the launcher has."""
+    """Limit this rank's threads to its share of the machine's cores, unless the user or the launcher has set a limit.
+
+    ``ranks``: number of ranks on this machine."""
     if "NUMBA_NUM_THREADS" in os.environ:
         return
     import numba
@@ -80,7 +87,7 @@ def share_cores(ranks):
 
 
 class Gone(InputError):
-    """What a rank that has ended its program answers."""
+    """The answer of a rank that has ended its program."""
 
 
 class MPICommunicator(HostCommunicator):
@@ -90,8 +97,8 @@ class MPICommunicator(HostCommunicator):
         from mpi4py import MPI
         here = comm.Split_type(MPI.COMM_TYPE_SHARED)
         super().__init__(comm.rank, comm.size, here.rank, here.size)
-        self.comm = comm.Dup()                   # our messages shall not meet those of the user's,
-        self.numbers = comm.Dup()                # nor an error the numbers of a rank that is not asking
+        self.comm = comm.Dup()                   # keeps swell's messages apart from the user's,
+        self.numbers = comm.Dup()                # and numbers apart from objects and errors
         self._process = os.getpid()
 
     def _gather_objects(self, value):
@@ -107,8 +114,8 @@ class MPICommunicator(HostCommunicator):
         return MPIExchange(self.numbers, outgoing, sent, incoming, received)
 
     def _tell(self, error):
-        """What swell did not expect may come up anywhere, also where the others wait for this rank's numbers and never
-        hear of it; then it ends them all."""
+        """Send an error as the base class does. An error other than SwellError may occur anywhere, even where the other
+        ranks wait for this rank's numbers: unless they receive it within ``HEARD`` seconds, all ranks end."""
         if isinstance(error, SwellError):
             super()._tell(error)
         with self._heard(error):
@@ -118,8 +125,7 @@ class MPICommunicator(HostCommunicator):
         self.die(type(error), error, error.__traceback__)
 
     def leave(self):
-        """At the end of this process: whatever the others ask, the answer is that this rank has gone; until all
-        have."""
+        """At the end of this process: answer every call of the other ranks with ``Gone``, until all ranks have gone."""
         from mpi4py import MPI
         if MPI.Is_finalized() or os.getpid() != self._process:
             return
@@ -132,7 +138,7 @@ class MPICommunicator(HostCommunicator):
         self.comm.Abort(1)
 
     def end(self, message, status):
-        """End all ranks with a message and an exit status; where rank 0 does, too, with its message alone."""
+        """End all ranks with a message and an exit status. If rank 0 does so within ``PATIENCE``, it alone reports."""
         if self.rank:
             time.sleep(PATIENCE)
         sys.stderr.write(message)
@@ -140,18 +146,20 @@ class MPICommunicator(HostCommunicator):
         self.comm.Abort(status)
 
     def die(self, kind, error, trace):
-        """What becomes of an error that nobody catches: its message, then the end of all ranks. What all ranks were
-        told, and what swell refuses, which it mostly does on all, rank 0 says; the others only if it does not."""
+        """Exception hook: print an uncaught error, and end all ranks.
+
+        If all ranks have the error, or swell raised it (mostly on all ranks), rank 0 reports it; the others wait
+        ``PATIENCE`` seconds first, and report it only if rank 0 did not."""
         if self.rank and (getattr(error, "told", False) or isinstance(error, SwellError)):
             time.sleep(PATIENCE)
         text = "".join(traceback.format_exception(kind, error, trace))
-        sys.stderr.write(f"rank {self.rank} of {self.size}:\n{text}")     # at once: other ranks write, too
+        sys.stderr.write(f"rank {self.rank} of {self.size}:\n{text}")     # in one call: other ranks write, too
         sys.stderr.flush()
         self.abort()
 
 
 class MPIExchange(Exchange):
-    """Persistent requests."""
+    """An exchange by MPI's persistent requests."""
 
     def __init__(self, comm, outgoing, sent, incoming, received):
         from mpi4py import MPI
@@ -167,6 +175,6 @@ class MPIExchange(Exchange):
         self._mpi.Request.Waitall(self.requests)
 
     def __del__(self):
-        if not self._mpi.Is_finalized():         # MPI keeps requests until they are given back
+        if not self._mpi.Is_finalized():         # MPI keeps persistent requests until they are freed
             for request in self.requests:
                 request.Free()

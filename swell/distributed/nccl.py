@@ -1,8 +1,8 @@
-"""NCCL between GPUs, one for each rank: reductions in place and messages straight from memory to memory.
+"""NCCL between GPUs, one for each rank: in-place reductions, and messages from GPU memory to GPU memory.
 
-Reductions go on the space's own stream, messages on another one, so that the product of the diagonal block runs
-meanwhile. A sum has the same bits on every rank, since each part of it is added up once and then sent to all. Where
-GPUs reach one another's memory, `peer.py` is quicker.
+Reductions run on the space's own stream. Messages run on a second stream, in parallel with the product of the diagonal
+block. A sum has the same bits on every rank, since each part of it is added up once and then sent to all. If GPUs reach
+one another's memory, `peer.py` is faster.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swell.distributed.device_communicator import DeviceCommunicator
 
 
 def require_nccl():
-    """CuPy's module of NCCL, if the library is there: CuPy does not bring it.
+    """Return CuPy's NCCL module if the NCCL library is installed; CuPy does not install it.
 
     Raises
     ------
@@ -29,20 +29,20 @@ def require_nccl():
 
 
 class NCCLCommunicator(DeviceCommunicator):
-    """The GPUs of the ranks of another communicator, by NCCL."""
+    """Communication by NCCL between the GPUs of the ranks of ``host``."""
 
     def __init__(self, host, space):
         self._nccl = nccl = require_nccl()
         name = host.allgather(nccl.get_unique_id() if host.rank == 0 else None)[0]
         with space.active():
-            self.beside = space.xp.cuda.Stream(non_blocking=True)        # where messages are under way
+            self.beside = space.xp.cuda.Stream(non_blocking=True)        # the stream for messages
             self._own = nccl.NcclCommunicator(host.size, name, host.rank)
         super().__init__(host, space)
         with space.active():
-            self.allreduce(space.xp.zeros(1))    # NCCL connects at the first of each kind, which must not be captured
+            self.allreduce(space.xp.zeros(1))    # NCCL connects at the first call, which a graph must not capture
 
     def allreduce(self, numbers):
-        """Add up the numbers (a contiguous array of the GPU) of all ranks, in place and in the stream's order."""
+        """Sum the numbers (a contiguous array of the GPU) over all ranks, in place and in stream order."""
         self.reductions += 1
         if self.size > 1:
             self.require_open()
@@ -54,7 +54,7 @@ class NCCLCommunicator(DeviceCommunicator):
         return NCCLExchange(self, outgoing, sent, incoming, received)
 
     def post(self, outgoing, incoming):
-        """Queue messages, (rank, array), on the stream beside."""
+        """Queue messages, lists of (rank, array), on the stream for messages."""
         self.require_open()
         self._nccl.groupStart()
         for rank, array in outgoing:
@@ -83,7 +83,7 @@ class NCCLCommunicator(DeviceCommunicator):
 
 
 class NCCLExchange(Exchange):
-    """Messages between GPU memories, on the stream beside."""
+    """Messages between GPU memories, on the stream for messages."""
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
         super().__init__(outgoing, incoming)
@@ -108,6 +108,6 @@ class NCCLExchange(Exchange):
 
     @staticmethod
     def _after(event, stream):
-        """The event, recorded where the stream is now."""
+        """Record the event at the stream's current end, and return it."""
         event.record(stream)
         return event

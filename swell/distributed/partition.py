@@ -1,8 +1,8 @@
-"""Which rank has which rows: consecutive block rows, as evenly as possible; or which cells of a mesh, by their graph.
+"""Partitions: consecutive block rows for each rank, as evenly as possible; or mesh cells, by their graph.
 
 Equation (12) of Ma, Hu, Yuan and Liu, Developing a multi-GPU-enabled preconditioned GMRES with inexact triangular
-solves for block sparse matrices, 2021: of r block rows over l ranks, the first r mod l ranks get one more than the
-others. (Printed there with r mod l + 1 such ranks.)
+solves for block sparse matrices, 2021: if l ranks divide r block rows, the first r mod l ranks get one more than the
+others. (The paper prints r mod l + 1 such ranks.)
 """
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from swell.core.errors import InputError
 
 
 def consecutive(n: int, ranks: int, block: int = 1) -> np.ndarray:
-    """The first row of each rank, and n at the end: int64, shape (ranks + 1,).
+    """Divide n rows evenly; return the first row of each rank, and n at the end: int64, shape (ranks + 1,).
 
     Parameters
     ----------
     n : int
         Rows of the matrix.
+    ranks : int
     block : int
-        Rows that stay together.
+        Number of consecutive rows that stay on one rank.
 
     Raises
     ------
@@ -39,18 +40,25 @@ def consecutive(n: int, ranks: int, block: int = 1) -> np.ndarray:
 
 
 def owners(starts, rows) -> np.ndarray:
-    """The ranks that have these rows."""
+    """The rank that owns each of the given global rows; ``starts`` as ``consecutive`` returns."""
     return np.searchsorted(starts, rows, side="right") - 1
 
 
 def load_balance(shares) -> float:
-    """The load balance factor, equation (13): the largest share (of time, or of entries) over the mean; 1 is even."""
+    """The load balance factor, equation (13): the largest share (time, or entries) over the mean; 1 is balanced."""
     shares = np.asarray(shares, np.float64)
     return float(shares.max() / shares.mean()) if shares.any() else 1.0
 
 
 def divided(count, parts, left, right) -> np.ndarray:
-    """The part of each of so many cells, by a partition of their graph: cell left[k] is a neighbour of right[k].
+    """Partition the graph of cells with few cut edges; return the part of each cell.
+
+    Parameters
+    ----------
+    count, parts : int
+        Number of cells and of parts.
+    left, right : int array
+        Cell left[k] is a neighbour of cell right[k].
 
     Raises
     ------
@@ -69,7 +77,7 @@ def divided(count, parts, left, right) -> np.ndarray:
 
 
 def of_links(ranks, count, left, right) -> np.ndarray:
-    """The rank of each cell, `divided` by rank 0."""
+    """The rank of each cell: rank 0 calls `divided`, and every rank gets its result."""
     part = None
     with ranks.agreed():
         if ranks.rank == 0:

@@ -1,4 +1,4 @@
-"""Making a DistributedMatrix of what every rank brings: its rows, or their two parts as PETSc keeps them."""
+"""Construction of a DistributedMatrix from each rank's rows, or from their diagonal block and rest as in PETSc."""
 from __future__ import annotations
 
 import math
@@ -20,27 +20,29 @@ from swell.formats.csr import CSRMatrix
 
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, block=None,
               overlap=True) -> DistributedMatrix:
-    """The matrix of which every rank brings its own rows; a call of all ranks together.
+    """Make a matrix from the rows that each rank passes. All ranks call it together.
 
     Parameters
     ----------
     communicator : Communicator
     rows : SciPy sparse, shape (rows of this rank, n)
-        Consecutive rows, with the columns of the whole matrix. The ranks have them in the order of their numbers.
+        Consecutive rows with all columns of the matrix. Rank 0 has the first rows, rank 1 the next ones, and so on.
     device : str
-        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
-    starts, order : optional
-        Known from a partition.
+        Where this rank's part is stored: "cpu", or "cuda" for one GPU a rank.
+    starts : int64 array, shape (ranks + 1,), optional
+        The first row of each rank, and n, if the caller knows them.
+    order : int64 array, optional
+        This rank's rows in the user's numbering, after a partition that reordered them.
     block : int, optional
-        Rows that belong together, as the unknowns of a mesh point do; the same on every rank. Default: the blocks of
-        SciPy's BSR, or a size that all ranks find in their rows.
+        Number of rows that belong together, for example the unknowns of a mesh point; equal on every rank. Default: the
+        block size of SciPy's BSR, or a size that all ranks detect in their rows.
     overlap : bool
         As in ``DistributedMatrix``.
 
     Raises
     ------
     InputError
-        On every rank, if the ranks' rows do not make a square matrix, a rank has none, entries are not finite, a
+        On every rank, if the ranks' rows do not form a square matrix, a rank has no rows, entries are not finite, a
         rank's rows begin or end inside a block, or there are fewer GPUs than ranks.
     """
     block = stored_size(rows) if block is None else block
@@ -57,25 +59,26 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, bloc
 
 def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None, block=None,
                overlap=True) -> DistributedMatrix:
-    """The same where every rank's rows are split already, as PETSc keeps them.
+    """Make a matrix from rows that each rank has split into diagonal block and rest, as PETSc stores them. All ranks
+    call it together.
 
     Parameters
     ----------
     own : SciPy CSR, shape (k, k)
-        The diagonal block of this rank's k rows, its indices sorted and summed. Arrays of the host are kept, not
-        copied, for device="cpu"; for device="cuda" it may be CuPy's, on the rank's GPU.
+        The diagonal block of this rank's k rows, with sorted indices and without duplicates. With device="cpu" its
+        arrays are kept, not copied. With device="cuda" it may be a CuPy matrix on the rank's GPU.
     rest : SciPy CSR, shape (k, m)
-        The other entries of these rows; column j is ``ghosts[j]`` of the whole matrix.
+        The other entries of these rows; its column j is the global column ``ghosts[j]``.
     ghosts : int array, shape (m,)
-        Columns of other ranks, ascending.
+        Global columns that other ranks own, ascending.
     communicator, device, starts, order, block, overlap
         As in ``from_rows``.
 
     Raises
     ------
     InputError
-        On every rank, if a rank has no row, its parts do not fit, entries are not finite, its rows begin or end inside
-        a block, or there are fewer GPUs than ranks.
+        On every rank, if a rank has no rows, its parts do not fit together, entries are not finite, a rank's rows begin
+        or end inside a block, or there are fewer GPUs than ranks.
     """
     local, communicator = on_device(communicator, device)
     counts = communicator.allgather(own.shape[0])
@@ -102,12 +105,12 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
 
 
 def _starts(counts):
-    """The first row of each rank, and n."""
+    """The first row of each rank, and n at the end, from the ranks' numbers of rows."""
     return np.concatenate([[0], np.cumsum([*counts])]).astype(np.int64)
 
 
 def canonical(rows):
-    """CSR with sorted, summed indices, of one of the four types."""
+    """Convert a SciPy sparse matrix to CSR with sorted indices, no duplicates, and one of swell's four types."""
     if getattr(rows, "ndim", 0) != 2:
         raise InputError(f"{type(rows).__name__}: expected this rank's rows as a SciPy sparse matrix with the columns "
                          "of the whole one")
@@ -142,9 +145,9 @@ def _check_block(block, starts):
 
 
 def _agree_on_blocks(communicator, own, starts):
-    """Give the ranks' diagonal blocks one block size, a divisor of the size that each rank detects.
+    """Give all diagonal blocks one block size: the greatest common divisor of the sizes that the ranks detect.
 
-    Blocks of s with hardly any fill have no more of it in blocks of a divisor of s.
+    If blocks of size s have hardly any fill, blocks whose size divides s have no more.
     """
     sizes = communicator.allgather(own.block_size)
     own.block_size, most = math.gcd(*sizes), max(sizes)
@@ -170,7 +173,7 @@ def _check_parts(own, rest, ghosts, ours, n):
 
 
 def _split(rows, first, stop):
-    """(diagonal block, rest, columns that it needs) of the rows of one rank."""
+    """Split one rank's rows into (diagonal block, rest, ghosts: the global columns of the rest)."""
     size, inside = rows.shape[0], kernels.count_inside(rows.indices, first, stop)
     outside, index = rows.nnz - inside, np.int32 if max(size, rows.nnz) < 2**31 else np.int64
     own_indptr, own_columns, own_data = np.zeros(size + 1, index), np.empty(inside, index), np.empty(inside, rows.dtype)

@@ -1,19 +1,18 @@
-"""GPUs of one machine that reach one another's memory (NVLink, PCIe): a rank's kernels write what it sends straight to
-where it is wanted, and wait there for what they get.
+"""Messages between GPUs of one machine by peer access (NVLink, PCIe): kernels write the values straight into the
+receiver's memory, where its kernels poll for them.
 
-By NCCL an exchange takes a stream beside, two events and a kernel, and a small sum 6 µs; and the kernel after each
-starts late, since a dependent start knows only kernels of its own stream. Here all of it are short kernels of the
-space's own stream (peer.cu), which a graph captures like others. An exchange needs no launch beside those of packing
-and of the off-diagonal product: what is sent travels while the diagonal block is multiplied. A sum is one launch, with
-one way through the link. Numbers travel beside the number of their message, 8 bytes for each 4, so that nothing else
-has to say that they are there.
+With NCCL an exchange takes a second stream, two events and a kernel, and a small sum takes 6 µs. The next kernel also
+starts late, since a dependent launch knows only kernels of its own stream. Here all messages are short kernels on the
+space's own stream (peer.cu), which a graph captures like others. An exchange launches no kernels besides packing and
+the off-diagonal product: the values travel while the diagonal block is multiplied. A sum is one launch, and passes the
+link once. Each 4 bytes of a value travel with their message number, in 8 bytes, so that no separate flag is needed.
 
-Every rank gets all numbers of all others and adds them in the order of ranks, to the same bits: (P − 1) n numbers into
-every GPU, for a few GPUs and sums of a few numbers.
+For a sum, every rank gets the numbers of all others and adds them in the order of ranks, to equal bits. This sends
+(P − 1) n numbers to every GPU, and is meant for few GPUs and sums of few numbers.
 
-The memory that others write to is kept for the next exchange until the process ends: to free it would wait for the
-other GPUs of the process, of which one may wait for this one; and what another process has opened must not be freed
-before that process has closed it.
+Memory that other ranks write to is kept for later exchanges until the process ends, for two reasons. Freeing it would
+wait for the other GPUs of the process, and one of these may wait for this GPU. And memory that another process has
+opened must not be freed before that process has closed it.
 """
 from __future__ import annotations
 
@@ -26,14 +25,14 @@ from swell.core.errors import InputError
 from swell.distributed.communicator import Exchange
 from swell.distributed.device_communicator import DeviceCommunicator
 
-MOST = 1 << 16          # numbers that are added up together
-CHUNK = 2 << 20         # bytes: CUDA cuts smaller pieces out of one of these, which can be opened only once
+MOST = 1 << 16          # numbers that one launch sums at most
+CHUNK = 2 << 20         # bytes: CUDA cuts smaller allocations out of one such piece, which can be opened only once
 ENABLED = 704           # cudaErrorPeerAccessAlreadyEnabled
 LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
 
 
 def reachable(host, space) -> bool:
-    """Do all ranks run on this machine, with GPUs that reach one another's memory? Asked by all of them."""
+    """True if all ranks are on one machine and their GPUs reach one another's memory. All ranks call it together."""
     runtime = space.xp.cuda.runtime
     name = runtime.deviceGetPCIBusId(space.device)
     others = {other for other in host.allgather(name) if other != name}
@@ -43,33 +42,34 @@ def reachable(host, space) -> bool:
 
 
 class PeerCommunicator(DeviceCommunicator):
-    """The GPUs of the ranks of another communicator, where each reaches the memory of all.
+    """Communication by peer access between the GPUs of the ranks of ``host``.
 
     Attributes
     ----------
     failed : int
-        The address of a word that is 1 where another rank has failed.
+        The address of a word that becomes 1 if another rank fails.
     memory : SharedMemory
+        Memory of this rank's GPU that other ranks write to.
     """
 
     def __init__(self, host, space):
         super().__init__(host, space)
         xp = space.xp
         with space.active():
-            self._told = xp.cuda.alloc_pinned_memory(8)          # looked at by kernels that wait
+            self._told = xp.cuda.alloc_pinned_memory(8)          # read by kernels that wait
             self.failed, self._word = self._told.ptr, np.frombuffer(self._told, np.int32, 1)
             self._word[0] = 0
             self.memory = shared_memory(space)
             self._sums = {dtype: self._inbox(np.dtype(dtype)) for dtype in ("float32", "float64")}
 
     def _inbox(self, dtype):
-        """(own memory, that of all ranks, numbers of messages), for sums of a type."""
+        """(own inbox, addresses of all ranks' inboxes, message numbers), for sums of a real type."""
         own = self.memory.empty(2 * self.size * MOST * 2 * dtype.itemsize)
         inboxes = self.memory.addresses(self.host, own)
         return own, self.space.from_host(inboxes), self.space.xp.zeros(MOST, np.int32)
 
     def allreduce(self, numbers):
-        """Add up the numbers (a contiguous array of the GPU) of all ranks, in place and in the stream's order."""
+        """Sum the numbers (a contiguous array of the GPU) over all ranks, in place and in stream order."""
         self.reductions += 1
         if self.size == 1:
             return
@@ -90,10 +90,10 @@ class PeerCommunicator(DeviceCommunicator):
 
 
 class PeerExchange(Exchange):
-    """Messages by kernels.
+    """An exchange by kernels that write to the receivers' memory.
 
-    A rank may not send twice to one that has not read the first: it knows from what that one has sent since. So who
-    has nothing to send back sends one entry, which nobody looks at.
+    A rank may send again only after the receiver has read the last message but one. It knows this from the receiver's
+    own messages. So a receiver that has nothing to send back sends one dummy entry.
     """
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
@@ -149,19 +149,19 @@ class PeerExchange(Exchange):
 
 
 def _starts(counts):
-    """Where the parts begin."""
+    """The first index of each part, from the parts' sizes."""
     return np.concatenate([[0], np.cumsum(counts)[:-1]])
 
 
 def _entries(wanted, counts):
-    """For each entry that travels, which one of the buffer it is; -1 for those that only say that the last was read."""
+    """The buffer index of each entry of a message; -1 for dummy entries. ``counts`` includes them, ``wanted`` not."""
     parts = [np.arange(first, first + count) if count else np.full(number, -1)
              for first, count, number in zip(_starts(wanted), wanted, counts, strict=True)]
     return np.concatenate(parts).astype(np.int32)
 
 
 def shared_memory(space) -> "SharedMemory":
-    """That of a space's GPU."""
+    """The ``SharedMemory`` of a space's GPU, made at the first call."""
     if space.device not in _memories:
         _memories[space.device] = SharedMemory(space.xp, space.device)
     return _memories[space.device]
@@ -180,22 +180,22 @@ class SharedMemory:
         self._process = socket.gethostname(), os.getpid()
 
     def _chunk(self, size):
-        """A new piece for the pool."""
+        """Allocate a new piece for the pool."""
         memory = self.xp.cuda.Memory(max(size, CHUNK))
         self._chunks.append(memory)
         return self.xp.cuda.MemoryPointer(memory, 0)
 
     def empty(self, nbytes):
-        """So many bytes."""
+        """Allocate a uint8 array of ``nbytes`` bytes."""
         return self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
 
     def addresses(self, host, array):
-        """Where the arrays of all ranks are for kernels of this one, int64; asked by all ranks of a communicator. The
-        arrays are 0 then."""
+        """Set the arrays of all ranks to 0; return their addresses as this rank's kernels see them, int64, shape
+        (ranks,). All ranks of ``host`` call it together, each with its own array."""
         stream, at = self.xp.cuda.get_current_stream(), array.data.ptr
         chunk = next(c for c in self._chunks if c.ptr <= at < c.ptr + c.size)
         stream.synchronize()
-        host.allgather(None)                     # nothing older is under way to this memory
+        host.allgather(None)                     # now no older message is on its way to this memory
         array.fill(0)
         stream.synchronize()
         handle = None if host.threads else self.xp.cuda.runtime.ipcGetMemHandle(chunk.ptr)
@@ -205,7 +205,7 @@ class SharedMemory:
                             np.int64)
 
     def _seen(self, process, device, base, offset, handle):
-        """The address of another rank's memory."""
+        """The address of another rank's memory as this process sees it."""
         key = process, device, base
         if key not in self._opened:
             if process == self._process:
@@ -216,7 +216,7 @@ class SharedMemory:
         return self._opened[key] + offset
 
     def _open(self, handle):
-        """The address of another process's memory."""
+        """Open another process's memory; return its address."""
         runtime = self.xp.cuda.runtime
         try:
             return runtime.ipcOpenMemHandle(handle, LAZILY)
@@ -225,7 +225,7 @@ class SharedMemory:
                              "processes apart: swell.distributed.init(messages='nccl')") from None
 
     def _reach(self, device):
-        """Let kernels use the memory of another GPU that this process has."""
+        """Let this GPU's kernels access another GPU of this process."""
         runtime = self.xp.cuda.runtime
         try:
             runtime.deviceEnablePeerAccess(device)

@@ -1,9 +1,10 @@
-"""Additive Schwarz with a subdomain on each rank: its own rows and those within ``overlap`` steps of them.
+"""Additive Schwarz with a subdomain on each rank: its own rows and the rows within ``layers`` steps of them.
 
-Cai and Sarkis 1999; what Ma, Hu, Yuan and Liu 2021 leave open after block Jacobi, their equation (7). The layers are
-found by the ranks' asking one another for rows, once. An application: the halo of x, wider than a product's, is
-exchanged; each rank applies the inner preconditioner to its extended rows; "restricted" keeps what the rank owns, so
-that nothing is sent back; "additive" gives the rest back to its owners, which keeps the symmetry that CG needs.
+Cai and Sarkis 1999. Ma, Hu, Yuan and Liu 2021 use block Jacobi, their equation (7), and leave overlap open. In the
+setup the ranks ask one another for the rows of the layers. An application exchanges a halo of x that is wider than a
+product's; then each rank applies the inner preconditioner to its extended rows. "restricted" keeps the owned rows of
+the solution and sends nothing back. "additive" sends the other rows back to their owners, which keeps the symmetry that
+CG needs.
 """
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from swell.formats.csr import CSRMatrix
 
 
 class RankSchwarz(OperatorAround):
-    """z = M r on the parts of a DistributedMatrix, for the settings of ``Schwarz``.
+    """z = M r by additive Schwarz, for a DistributedMatrix and settings of ``Schwarz``.
 
     Attributes
     ----------
     inner : LinearOperator
-        The inner preconditioner, of the rank's extended rows.
+        The inner preconditioner, for the rank's extended rows.
     """
 
     def __init__(self, A, settings):
@@ -49,11 +50,11 @@ class RankSchwarz(OperatorAround):
         self._matrix = CSRMatrix.from_scipy(extended, A.space.local, A.block_size)
         self.inner = resolve("precond", settings.inner).build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
-        self._kept = A.space.empty(rows, A.dtype)        # the rank's own rows begin anywhere in these, here at 16 bytes
+        self._kept = A.space.empty(rows, A.dtype)        # aligned to 16 bytes, which solved[self._own] need not be
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
     def update(self, A):
-        """Take a matrix of the same pattern and parts: the layers' rows are asked for again."""
+        """Recompute for a matrix with equal pattern and distribution; the ranks exchange the layers' rows again."""
         self._matrix.update(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
         self.inner.update(self._matrix)
 
@@ -71,7 +72,7 @@ class RankSchwarz(OperatorAround):
         if self.settings.kind == "additive":
             halo.start(x)
             halo.finish()
-        else:                                    # what a rank throws away of its solution has no part in the adjoint
+        else:                                    # restriction drops these rows of the solution: its adjoint has zeros
             halo.prepare_return()
             halo.values.fill(0)
         given[self._own] = x
@@ -80,7 +81,7 @@ class RankSchwarz(OperatorAround):
         self._combine(out, alpha, beta, True)
 
     def _combine(self, out, alpha, beta, all_rows):
-        """out = alpha times the solution + beta out; with ``all_rows`` the other ranks' rows are given back to them."""
+        """out = alpha times the solution + beta out; ``all_rows``: send other ranks' rows back, which add them."""
         halo, solved, below = self._halo, self._solved, self._below
         self.space.copy(solved[self._own], self._kept)
         self.space.axpby(alpha, self._kept, beta, out)
@@ -100,9 +101,13 @@ class RankSchwarz(OperatorAround):
 
 
 def layers(A, count):
-    """(the matrix of the rank's rows and ``count`` layers around them, as SciPy's CSR; the other ranks' rows in it).
+    """Extend this rank's rows by ``count`` layers of rows around them. All ranks call it together.
 
-    A layer has whole block rows.
+    Returns
+    -------
+    (SciPy CSR, int64 array)
+        The square matrix of the extended rows, in ascending order; and the rows of other ranks in it. A layer has whole
+        block rows.
     """
     space, size = A.space, A.block_size
     own = A.global_rows()

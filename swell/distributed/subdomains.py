@@ -1,14 +1,15 @@
-"""Subdomains of BDDC that are spread over ranks: A = Σ Rᵢᵀ Aᵢ Rᵢ over those of all ranks, without the whole A anywhere.
+"""BDDC subdomains distributed over ranks: A = Σ Rᵢᵀ Aᵢ Rᵢ over the subdomains of all ranks; no rank has the whole A.
 
     A, S = swell.distributed.from_subdomains(ranks, parts)       # parts: this rank's (matrix, dofs)
     r = swell.solve(A, b[A.rows], method="cg", precond=swell.BDDC(subdomains=S))
 
-A dof inside of a subdomain is a row of that subdomain's rank; one that subdomains of several ranks have is a row of the
-lowest of these. The others have it as a ghost, and every ghost is on the interface. Here rows are counted from the
-rank's own ones, ghosts after them.
+A dof inside a subdomain is a row of that subdomain's rank. A dof in subdomains of several ranks is a row of the lowest
+of these ranks. The others have it as a ghost, so every ghost is on the interface. Local numbers count the rank's own
+rows first, then its ghosts.
 
-Setup: who has which dof is found by a directory of consecutive dofs on each rank (two all-to-alls of lists of dofs);
-matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the rank's rows of A.
+Setup: each rank keeps a directory of a range of dofs, from which the ranks learn the owner of each dof (two all-to-alls
+of lists of dofs). Matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the
+rank's rows of A.
 """
 from __future__ import annotations
 
@@ -28,32 +29,32 @@ from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_gr
 
 
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
-    """The matrix of which every rank brings some of the subdomains; a call of all ranks together.
+    """Assemble a matrix from subdomains that the ranks pass. All ranks call it together.
 
     Parameters
     ----------
     communicator : Communicator
     parts : list of (matrix, dofs)
-        This rank's subdomains, one at least, as ``swell.Subdomains`` takes them: dofs are rows of the whole A.
-        The subdomains are counted in the order of ranks.
+        This rank's subdomains, at least one, as for ``swell.Subdomains``: dofs are rows of the whole A. Subdomains are
+        numbered in the order of ranks.
     device : str
-        Where this rank's part shall live: "cpu", or "cuda", a GPU for each rank.
+        Where this rank's part is stored: "cpu", or "cuda" for one GPU a rank.
     groups : sequence of int arrays
-        As of ``swell.Subdomains``, of the subdomains of all ranks, the same on every rank.
+        As in ``swell.Subdomains``, for the subdomains of all ranks; equal on every rank.
     overlap : bool
         As in ``DistributedMatrix``.
 
     Returns
     -------
     (DistributedMatrix, RankSubdomains)
-        A, whose ``rows`` say which rows this rank has: those inside of its subdomains, and of the interface; and what
-        ``swell.BDDC(subdomains=...)`` takes.
+        A, whose ``rows`` are this rank's rows (inside its subdomains, and its part of the interface); and the
+        subdomains, for ``swell.BDDC(subdomains=...)``.
 
     Raises
     ------
     InputError
-        On every rank: for a rank without subdomains, subdomains as ``swell.Subdomains`` refuses them, a rank all of
-        whose rows belong to lower ones.
+        On every rank, if a rank has no subdomains, ``swell.Subdomains`` would refuse its subdomains, or lower ranks
+        own all its rows.
     """
     counts = communicator.allgather(len(parts))
     with communicator.agreed():
@@ -73,24 +74,30 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
 
 
 def numbered(communicator, dofs):
-    """(owner of each of these dofs, its number among the rows of all ranks, first rows of all).
+    """Number the dofs by rank. All ranks call it together.
 
     Parameters
     ----------
     dofs : int array
-        Those that this rank has, ascending.
+        The dofs in this rank's subdomains, ascending.
+
+    Returns
+    -------
+    (owner, number, starts)
+        For each dof the rank that owns it, and its row number after the dofs are ordered by rank; then the first row of
+        each rank, and n.
 
     Raises
     ------
     InputError
-        On every rank, if a dof below the largest is on no rank, or a rank owns none.
+        On every rank, if a dof below the largest is in no subdomain, or a rank owns no dof.
     """
     rank, size = communicator.rank, communicator.size
     n = max(communicator.allgather(int(dofs[-1]))) + 1
     with communicator.agreed():
         blocks = consecutive(n, size)
     asked = communicator.alltoall(np.split(dofs, np.searchsorted(dofs, blocks[1:-1])))
-    known = np.full(blocks[rank + 1] - blocks[rank], -1)         # the lowest rank that has each dof of the block
+    known = np.full(blocks[rank + 1] - blocks[rank], -1)         # the lowest rank that has each dof of this directory
     for k in reversed(range(size)):
         known[asked[k] - blocks[rank]] = k
     with communicator.agreed():
@@ -116,7 +123,7 @@ def numbered(communicator, dofs):
 
 @contextmanager
 def said_of(communicator):
-    """A block whose errors say on which of several ranks they were, since subdomains and rows are counted there."""
+    """Context manager: add the rank to the text of swell's errors, since they count subdomains and rows on the rank."""
     try:
         yield
     except SwellError as error:
@@ -132,23 +139,24 @@ class RankSubdomains(Subdomains):
     ----------
     A : DistributedMatrix
     pieces : Pieces
+        The connected pieces of this rank's subdomains.
     numbers : list of int arrays
-        For each piece the numbers of its dofs in the order of A's rows.
+        For each piece, the rows of A that are its dofs.
     count : int
-        Subdomains that the pieces are of.
+        Number of this rank's subdomains before they were cut into pieces.
     groups : sequence of int arrays
         For the subdomains of all ranks.
 
     Attributes
     ----------
     matrices : list of scipy.sparse.csr_array
-        Of this rank.
+        The pieces' matrices.
     dofs : list of int arrays
-        Counted from this rank's first row, ghosts after its rows.
+        The pieces' dofs in local numbers: this rank's rows from 0, then its ghosts.
     n : int
-        Rows of this rank, and ghosts.
+        Number of this rank's rows and ghosts.
     ghosts : int array
-        Rows of other ranks in subdomains of this one, ascending.
+        Rows of other ranks in this rank's subdomains, ascending.
     """
 
     def __init__(self, A, pieces, numbers, count, groups=()):
@@ -176,12 +184,12 @@ class RankSubdomains(Subdomains):
 
     def part(self, A):
         xp, own, rest, rows = A.space.xp, A.own, A.rest, A.own.shape[0]
-        ours = np.isin(A.halo.ghosts, self.ghosts)               # others are inside of other ranks' subdomains
+        ours = np.isin(A.halo.ghosts, self.ghosts)               # the others are inside other ranks' subdomains
         place = np.where(ours, rows + np.searchsorted(self.ghosts, A.halo.ghosts), -1)
         columns = A.space.from_host(place)[rest.indices]
         there = columns >= 0
         row = xp.concatenate((own.rows(), A.boundary[rest.rows()][there]))
-        order = xp.argsort(row, kind="stable")   # within a row the own columns, then ghosts
+        order = xp.argsort(row, kind="stable")   # in each row, own columns come before ghosts
         column, data = (xp.concatenate((mine, others[there]))[order]
                         for mine, others in ((own.indices, columns), (own.data, rest.data)))
         indptr = xp.searchsorted(row[order], xp.arange(rows + 1, dtype=row.dtype))
@@ -192,7 +200,7 @@ class RankSubdomains(Subdomains):
         return named.start + row if isinstance(named, slice) else int(named[row])
 
     def times(self, x):
-        """The rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x, of its part of x, on the host; every rank must ask."""
+        """This rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x, from its rows of x, on the host. All ranks call it together."""
         space, rows = self.space, x.size
         if self._halo is None:
             self._halo = Halo(space, self.ghosts, np.dtype(np.float64))

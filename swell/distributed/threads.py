@@ -9,16 +9,16 @@ import numpy as np
 from swell.core.loop import pass_on_interrupt
 from swell.distributed.communicator import Broken, Exchange, HostCommunicator, parts
 
-PATIENCE = 0.2          # seconds from one look to the next at whether another rank has failed
+PATIENCE = 0.2          # seconds between two checks whether another rank has failed
 
 
 class Group:
-    """What the threads share: a barrier, a table, and a queue for each pair of ranks.
+    """Objects that the threads share: a barrier, a table, and a queue for each pair of ranks.
 
     Attributes
     ----------
     communicators : list of ThreadCommunicator
-        One for each rank, the same in every ``run``.
+        One for each rank; every ``run`` uses them again.
     """
 
     def __init__(self, size):
@@ -30,13 +30,13 @@ class Group:
         self._threads, self._at_failure = [], []
 
     def run(self, function, *arguments) -> list:
-        """As the function ``run`` below, which may be called again and again while no rank has failed."""
+        """Like the function ``run`` below; may be called repeatedly as long as no rank has failed."""
         results, errors, ended = [None] * self.size, [None] * self.size, [threading.Event() for _ in range(self.size)]
 
         def rank(k):
             try:
                 results[k] = function(self.communicators[k], *arguments)
-            except BaseException as error:       # whatever it is, the others must not wait for this thread
+            except BaseException as error:       # any error: the others must not wait for this thread
                 errors[k] = error
                 self.fail()
             finally:
@@ -53,27 +53,27 @@ class Group:
 
     @property
     def failed(self) -> bool:
-        """A rank has failed, and no other can be waited for."""
+        """True if a rank has failed, so that the ranks cannot communicate any more."""
         return self.barrier.broken
 
     @property
     def within(self) -> bool:
-        """The calling thread is one of the last run's ranks."""
+        """True if the calling thread is a rank of the last run."""
         return threading.current_thread() in self._threads
 
     def fail(self):
-        """Wake those who wait for a rank that has failed."""
+        """Wake the ranks that wait for a failed rank, and call the functions that ``at_failure`` registered."""
         self.barrier.abort()
         for call in self._at_failure:
             call()
 
     def at_failure(self, call):
-        """Have something called by ``fail``."""
+        """Register a function for ``fail`` to call."""
         self._at_failure.append(call)
 
 
 class ThreadCommunicator(HostCommunicator):
-    """One thread of a group."""
+    """The communicator of one thread of a group."""
 
     threads = True
 
@@ -85,7 +85,7 @@ class ThreadCommunicator(HostCommunicator):
         self.group.table[self.rank] = value
         self._meet()
         values = list(self.group.table)
-        self._meet()                             # nobody writes the next value before all have read this one
+        self._meet()                             # no rank writes its next value before all have read this one
         return values
 
     def _gather_numbers(self, numbers, out):
@@ -115,7 +115,7 @@ class ThreadCommunicator(HostCommunicator):
 
 
 class ThreadExchange(Exchange):
-    """Copies through queues."""
+    """An exchange of copies through queues."""
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
         super().__init__(outgoing, incoming)
@@ -140,23 +140,24 @@ class ThreadExchange(Exchange):
 
 
 def run(ranks: int, function, *arguments) -> list:
-    """Call ``function(communicator, *arguments)`` in a thread for each rank; what they return, in their order.
+    """Call ``function(communicator, *arguments)`` in one thread a rank; return the results in the order of ranks.
 
-    Ctrl-C ends a solve that is under way with its iterate.
+    Ctrl-C stops a running solve, which returns its current iterate.
 
     Raises
     ------
     Exception
-        The error of the first rank that failed; the others are ended.
+        The error of the first rank that failed; the others end, too.
     KeyboardInterrupt
-        At a second Ctrl-C, and at the first where nothing is being solved.
+        At a second Ctrl-C, or at the first one if no solve is running.
     """
     return Group(ranks).run(function, *arguments)
 
 
 def _wait_for(ended, group):
-    """Until all have ended; Ctrl-C comes to the main thread, here. Not by ``Thread.join``: where Ctrl-C interrupts it,
-    Python before 3.13 takes the thread for dead (gh-90882)."""
+    """Wait until all threads have ended; the main thread, which waits here, receives Ctrl-C.
+
+    ``Thread.join`` would not do: if Ctrl-C interrupts it, Python before 3.13 takes the thread for dead (gh-90882)."""
     told = False
     while not all(event.is_set() for event in ended):
         try:

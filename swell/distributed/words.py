@@ -1,7 +1,7 @@
-"""What each rank says of its part, as texts that are true of all ranks.
+"""Merging of the ranks' descriptions and notes into texts that hold for all ranks.
 
-A preconditioner is made of a rank's own rows, so its fill, shift or levels are that rank's. Texts that differ in
-numbers alone become one with ranges, "6498 to 6521 entries"; others are told apart by their ranks.
+Each rank builds a preconditioner from its own rows, so fill, shift or levels differ between ranks. Texts that differ
+only in numbers become one text with ranges, "6498 to 6521 entries"; other texts are prefixed with their ranks.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 
 
 def merged(texts) -> str:
-    """One text that is true of all ranks, from the text of each rank in order."""
+    """Merge the texts of all ranks, given in the order of ranks, into one that holds for all of them."""
     groups = _alike(enumerate(texts))
     if len(groups) == 1:
         return _ranged(texts)
@@ -20,14 +20,14 @@ def merged(texts) -> str:
 
 
 def merged_notes(notes) -> list[str]:
-    """The notes of all ranks, from a list for each rank. A note that not all ranks have begins with its ranks."""
+    """Merge the ranks' lists of notes into one list. A note begins with its ranks unless all ranks have it, equally."""
     every = [(rank, note) for rank, some in enumerate(notes) for note in some]
     return [_ranged(some) if ranks == [*range(len(notes))] and len(some) == len(ranks) and len({*some}) == 1
             else f"{_named(ranks)}: {_ranged(some)}" for ranks, some in _alike(every)]
 
 
 def _alike(texts):
-    """[(ranks, their texts)] of those that differ in numbers alone, in the order of the first of each."""
+    """Group (rank, text) pairs whose texts differ only in numbers: [(ranks, texts)], in order of first occurrence."""
     groups = {}
     for rank, text in texts:
         groups.setdefault(NUMBER.sub("#", text), []).append((rank, text))
@@ -35,7 +35,7 @@ def _alike(texts):
 
 
 def _ranged(texts) -> str:
-    """Texts that differ in numbers alone as one, with the least and the largest number of each place."""
+    """Merge texts that differ only in numbers: each number becomes the range from the smallest to the largest."""
     places = iter(zip(*(NUMBER.findall(text) for text in texts), strict=True))
     return NUMBER.sub(lambda number: _range(next(places)), texts[0])
 

@@ -1,6 +1,7 @@
-// What a distributed product does beside the local one, on a GPU; halo.py is the same on a CPU.
+// Halo kernels of a distributed product on a GPU: pack the entries to send, add the off-diagonal product. CPU: halo.py.
 #include "context.cuh"
 
+// out = x[index].
 // launch: elements of index, 256 threads
 template <typename T> __global__ void pack(Context* ctx, const int* index, const T* x, T* out, long long n) {
   const long long k = thread_id();
@@ -8,6 +9,7 @@ template <typename T> __global__ void pack(Context* ctx, const int* index, const
   out[k] = x[index[k]];
 }
 
+// out[rows] += alpha A x; A has a row for each of the (different) rows.
 // launch: elements of rows, 256 threads
 template <typename T> __global__ void add_product(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
                                                   const T* x, T* out, T alpha, long long n) {
@@ -18,7 +20,7 @@ template <typename T> __global__ void add_product(Context* ctx, const int* rows,
   out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
-// The same for alpha = 1, with what it changes in dots[0] = (w, out).
+// Like add_product with alpha = 1; also adds the resulting change of (w, out) to dots[0].
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
 template <typename T> __global__ void add_product_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
                                                        const T* x, T* out, const T* w, acc_t<T>* dots, long long n) {

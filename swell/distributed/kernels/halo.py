@@ -1,4 +1,5 @@
-"""What a distributed product does beside the local one, on the CPU; ``halo.cu`` is the same on a GPU."""
+"""Halo kernels of a distributed product on the CPU: pack the entries to send, add the off-diagonal product. GPU:
+``halo.cu``."""
 from __future__ import annotations
 
 import numpy as np
@@ -17,7 +18,7 @@ def pack(index, x, out):
 
 @parallel
 def add_product(rows, indptr, indices, data, x, out, alpha):
-    """out[rows] += alpha A x, A with a row for each of the (different) ``rows``."""
+    """out[rows] += alpha A x; A has a row for each of the (different) ``rows``."""
     for k in prange(rows.size):
         total = data.dtype.type(0)
         for at in range(indptr[k], indptr[k + 1]):
@@ -27,7 +28,7 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
 
 @parallel
 def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
-    """The same for alpha = 1, with what it changes in dots[0] = (w, out)."""
+    """Like ``add_product`` with alpha = 1; also add the resulting change of (w, out) to dots[0]."""
     parts = np.empty(CHUNKS, dots.dtype)
     for c in prange(CHUNKS):
         change = dots.dtype.type(0)

@@ -1,22 +1,22 @@
-// Numbers written straight into the memory of other GPUs, and waited for there.
+// Messages between GPUs by peer access: a kernel writes values straight into another GPU's memory, and a kernel there polls for them.
 //
-// 4 bytes of a number travel with the number of their message, in one word of 8 bytes, which arrives whole: whoever finds the
-// message that it waits for has the value too, so that nothing is fenced and no flag follows. (NCCL's LL protocol does so.)
-// Every entry has two places, for messages of even and odd number: a rank sends message m + 2 when it has had its neighbour's
-// m + 1, and the neighbour sent that when it had read m.
+// Each word of 8 bytes holds 4 bytes of a value and the number of its message, and arrives as a whole. A reader that finds the
+// expected message number has the value, too: no fence and no flag is needed. (NCCL's LL protocol works in this way.)
+// Every entry has two places in the inbox, for even and odd message numbers. A rank sends message m + 2 only after it received
+// its neighbour's message m + 1, and the neighbour sent this one only after it had read message m.
 //
-// These kernels send and wait also after the judge has spoken, as the other ranks' do: none must wait for what is not sent. What they
-// would write to vectors and scalars is left out then.
+// These kernels send and wait even after the judge's verdict, since the kernels of the other ranks do: no rank may wait for a message
+// that is never sent. Products, dots and sums stay unchanged then.
 #include "context.cuh"
 
-constexpr int PATIENCE = 1 << 12;        // looks at a place from one look at whether another rank has failed to the next
+constexpr int PATIENCE = 1 << 12;        // polls of a place between two checks whether another rank has failed
 
 DEVICE void begin() {
   let_next_start();
   wait_for_previous();
 }
 
-// A value's place: 8 bytes for each 4 of its own.
+// Writes a value and its message number to a place, which has 8 bytes for each 4 bytes of the value.
 template <class T> DEVICE void post(T value, unsigned long long place, unsigned message) {
   const unsigned* part = reinterpret_cast<const unsigned*>(&value);
   if constexpr (sizeof(T) == 4)
@@ -28,6 +28,7 @@ template <class T> DEVICE void post(T value, unsigned long long place, unsigned 
                    : "memory");
 }
 
+// Reads one word (or two) of a place into part; true if the words are of this message.
 DEVICE bool arrived(unsigned long long place, unsigned message, unsigned* part, bool two) {
   unsigned first, second = message;
   if (two)
@@ -38,7 +39,7 @@ DEVICE bool arrived(unsigned long long place, unsigned message, unsigned* part, 
   return first == message && second == message;
 }
 
-// Entry k of a message to an inbox of (2, n), as soon as it is there; whatever is in its place if another rank has failed.
+// Waits for entry k of a message in an inbox of shape (2, n), and returns it; an unspecified value if another rank has failed.
 template <class T> DEVICE T await(unsigned long long inbox, unsigned message, long long n, long long k, long long failed) {
   const unsigned long long place = inbox + ((message & 1) * n + k) * (2 * sizeof(T));
   T value;
@@ -50,8 +51,8 @@ template <class T> DEVICE T await(unsigned long long inbox, unsigned message, lo
   return value;
 }
 
-// x[index] to ``places``, each entry's for messages of even number, then each entry's for odd ones; 0 where the index is -1.
-// ``message`` has the number of each entry's last one.
+// Sends x[index] to the addresses ``places``: (2, n), first the places for even message numbers, then for odd ones. Entries whose
+// index is -1 send 0. ``message`` holds the number of each entry's last message.
 // launch: elements of message, 256 threads
 template <typename T> __global__ void send(Context* ctx, const int* index, const T* x, const long long* places, int* message, long long n) {
   begin();
@@ -62,8 +63,8 @@ template <typename T> __global__ void send(Context* ctx, const int* index, const
   post(index[k] < 0 ? T(0) : x[index[k]], places[(m & 1) * n + k], m);
 }
 
-// out[index] = what others have sent to ``inbox`` (2, n), which is nothing where the index is -1. ``sent`` counts this rank's own
-// messages: it begins every exchange before it ends it.
+// Waits for the n entries of ``inbox`` (2, n) and stores them in out[index]; entries whose index is -1 are dropped. ``sent`` holds the
+// number of this rank's own last message, hence of the awaited one: a rank starts every exchange before it finishes it.
 // launch: elements of index, 256 threads
 template <typename T> __global__ void receive(Context* ctx, const int* index, long long inbox, const int* sent, long long failed, T* out, long long n) {
   begin();
@@ -73,14 +74,14 @@ template <typename T> __global__ void receive(Context* ctx, const int* index, lo
   if (index[k] >= 0) out[index[k]] = value;
 }
 
-// A row of A times what others have sent.
+// A row of A times the received values.
 template <class T> DEVICE T received_row(int at, int end, const int* indices, const T* data, long long inbox, long long size, int sent, long long failed) {
   T total(0);
   for (; at < end; ++at) total = fused(data[at], await<T>(inbox, sent, size, indices[at], failed), total);
   return total;
 }
 
-// out[rows] += alpha A (what others have sent), of which ``received`` has the size.
+// Waits for the received values v, and out[rows] += alpha A v. ``received`` only passes the length of v.
 // launch: elements of rows, 256 threads
 template <typename T> __global__ void add_received(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
                                                    const T* received, const int* sent, long long failed, T* out, T alpha, long long n,
@@ -92,7 +93,7 @@ template <typename T> __global__ void add_received(Context* ctx, const int* rows
   if (!over(ctx)) out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
-// The same for alpha = 1, with what it changes in dots[0] = (w, out).
+// Like add_received with alpha = 1; also adds the resulting change of (w, out) to dots[0].
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
 template <typename T> __global__ void add_received_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
                                                         long long inbox, const T* received, const int* sent, long long failed, T* out,
@@ -115,9 +116,9 @@ template <typename T> __global__ void add_received_dot(Context* ctx, const int* 
   dots[0] += wy;
 }
 
-// Add up the numbers of all ranks, in the order of ranks, hence to the same bits on each. ``inboxes`` are those of all ranks,
-// (2, ranks, most): a row for what each rank sends. A block waits only for the same block of the others, and those start in
-// order: some block always has what it waits for.
+// Sums the numbers of all ranks in the order of ranks, hence to equal bits on each rank. ``inboxes`` are the addresses of all ranks'
+// inboxes (2, ranks, most), with a row for each sender. A block waits only for the block of the same index on the other ranks, and
+// blocks start in order: so some block can always proceed.
 // launch: elements of numbers, 256 threads
 template <typename T> __global__ void add_up(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed, int rank, int ranks,
                                              int most, long long n) {

@@ -1,4 +1,4 @@
-"""The rows of a rank in two parts; on the host, before they are sent to a GPU."""
+"""Split of a rank's rows into the diagonal block and the rest, on the host, before they are sent to a GPU."""
 from __future__ import annotations
 
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def count_inside(indices, first, stop):
-    """How many columns are among first to stop − 1."""
+    """Number of ``indices`` in first … stop − 1."""
     count = 0
     for j in indices:
         count += first <= j < stop
@@ -15,7 +15,9 @@ def count_inside(indices, first, stop):
 
 @njit(cache=True)
 def split(indptr, indices, data, first, stop, own_indptr, own_indices, own_data, rest_indptr, rest_indices, rest_data):
-    """Columns first to stop − 1, counted from first, and the others, each in CSR; both begin at 0."""
+    """Split CSR into own (columns first … stop − 1, renumbered from 0) and rest (other columns, unchanged), both CSR.
+
+    The caller allocates the outputs, with own_indptr[0] = rest_indptr[0] = 0."""
     own = rest = 0
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
