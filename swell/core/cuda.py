@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import functools
 import importlib.util
+import math
 import pathlib
 import threading
 import weakref
@@ -175,6 +176,13 @@ class CudaSpace(Space):
     def empty(self, shape, dtype):
         return self.xp.empty(shape, dtype)
 
+    def mapped(self, shape, dtype):
+        cuda, size = self.xp.cuda, math.prod(np.atleast_1d(shape).tolist())
+        held = cuda.alloc_pinned_memory(max(size, 1) * np.dtype(dtype).itemsize)
+        memory = cuda.UnownedMemory(held.ptr, max(size, 1) * np.dtype(dtype).itemsize, held, self.device)
+        array = self.xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0))
+        return array, np.frombuffer(held, dtype, size).reshape(shape)
+
     def from_host(self, array, out=None):
         xp = self.xp
         if isinstance(array, xp.ndarray):
@@ -210,7 +218,9 @@ class CudaSpace(Space):
 
     def synchronize(self):
         self.stream.synchronize()
-        self.xp.cuda.get_current_stream().synchronize()          # another one outside of ``active``
+        current = self.xp.cuda.get_current_stream()
+        if current.ptr != self.stream.ptr:       # outside of ``active``
+            current.synchronize()
 
     def another(self):
         return CudaSpace(self.device)

@@ -41,6 +41,12 @@ class Space(ABC):
     def empty(self, shape, dtype):
         """An uninitialised array."""
 
+    def mapped(self, shape, dtype):
+        """(An uninitialised array, the same memory as a NumPy array): kernels write a few results to the first, and the
+        host reads the second after ``synchronize``."""
+        array = self.empty(shape, dtype)
+        return array, array
+
     @abstractmethod
     def from_host(self, array, out=None):
         """A NumPy array (or one of this space) as an array of this space."""
@@ -270,9 +276,10 @@ class Space(ABC):
             return [0.0] * (2 * len(vectors))
         dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)
         if dtype.char not in held:
-            held[dtype.char] = self.empty((3, 2), dtype)
-        scalars = held[dtype.char]
+            held[dtype.char] = self.mapped((3, 2), dtype)
+        scalars, host = held[dtype.char]
         for k, v in enumerate(vectors):
             self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
-        host = self.to_host(scalars).real.tolist()  # sync
-        return [value for square, most in host[:len(vectors)] for value in (math.sqrt(square), most)]
+        self.synchronize()  # sync
+        found = host.real.tolist()
+        return [value for square, most in found[:len(vectors)] for value in (math.sqrt(square), most)]

@@ -155,6 +155,9 @@ class DistributedSpace(Space):
     def empty(self, shape, dtype):
         return self.local.empty(shape, dtype)
 
+    def mapped(self, shape, dtype):
+        return self.local.mapped(shape, dtype)
+
     def from_host(self, array, out=None):
         return self.local.from_host(array, out)
 

@@ -32,11 +32,11 @@ class LanczosIteration(Iteration):
 
     def __init__(self, system):
         super().__init__(system)
-        self.coefficients = self.workspace.array("coefficients", 2 * min(self.loop.maxiter, MOST), "float64")
+        self.coefficients, self._on_host = self.space.mapped(2 * min(self.loop.maxiter, MOST), "float64")
 
     def spectrum(self):
         k = min(self.loop.iterations, self.coefficients.size // 2, self.unbroken)
-        pairs = self.space.to_host(self.coefficients[:2 * k]).copy()
+        pairs = self._on_host[:2 * k].copy()     # the loop has waited for the device
         return Spectrum(pairs[::2], pairs[1::2])
 
 
