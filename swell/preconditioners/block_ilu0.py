@@ -1,20 +1,20 @@
-"""Block ILU(0): incomplete LU with dense blocks for entries, on the block pattern of A. Chow and Heroux 1998; the
+"""Block ILU(0): incomplete LU with dense blocks as entries, on the block pattern of A. Chow and Heroux 1998; the
 factor of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", section 3.3, as PETSc makes it.
 
-For systems with several unknowns a vertex: (L U)ᵢⱼ = Aᵢⱼ in whole blocks, fill inside a block included, with a block
-unit lower L; a block is divided by with partial pivoting inside it, so that a zero on the diagonal is no breakdown, a
-singular diagonal block is. Diagonal blocks of U are kept inverted. With blocks of 1 this is ILU(0).
+For systems with several unknowns a vertex. (L U)ᵢⱼ = Aᵢⱼ holds in whole blocks, fill inside a block included. L is
+block lower with identities on its diagonal. Each diagonal block is inverted with partial pivoting, so a zero on the
+diagonal is no breakdown, but a singular block is. U's diagonal blocks are stored inverted. Blocks of 1 give ILU(0).
 
-Setup: 2 s³ operations for each product of two blocks, one block row after the other on a CPU, or threaded by levels; on
-a GPU a warp a block row, as soon as those that it needs are done; or by ``factor_sweeps`` fixed-point sweeps over all
-blocks at once, with two buffers (ParILU, Chow and Patel 2015, with blocks for entries), which tend to the same factors.
-An application: two blockwise solves (block_triangular.py), exact or by sweeps.
+Setup: a product of two blocks takes 2 s³ operations. A CPU factors one block row after the other, or by levels on its
+threads. On a GPU a warp factors a block row as soon as the block rows that it needs are done. ``factor_sweeps``
+fixed-point sweeps with two buffers update all blocks at once and converge to the same factors (ParILU, Chow and Patel
+2015, with blocks as entries). An application: two blockwise solves (block_triangular.py), exact or by sweeps.
 
-Storage: A's blocks twice (the factor, and L and U as they are solved with), 2 s words a row for the inverses.
+Storage: A's blocks twice (the factor, and L and U in the layout of the solves), 2 s words a row for the inverses.
 
-A pivot inside a block below 100 ε of the largest entry of its row of A is a breakdown; shifted or perturbed as in
-incomplete_lu.py, and said. Differs from the textbook: pivots are compared after division by their rows' largest
-entries, so that equations of different scales in a block (flow in a well, and in a cell) do not count as singular.
+A pivot below 100 ε of the largest entry of its row of A is a breakdown. It is shifted or perturbed, and reported, as in
+incomplete_lu.py. Differs from the textbook: pivots are compared after division by their rows' largest entries. So
+equations of different scales in one block (flow in a well, and in a cell) do not make it count as singular.
 """
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from swell.preconditioners.lu_factorisation import levels_pay
 
 @dataclass(frozen=True)
 class BlockILU0(PatternLU):
-    """Incomplete LU with dense blocks for entries, without fill beyond them.
+    """Incomplete LU with dense blocks as entries, without fill outside A's blocks.
 
     Attributes
     ----------
     block : int
-        Rows of a block, 1 to 32; 0: as `BSR` detects it, 1 where there are no blocks.
+        Rows of a block, 1 to 32; 0: the size that `BSR` detects, 1 for a matrix without blocks.
     pad : bool
-        Allow a size that does not divide the rows; the last block is filled with the identity.
+        Allow a size that does not divide the number of rows; the identity fills the last block.
     ordering : str or Ordering
-        In which order block rows are eliminated.
+        Elimination order of the block rows.
     """
 
     block: int = 0
@@ -68,7 +68,8 @@ class BlockILU0(PatternLU):
         InputError
             If the block size does not divide the rows and ``pad`` is False, or a diagonal block has no entry.
         FactorisationError
-            If a diagonal block is singular and stays so, or may not be helped; the message names the first.
+            If a diagonal block stays singular in spite of ``pivot``, or ``pivot`` is "error"; the message names the
+            first.
         OutOfMemory
             If the blocks would not fit.
         """
@@ -81,7 +82,7 @@ class BlockILU0Operator(PatternLUOperator):
     Attributes
     ----------
     factor : BlockFactor
-        L strictly below the diagonal blocks, and U, in the order of elimination; the inverses beside it.
+        L strictly below the diagonal blocks, and U, in elimination order, with the inverses of U's diagonal blocks.
     """
 
     lacking = "diagonal blocks have no entry"
@@ -124,7 +125,7 @@ class BlockILU0Operator(PatternLUOperator):
 
     def _load(self, A):
         xp = self.space.xp
-        if self.L is not None:                   # else it has just been made of A
+        if self.L is not None:                   # at setup ``__init__`` has just built it from A
             self.matrix.update(A)
         self._values = self.matrix.data if self._entry is None else self.matrix.data[self._entry]
         if self._beyond.size:

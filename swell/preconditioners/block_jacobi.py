@@ -1,10 +1,10 @@
 """Block Jacobi: M = diag(A₁₁, A₂₂, …)⁻¹, the inverses of the diagonal blocks. Saad, Iterative Methods, section 10.3.2.
 
-For systems whose unknowns come in groups: the displacements of a node, the species of a cell. Blocks of the same size
-follow each other; the last one may be smaller. They are inverted once, by the dense inversion of the space's library.
-(Blocks that are large parts of the domain: ``Schwarz(overlap=0)``.)
+For systems whose unknowns come in groups: the displacements of a node, the species of a cell. All blocks have the same
+size, but the last may be smaller. The library of the space (NumPy or CuPy) inverts them once, as dense matrices.
+For blocks that are large parts of the domain take ``Schwarz(overlap=0)``.
 
-An application: one launch, reads s words a row of the inverses and a vector, and writes a vector. Storage: s n words.
+An application is one launch. It reads the inverses (s words a row) and a vector, and writes one. Storage: s n words.
 """
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive
 
 LARGEST = 32            # rows of a block
-SINGULAR = 1e-14        # reciprocal condition of a block, by row norms, below which it counts as singular
+SINGULAR = 1e-14        # reciprocal condition number in the infinity norm; a block below it counts as singular
 
 
 @dataclass(frozen=True)
 class BlockJacobi(Preconditioner):
-    """The inverses of the diagonal blocks.
+    """The inverses of the diagonal blocks, as a preconditioner.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class BlockJacobiOperator(LinearOperator):
 
     Attributes
     ----------
-    inverses : array of the space, shape (blocks, block, block)
+    inverses : device array, shape (blocks, block, block)
 
     Raises
     ------
@@ -66,22 +66,22 @@ class BlockJacobiOperator(LinearOperator):
         self.update(A)
 
     def update(self, A):
-        """Invert the blocks of another matrix, in place."""
+        """Invert the diagonal blocks of a matrix of the same shape, into ``inverses``."""
         xp, s, n = self.space.xp, self.settings.block, self.shape[0]
         rows = A.rows()
         inside = rows // s == A.indices // s
         blocks = xp.zeros((self._blocks, s, s), A.dtype)
         blocks[rows[inside] // s, rows[inside] % s, A.indices[inside] % s] = A.data[inside]
-        padding = xp.arange(n, self._blocks * s)                 # beyond the last row: the identity
+        padding = xp.arange(n, self._blocks * s)                 # the identity fills the last block
         blocks[padding // s, padding % s, padding % s] = 1
-        self._refuse_any(xp.linalg.slogdet(blocks)[0] == 0)      # NumPy's inversion would fail without a word on where
+        self._refuse_any(xp.linalg.slogdet(blocks)[0] == 0)      # NumPy's inversion would not name the block
         inverses = xp.linalg.inv(blocks) if n else blocks
         size = abs(blocks).sum(axis=2).max(axis=1) * abs(inverses).sum(axis=2).max(axis=1) if n else xp.ones(0)
-        self._refuse_any(~(size < 1 / SINGULAR))                 # not finite, or no digit left
+        self._refuse_any(~(size < 1 / SINGULAR))                 # not finite, or no correct digit left
         self.inverses[...] = inverses
 
     def _refuse_any(self, bad):
-        """Raise FactorisationError for the first block that is marked."""
+        """Raise FactorisationError, naming the first block where ``bad`` is true."""
         block, count = self.space.find_true(bad)  # sync
         if not count:
             return

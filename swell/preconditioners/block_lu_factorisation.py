@@ -1,7 +1,7 @@
-"""Incomplete LU factorisation of blocks on a given pattern, in four ways; see block_ilu0.py.
+"""Incomplete LU factorisation of blocks on a given pattern, by four algorithms; see block_ilu0.py.
 
-They are lu_factorisation.py's ways with dense blocks for entries: a block is divided by with partial pivoting inside
-it. The inverses of U's diagonal blocks are written beside the factor.
+They are the algorithms of lu_factorisation.py with dense blocks as entries. Each diagonal block is inverted with
+partial pivoting, and the inverses are stored beside the factor.
 """
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from swell.preconditioners.factorisation import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, relative_change
 
-APART = 16              # words between the work of two threads: no cache line has some of both
+APART = 16              # words between the work arrays of two threads, so that they share no cache line
 
 
 class BlockLUFactorisation(Factorisation):
-    """Called with A's blocks on the pattern, the largest modulus of each row, and the replacement of a tiny pivot."""
+    """Base of the four algorithms. Arguments of a call: A's blocks on the pattern, the largest modulus of each row, and
+    the replacement of a tiny pivot, as a fraction of it."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, "block_ilu", TINY)
@@ -26,14 +27,14 @@ class BlockLUFactorisation(Factorisation):
         self.size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
 
     def arrays(self, data, scale):
-        """The first arguments of the kernels; the factor holds the values of A, which they eliminate in place."""
+        """Copy A's blocks into the factor, which the kernels overwrite; return the kernels' first arguments."""
         T = self.factor
         T.data[...] = data
         return T.indptr, T.indices, self.diagonal, scale, T.data, T.inverse, self.size
 
 
 class BlockSequential(BlockLUFactorisation):
-    """One block row after the other, on a CPU."""
+    """Factors one block row after the other, on a CPU."""
 
     def factorise(self, data, scale, replacement):
         work, order = np.empty(self.block**2, data.dtype), np.empty(self.block, np.int64)
@@ -42,7 +43,7 @@ class BlockSequential(BlockLUFactorisation):
 
 
 class BlockThreaded(BlockLUFactorisation):
-    """Level by level, the block rows of one shared by a CPU's threads, each with work arrays of its own."""
+    """Factors level by level; a CPU's threads share the block rows of a level, each with its own work arrays."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
@@ -62,7 +63,7 @@ class BlockThreaded(BlockLUFactorisation):
 
 
 class BlockScheduled(BlockLUFactorisation):
-    """In the order of levels, on a GPU; each block row as soon as the block rows that it needs are done."""
+    """Factors in level order on a GPU: each block row starts as soon as the block rows that it needs are done."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
@@ -83,7 +84,7 @@ class BlockScheduled(BlockLUFactorisation):
 
 
 class BlockFixedPoint(BlockLUFactorisation):
-    """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal blocks."""
+    """Chow and Patel's sweeps. They start from A's triangles, the lower one times the inverse diagonal blocks."""
 
     def __init__(self, factor, diagonal, sweeps):
         super().__init__(factor, diagonal)

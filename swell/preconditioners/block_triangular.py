@@ -1,20 +1,19 @@
-"""Triangular solves blockwise, for factors in BSR: equations 5, 10 and 11, algorithms 6 and 7 of "A Parallel
+"""Blockwise triangular solves, for factors in BSR: equations 5, 10 and 11, algorithms 6 and 7 of "A Parallel
 Preconditioned GMRES for Block-Sparse Matrices on GPUs".
 
-T = (I + N) D, D the diagonal blocks and N = (T − D) D⁻¹, as in triangular.py: w = b − N w, x = D⁻¹ w, so that no
-diagonal block stands in the chain from block row to block row. Diagonal blocks are stored
-inverted; none for a unit one.
+T = (I + N) D with D the diagonal blocks and N = (T − D) D⁻¹, as in triangular.py. The solve is w = b − N w, x = D⁻¹ w,
+so one block row waits for no multiplication by another's diagonal block. D is stored inverted; a unit D is not stored.
 
-- ``rows[p]``: the place in the vectors of the block row visited as the p-th; for an upper triangle the last is first;
-- ``ptr``, ``columns``, ``blocks``: N, block rows as they are visited, columns as places in the vectors, blocks
-  column-major: what a GPU's lanes read in a step, and the sums of four rows on a CPU, lie together;
+- ``rows[p]``: the block of the vectors that belongs to the p-th visited block row; upper triangles start at the last;
+- ``ptr``, ``columns``, ``blocks``: N, its block rows in the order of visits, its columns as blocks of the vectors. The
+  blocks are column-major: so the lanes of a GPU, and the sums of four rows on a CPU, read adjacent numbers;
 - ``inverse[p]``: D⁻¹ of that block row, column-major;
-- w is as long as all blocks are: where the last reaches past the vectors, only w has a place for it.
+- w has the length of all blocks; the vectors are shorter where the last block is padded.
 
-Exact, one block row after the other on a CPU; on a GPU by levels, a launch for a wide one and a block of threads for
-runs of narrow ones, or without synchronisation (level_schedule.py); a warp has a block row. By sweeps: w ← b − N w, the
-paper's (10) and (11), (10) without the inverse inside its sum, from w = b and with two buffers; so a fixed count is a
-fixed linear map, which the paper's update in place is not.
+The exact solve on a CPU visits one block row after the other. A GPU solves by levels, with one launch for each wide
+level and one block of threads for a run of narrow ones, or without synchronisation (level_schedule.py). A warp has one
+block row. Sweeps: w ← b − N w, the paper's (10) and (11), (10) without the inverse inside its sum. They start from
+w = b and use two buffers; so a fixed count is a fixed linear map, unlike the paper's update in place.
 
 A solve, or a sweep but the first, reads 8 + 4/s² bytes an entry and 3 vectors; 8 s a row more with the diagonal.
 """
@@ -31,19 +30,19 @@ from swell.formats.matrix import index_type, rows_of
 from swell.preconditioners.level_schedule import FEW, Schedule
 from swell.preconditioners.triangular import Gathering, random_vector
 
-NARROW = 64             # block rows of a level up to which one block of threads, 32 warps, solves it
+NARROW = 64             # block rows of a level, at most, that one block of threads (32 warps) solves
 
 
 class BlockFactor(BSRMatrix):
-    """A factor of whole blocks, row-major, the inverses of its diagonal blocks beside it.
+    """A factor of row-major blocks, with the inverses of its diagonal blocks.
 
     Parameters
     ----------
     space, indptr, indices, data
-        As of BSRMatrix.
-    inverse : array of the space, shape (block rows, s, s)
+        See BSRMatrix.
+    inverse : device array, shape (block rows, s, s)
     n : int
-        Length of the vectors; the last block of these may be cut short.
+        Length of the vectors; their last block may be shorter than s.
     """
 
     def __init__(self, space, indptr, indices, data, inverse, n):
@@ -53,12 +52,12 @@ class BlockFactor(BSRMatrix):
 
     @classmethod
     def of(cls, T, unit=False):
-        """A BSRMatrix with the inverses of its diagonal blocks, of none for a unit triangle.
+        """Return the BSRMatrix T as a BlockFactor; a unit triangle gets no inverses.
 
         Raises
         ------
         FactorisationError
-            If one is singular.
+            If a diagonal block is singular.
         """
         if isinstance(T, cls):
             return T
@@ -71,7 +70,7 @@ class BlockFactor(BSRMatrix):
         return cls(T.space, T.indptr, T.indices, T.data, xp.linalg.inv(diagonal), T.shape[0])
 
     def adjoint(self):
-        """Tᴴ, made anew at every call."""
+        """Tᴴ, a new matrix at every call."""
         T = super().adjoint()
         self.discard_adjoint()
         return BlockFactor(self.space, T.indptr, T.indices, T.data, self.inverse.transpose(0, 2, 1).conj(), self.n)
@@ -119,13 +118,13 @@ class BlockTriangular(Gathering):
         self.update(T)
 
     def _sequence(self, pattern):
-        """The block rows in the order in which they are visited."""
+        """The block rows in the order of visits."""
         forwards = self.space.xp.arange(pattern.shape[0])
         return forwards if self.lower else forwards[::-1].copy()
 
     @abstractmethod
     def _buffers(self) -> int:
-        """How many vectors w there are."""
+        """The number of vectors w."""
 
     def update(self, T):
         super().update(BlockFactor.of(T, self.unit))
@@ -142,7 +141,7 @@ class BlockTriangular(Gathering):
 
     @property
     def arrays(self):
-        """What the kernels take first."""
+        """The kernels' first arguments."""
         return self.rows, self.ptr, self.columns, self.blocks, self.inverse
 
     @property
@@ -151,7 +150,7 @@ class BlockTriangular(Gathering):
 
 
 class BlockSequential(BlockTriangular):
-    """Substitution, one block row after the other, on a CPU; its adjoint scatters, and needs nothing more."""
+    """Substitution, one block row after the other, on a CPU; the adjoint scatters, so it needs no second layout."""
 
     def _buffers(self):
         return 1
@@ -180,7 +179,7 @@ class BlockScheduled(BlockTriangular):
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         if self.sync_free:
-            self.w.view(np.uint8).fill(255)      # the NaN that is waited for
+            self.w.view(np.uint8).fill(255)      # a NaN marks a row that is not yet solved
         self._state = self.space.xp.zeros(3, np.int32)
 
     def _sequence(self, pattern):
@@ -205,7 +204,7 @@ class BlockScheduled(BlockTriangular):
 
 
 class BlockSwept(BlockTriangular):
-    """About T⁻¹, by sweeps."""
+    """Approximates T⁻¹ by sweeps."""
 
     def __init__(self, T, lower, unit, order, settings):
         self.count = settings.count if lower or not settings.upper else settings.upper
@@ -221,7 +220,7 @@ class BlockSwept(BlockTriangular):
         ptr = self._no_blocks if single else self.ptr
         old, in_place = x, self.settings.in_place
         if not single and (in_place or x.size < w.size or (x is out and self.count == 2)):
-            self.space.copy(x, w[:x.size])       # what is gathered from has all blocks, and is not overwritten by x
+            self.space.copy(x, w[:x.size])       # the gather needs whole blocks, and a source other than its output
             old = w
         for k in range(1 if single else 2, self.count + 1):
             fresh = w if in_place or old is not w else other
@@ -230,7 +229,7 @@ class BlockSwept(BlockTriangular):
             old = fresh
 
     def remainders(self, count):
-        """‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``; for setup."""
+        """Return ‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``, as a list; for setup only."""
         xp, s = self.space.xp, self.block
         T, v = self._source, random_vector(self.shape[0], self.dtype, self.space)
         out, zero = xp.empty_like(v), xp.zeros_like(v)

@@ -1,26 +1,27 @@
-"""Deflation: the few directions in which a preconditioner is worst are solved for directly; the rest is left to it.
+"""Deflation: a direct solve in the few directions where a preconditioner is worst; it treats the rest as before.
 
-U holds ``vectors`` harmonic Ritz vectors of A M with the least values, M the inner preconditioner, from one cycle of
-``steps`` of FGMRES with a random start (Morgan 1995; recycled from system to system as in Parks, de Sturler, Mackey,
-Johnson and Maiti, Recycling Krylov subspaces for sequences of linear systems, 2006). With W = A U and E = Lᴴ W:
+M is the inner preconditioner. U holds the ``vectors`` harmonic Ritz vectors of A M whose values are smallest. One cycle
+of ``steps`` steps of FGMRES with a random start finds them (Morgan 1995). They are recycled from system to system
+(Parks, de Sturler, Mackey, Johnson and Maiti, Recycling Krylov subspaces for sequences of linear systems, 2006). With
+W = A U and E = Lᴴ W:
 
     B = (I − U E⁻¹ Wᴴ) M (I − W E⁻¹ Uᴴ) + U E⁻¹ Uᴴ          A = Aᴴ, or A = Aᵀ with ᵀ in place of ᴴ: L = U
     B = M (I − W E⁻¹ Wᴴ) + U E⁻¹ Wᴴ                          any other A: L = W
 
-The first is the abstract balancing preconditioner (Mandel 1993; BNN in Tang, Nabben, Vuik and Erlangga 2009), which
-is symmetric as M is and needs no special start; the second is their A-DEF1 with the least residual over U.
+The first is the abstract balancing preconditioner (Mandel 1993; BNN in Tang, Nabben, Vuik and Erlangga 2009). It is
+symmetric if M is, and needs no special start vector. The second is their A-DEF1 with the least residual over U.
 
-It pays where one set of vectors serves many solves: several right-hand sides, or a sweep over frequencies. There U is
-kept from matrix to matrix, and W and E follow each of them (``keep_for``); ``update`` finds all of it anew.
+Deflation pays where one U serves many solves: several right-hand sides, or a sweep over frequencies. ``keep_for`` keeps
+U and recomputes W and E for the new matrix; ``update`` finds all three anew.
 
-An application beside that of M: U and W are read twice each (the second form: U once, W twice), 32 (24) bytes a row and
-vector of a complex system, in four (three) launches and two (one) small ones, with 2 (1) all-reduces across ranks.
-Storage: U and W in single precision, and two vectors; W's three terms too where a front end says that A is a polynomial
-in ω, and else ``vectors`` products are what it takes to follow. Set-up: ``steps`` products and applications of M, and
-2 ``steps`` vectors in single precision for as long.
+An application, in addition to M: U and W are read twice each (the second form: U once, W twice), 32 (24) bytes a row
+and vector of a complex system, in four (three) launches and two (one) small ones, with 2 (1) all-reduces across ranks.
+Storage: U and W in single precision, and two vectors. If a front end says that A is a polynomial in ω, the three terms
+of W are stored too; otherwise ``keep_for`` costs ``vectors`` products. Setup: ``steps`` products and applications of M,
+with 2 ``steps`` temporary vectors in single precision.
 
-Differs from the literature: U is rounded to single precision before W = A U is formed, E is accumulated in double; a
-pseudo-inverse takes the place of E⁻¹, so that dependent vectors do no harm.
+Differs from the literature: U is rounded to single precision before W = A U is formed, and E is accumulated in double.
+A pseudo-inverse replaces E⁻¹, so that linearly dependent vectors do no harm.
 """
 from __future__ import annotations
 
@@ -47,19 +48,20 @@ SEED = 2006
 
 @dataclass(frozen=True)
 class Deflation(Preconditioner):
-    """A preconditioner with its worst directions solved for directly.
+    """A preconditioner with a direct solve in its worst directions.
 
     Attributes
     ----------
     inner : str or settings object
-        M, what treats the rest.
+        M, the preconditioner for all other directions.
     vectors : int
-        Directions that are kept.
+        Number of vectors in U.
     steps : int
-        Of FGMRES, from which they are found; 0: four times ``vectors``. More steps make better vectors.
+        Steps of FGMRES that find them; 0: four times ``vectors``. More steps make better vectors.
     family : object, or None
-        What a front end knows of how A changes: A itself as ``A``, a polynomial of second degree in ``omega``, which
-        ``form(omega)`` evaluates. W and E then follow without a product.
+        How A depends on ω, from a front end: attributes ``A`` (the matrix) and ``omega``, and ``form(omega)``, which
+        writes the values for another ω into ``A``. They are polynomials of second degree in ω. W and E then need no
+        product.
     """
 
     inner: Any = "ilu0"
@@ -67,7 +69,7 @@ class Deflation(Preconditioner):
     steps: int = 0
     family: Any = field(default=None, repr=False, compare=False)
 
-    problem = "what its inner preconditioner is for, many times"
+    problem = "the problems of its inner preconditioner, solved many times"
     cost = "the inner preconditioner, and 4 passes over the kept vectors in single precision"
     across_ranks = True
 
@@ -82,7 +84,7 @@ class Deflation(Preconditioner):
 
     @property
     def as_given(self):
-        """As its inner preconditioner."""
+        """True if the inner preconditioner needs the system as it was given."""
         return resolve("precond", self.inner).as_given
 
     def build(self, A):
@@ -126,17 +128,17 @@ class DeflationOperator(OperatorAround):
         self.keep_for(A)
 
     def _seen(self, A):
-        """What the inner preconditioner is built from."""
+        """The matrix for the inner preconditioner: A, or this rank's diagonal block."""
         return A if self._whole else A.diagonal_block
 
     def update(self, A):
-        """Take the values of a matrix of the same pattern, and find U anew."""
+        """Take the values of a matrix with the same pattern; find U, W and E anew."""
         self.inner.update(self._seen(A))
         self._learn(A)
         self.keep_for(A)
 
     def _learn(self, A):
-        """U: the harmonic Ritz vectors of A M, by one cycle of FGMRES; and what W is a combination of."""
+        """Find U, harmonic Ritz vectors of A M, by one cycle of FGMRES, and for a ``family`` the terms of W and E."""
         xp, n, m = self.space.xp, self._t.size, self._steps
         b, x = self._t, self._z
         self.space.random(SEED, b)
@@ -159,19 +161,19 @@ class DeflationOperator(OperatorAround):
         self._terms = self._learn_terms(A)
 
     def _learn_terms(self, A):
-        """A U and E of the terms of A = A₀ + (ω/s) A₁ + (ω/s)² A₂, from what A is at 0, s and −s; or nothing."""
+        """Return (Aᵢ U, Eᵢ), i = 0, 1, 2, of A = A₀ + (ω/s) A₁ + (ω/s)² A₂, from A at ω = 0, s and −s; or ()."""
         family = self.settings.family
         if family is None or family.A is not A or not self._symmetric:         # A was scaled, say, or E is not linear
             return ()
         now = family.omega
-        self._scale = 4 * abs(now) or 1.0                                      # beyond ω: what s multiplies is rounded
+        self._scale = 4 * abs(now) or 1.0                                      # s above ω keeps rounding errors small
         found = []
         for omega in (0.0, self._scale, -self._scale):
             family.form(omega)
             images = self.space.empty(self._W.shape, self._single)
             found.append((images, self._multiply(A, images)))
         family.form(now)
-        for zero, plus, minus in zip(*found):                                  # A U, then E: values become terms
+        for zero, plus, minus in zip(*found):                                  # for A U, then for E
             plus -= minus
             plus *= plus.dtype.type(0.5)                                       # (A(s) − A(−s))/2
             minus += plus
@@ -179,7 +181,7 @@ class DeflationOperator(OperatorAround):
         return found
 
     def keep_for(self, A):
-        """W = A U and E⁻¹ for the values that A has now; U and the inner preconditioner stay."""
+        """Recompute W = A U and E⁻¹ for the values that A has now; U and the inner preconditioner stay."""
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
             t = self.settings.family.omega / self._scale
@@ -192,10 +194,10 @@ class DeflationOperator(OperatorAround):
         self._adjoint_inverse[...] = self.space.xp.asarray(inverse.conj().T)
 
     def _multiply(self, A, images):
-        """``images`` = A U; E, on the host."""
+        """Write A U to ``images``; return E, on the host."""
         u, w, sums = self._t, self._z, self._sums
         E = self.space.empty(self._inverse.shape, sums.dtype)
-        images.fill(0)                                                         # what pads the rows, too
+        images.fill(0)                                                         # also the padding of the rows
         U, images = self._U[:, :u.size], images[:, :u.size]
         for j in range(len(U)):
             u[...] = U[j]
@@ -221,7 +223,7 @@ class DeflationOperator(OperatorAround):
         self._add(self._U, False, out, alpha, beta)                            # z + U y
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        if self._symmetric:                      # with ᵀ: the transpose with conjugates of U, W, E, M and so of x
+        if self._symmetric:                      # for A = Aᵀ: ``_balance`` with U, W, E and M conjugated
             self._balance(self.inner.apply_adjoint, self._adjoint_inverse, True, not self._conjugate, x, out, alpha,
                           beta)
             return
@@ -231,7 +233,7 @@ class DeflationOperator(OperatorAround):
         self._add(self._W, False, out, alpha, beta)                            # z + W y
 
     def _balance(self, inner, inverse, conjugate, conjugate_vectors, x, out, alpha, beta):
-        """The form for A = Aᴴ, or, with inner products that do not ``conjugate``, A = Aᵀ; or its adjoint."""
+        """Apply B (or Bᴴ) in its first form. Inner products ``conjugate`` for A = Aᴴ, not for A = Aᵀ."""
         self._coefficients(self._U, x, inverse, conjugate, False)              # y = E⁻¹ Uᴴ x
         self._kernels.subtract(self._W[:, :x.size], self._y, x, self._t, conjugate_vectors)
         inner(self._t, self._z)                                                # z = M (x − W y)
@@ -239,7 +241,7 @@ class DeflationOperator(OperatorAround):
         self._add(self._U, conjugate_vectors, out, alpha, beta)                # z + U y
 
     def _coefficients(self, V, x, inverse, conjugate, again):
-        """y = E⁻¹ Vᴴ x, or, ``again``, y − E⁻¹ Vᴴ x."""
+        """y = E⁻¹ Vᴴ x, or with ``again`` y = y − E⁻¹ Vᴴ x."""
         self._kernels.dots(V[:, :x.size], x, self._sums, conjugate)
         self.space.allreduce(self._sums)
         self._kernels.coefficients(inverse, self._sums, self._y, again)
@@ -260,7 +262,7 @@ class DeflationOperator(OperatorAround):
 
 
 def symmetry(A):
-    """(A equals its adjoint or transpose; it is the adjoint, or neither)."""
+    """Return (symmetric, conjugate): (True, True) if A = Aᴴ, (True, False) if A = Aᵀ, else (False, True)."""
     for conjugate in (True, False):
         if asymmetry(A, conjugate) <= tolerance(A):
             return True, conjugate
@@ -268,12 +270,12 @@ def symmetry(A):
 
 
 def arnoldi(system, m):
-    """H̄ and Z = M V of A Z = V H̄, from at most m steps of FGMRES; fewer where they find all that b leads to."""
+    """Return H̄ and Z = M V of A Z = V H̄, from at most m steps of FGMRES; fewer if the Krylov space is exhausted."""
     loop = system.A.space.loop(Stopping(maxiter=m, window=0), system.A.shape[0])
     iteration = FGMRES(restart=m, basis="single").bind(system._replace(loop=loop))
     begun = 0
 
-    def cycle():                                 # one, unless it is cut short
+    def cycle():                                 # runs once, or again if the first was cut short
         nonlocal begun
         begun = loop.iterations
         iteration.body()
@@ -291,9 +293,9 @@ def arnoldi(system, m):
 
 
 def harmonic_ritz(H, count):
-    """The least harmonic Ritz values of a Hessenberg matrix (m + 1) × m, and an orthonormal basis of their vectors.
+    """The smallest harmonic Ritz values of a Hessenberg matrix (m + 1) × m, and an orthonormal basis of their vectors.
 
-    (H̄ᴴ H̄) g = θ Hᴴ g; Morgan, Computing interior eigenvalues of large matrices, 1991. A real H has real bases.
+    (H̄ᴴ H̄) g = θ Hᴴ g; Morgan, Computing interior eigenvalues of large matrices, 1991. A real H gives a real basis.
 
     Returns
     -------

@@ -1,7 +1,9 @@
-"""LU factors of a sparse matrix that is nearly full, by LAPACK on a CPU.
+"""LU factors of a sparse matrix stored as a full one, by LAPACK on a CPU and cuSOLVER on a GPU.
 
-For matrices with entries in more than a tenth of their places: LAPACK multiplies zeros too, but follows no indices.
-With the largest pivot of each column. The method ``direct`` takes it by itself (direct.py).
+LAPACK multiplies zeros too, but follows no indices: on a CPU it is for matrices with entries in more than a tenth of
+their places. On a GPU cuSOLVER factors 4000 rows in 14 ms, less than cuDSS takes to analyse a sparse matrix of that
+size. With the largest pivot of each column, so zeros on the diagonal do no harm. The method ``direct`` takes it by
+itself (direct.py).
 
 An application: 1 solve with the factors, 2 n² operations. Storage: n² numbers.
 """
@@ -15,22 +17,28 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 
 
-SMALL, NEARLY_FULL = 100, 0.1                    # rows, and share of entries, from which LAPACK takes over
+SMALL, NEARLY_FULL = 100, 0.1    # on a CPU: rows, and share of entries, from which LAPACK takes over
+ON_GPU = 4000                    # rows up to which a GPU factors any matrix as a full one
+PIVOTS = 10_000                  # the same for zeros on the diagonal, where the matrix needs exchanges of rows
 
 
-def nearly_full(A) -> bool:
-    """True for a matrix that is better factored as a full one."""
+def factored_full(A) -> bool:
+    """True if the direct method factors the CSRMatrix A as a full one."""
     n = A.shape[0]
-    return n >= SMALL and A.nnz >= NEARLY_FULL * n**2
+    if A.space.name == "cpu":
+        return n >= SMALL and A.nnz >= NEARLY_FULL * n**2
+    return A.nnz >= NEARLY_FULL * n**2 or n <= (PIVOTS if A.facts(search=False).zero_diagonal else ON_GPU)
 
 
 class DenseFactorsOperator(LinearOperator):
-    """A⁻¹ by LAPACK, factored and applied in double precision.
+    """A⁻¹ by LAPACK or cuSOLVER, factored and applied in double precision.
 
     Raises
     ------
     FactorisationError
-        If a pivot is exactly zero, or the full matrix does not fit in memory.
+        If a pivot is exactly zero.
+    OutOfMemory
+        If the full matrix does not fit in memory.
     """
 
     capturable = False
@@ -43,15 +51,33 @@ class DenseFactorsOperator(LinearOperator):
 
     def update(self, A):
         """Factor a new matrix."""
-        from scipy.linalg import lu_factor
         n = A.shape[0]
         A.space.check_fits(n * n * self.wide.itemsize, f"a full matrix of {n} rows", "use an iterative method")
+        full = self._full(A).astype(self.wide, copy=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")      # of a zero pivot, which is an error here
-            self._factors = lu_factor(A.to_scipy().toarray(order="F").astype(self.wide, copy=False), overwrite_a=True,
-                                      check_finite=False)
-        if n and not np.diagonal(self._factors[0]).all():
-            raise FactorisationError("LAPACK met a zero pivot: the matrix is singular", True)
+            self._factors = self._library.lu_factor(full, overwrite_a=True, check_finite=False)
+        if n and not self._factors[0].diagonal().all():          # sync
+            raise FactorisationError(f"{self._name} met a zero pivot: the matrix is singular", True)
+
+    def _full(self, A):
+        """A as a full array, column by column."""
+        if self.space.name == "cpu":
+            return A.to_scipy().toarray(order="F")
+        from cupyx.scipy.sparse import csr_matrix
+        return csr_matrix((A.data, A.indices, A.indptr), shape=A.shape).toarray(order="F")
+
+    @property
+    def _library(self):
+        if self.space.name == "cpu":
+            import scipy.linalg
+            return scipy.linalg
+        import cupyx.scipy.linalg
+        return cupyx.scipy.linalg
+
+    @property
+    def _name(self):
+        return "LAPACK" if self.space.name == "cpu" else "cuSOLVER"
 
     def apply(self, x, out, alpha=1, beta=0):
         self._write(x, out, alpha, beta, 0)
@@ -60,8 +86,7 @@ class DenseFactorsOperator(LinearOperator):
         self._write(x, out, alpha, beta, 2)
 
     def _write(self, x, out, alpha, beta, trans):
-        from scipy.linalg import lu_solve
-        y = lu_solve(self._factors, x.astype(self.wide, copy=False), trans, check_finite=False)
+        y = self._library.lu_solve(self._factors, x.astype(self.wide, copy=False), trans, check_finite=False)
         out[...] = alpha * y if beta == 0 else alpha * y + beta * out
 
     @property
@@ -69,4 +94,4 @@ class DenseFactorsOperator(LinearOperator):
         return self._factors[0].nbytes
 
     def describe(self):
-        return f"Direct() by LAPACK on a full matrix, {self._factors[0].size} entries in the factors"
+        return f"Direct() by {self._name} on a full matrix, {self._factors[0].size} entries in the factors"

@@ -4,22 +4,22 @@
 T = D (I + N) with N strictly triangular. The diagonal is stored inverted and apart, so that neither a division nor the
 product with it stands in the chain from row to row.
 
-On a CPU rows are solved one after the other, and one factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b − N
-x, backwards each row that is known is scattered, x −= n̄ᵢⱼ xᵢ, in place. What a sequential solve waits for is not
-memory but mispredicted ends of rows, so the last ``width`` entries of every row lie in a rectangle of constant width,
-and only longer rows have more, elsewhere:
+On a CPU rows are solved one after the other. One stored factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b −
+N x; backwards each solved row i scatters, xⱼ −= n̄ᵢⱼ xᵢ, in place. A sequential solve waits for mispredicted ends of
+rows, not for memory. So the last ``width`` entries of every row lie in a rectangle of constant width; the other entries
+of longer rows lie behind it:
 
-- ``offsets``, ``values``: n × width entries, each row padded in front; then what the long rows have more. An offset is
-  column − row, in 16 bits where all fit;
-- ``ptr[t]``: where the latter begin for the row visited as the t-th; read only where there are some;
+- ``offsets``, ``values``: n × width entries, each row padded in front; then the other entries of longer rows. An offset
+  is column − row, in 16 bits if all fit;
+- ``ptr[t]``: where the other entries of the t-th visited row begin; read only if there are longer rows;
 - ``inverse[t]``: 1 / tᵢᵢ; empty if all are one;
-- ``parts``: begin, end, first row and step of the pieces of the order of visits, in each of which rows are that far
-  apart, as they are in natural and in twisted order; elsewhere ``rows[t]`` is the row.
+- ``parts``: begin, end, first row and step of each piece of the order of visits. Inside a piece rows are ``step``
+  apart, as in natural and twisted order. In other orders ``rows[t]`` is the row.
 
-A solve reads 10 bytes an entry (padding included; 12 where offsets need 32 bits), 8 a row for the diagonal, 4 where
-there are longer rows and 4 for ``rows``, and the vectors once. Where the order has two halves that need nothing of one
-another but at its end, or but at its beginning, two threads solve one each: in the twisted order L is of the first
-kind, U of the second, whose adjoint is sequential.
+A solve reads 10 bytes an entry (padding included; 12 if offsets need 32 bits), 8 a row for the diagonal, 4 if there are
+longer rows and 4 for ``rows``, and the vectors once. If the order has two halves that are independent except at its
+end, or except at its beginning, two threads solve one each. In the twisted order L is of the first kind, U of the
+second; the adjoint solve of the second kind is sequential.
 
 On a GPU rows are solved by levels (level_schedule.py). Both keep their analysis when values change.
 """
@@ -39,9 +39,9 @@ from swell.preconditioners.block_triangular import BlockScheduled, BlockSequenti
 from swell.preconditioners.level_schedule import ScheduledTriangular
 from swell.preconditioners.triangular import SINGLE, TriangularOperator, TriangularSolve, zero_diagonal
 
-WIDEST = 16             # entries of the rectangle's rows at most
-MISS = 5                # a mispredicted branch, in entries
-CHAIN = 0.9             # share of rows that need the one before them, from which a register keeps it
+WIDEST = 16             # largest width of the rectangle
+MISS = 5                # cost of a mispredicted branch, in entries
+CHAIN = 0.9             # share of rows that need their predecessor, above which a register keeps its value
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Exact(TriangularSolve):
     Attributes
     ----------
     schedule : str
-        On a GPU: "levels", each level of independent rows after the other; "sync_free", every row as soon as the rows
-        that it needs are there, in one launch; "auto", the former for few levels.
+        On a GPU: "levels", one level of independent rows after the other; "sync_free", one launch, where every row
+        starts as soon as the rows that it needs are solved; "auto", "levels" up to 32 levels, else "sync_free".
     single : bool
-        Store the factor in single precision; vectors stay as they are.
+        Store the factor in single precision; vectors keep their precision.
     """
 
     schedule: str = "auto"
@@ -88,7 +88,7 @@ class SequentialTriangular(TriangularOperator):
         follows, crossing, needed, reach = self._kernels.count(T.indptr, T.indices, lower, self._order, middle, ptr[1:])
         self.width = best_width(ptr[1:])
         self.chain = self.width > 0 and follows > CHAIN * n
-        ptr[0] = n * self.width                  # lengths become what lies beyond the rectangle, then where that ends
+        ptr[0] = n * self.width                  # row lengths become lengths beyond the rectangle, then pointers
         ptr[1:] -= index.type(self.width)
         np.maximum(ptr[1:], 0, out=ptr[1:])
         np.cumsum(ptr, out=ptr)
@@ -97,7 +97,7 @@ class SequentialTriangular(TriangularOperator):
         self.values = np.empty(stored, self.stored(T.dtype))
         self.inverse = np.empty(0 if unit else n, self.values.dtype)
         self.cuts = halves(crossing, n, middle, needed)
-        self._alone = None if self.cuts is None else 2 if self.cuts[0] == middle else 0       # of the three parts
+        self._alone = None if self.cuts is None else 2 if self.cuts[0] == middle else 0     # the part for one thread
         self.rows, self.parts = visits(self._order, lower, n, self.cuts)
         self._nothing, self._no_dots = np.empty(0, T.dtype), np.empty(0, accumulator(T.dtype))
         self.update(T)
@@ -123,7 +123,7 @@ class SequentialTriangular(TriangularOperator):
     def adjoint_dots(self, x, out, w, dots):
         if out is not x:
             out[...] = x
-        if self.cuts is None or self._alone == 0:                # then both halves would subtract from the first part
+        if self.cuts is None or self._alone == 0:                # with 0, both halves would scatter into the first part
             self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width, self.chain)
         else:
             self._kernels.solve_adjoint_halves(*self._arrays(), out, w, dots, self.width, self.chain)
@@ -138,7 +138,10 @@ class SequentialTriangular(TriangularOperator):
 
 
 def best_width(lengths) -> int:
-    """The rectangle's width for which entries, padding and mispredicted branches together cost least."""
+    """The width of the rectangle with the least cost of entries, padding and mispredicted branches.
+
+    ``lengths`` has the number of strictly triangular entries of each row.
+    """
     n = lengths.size
     if not n:
         return 0
@@ -147,26 +150,27 @@ def best_width(lengths) -> int:
 
     def cost(width):
         rest = np.maximum(length - width, 0)
-        usual = np.bincount(rest, counts).max()  # rows whose end is where most rows' is
+        usual = np.bincount(rest, counts).max()  # rows of the most frequent remaining length
         return n * width + (rest * counts).sum() + MISS * (n - usual)
     return min(range(min(WIDEST, counts.size - 1) + 1), key=cost)
 
 
 def halves(crossing, n, middle, needed=None):
-    """Where the order is cut if it has two halves that are independent but for less than a quarter of the rows: at
-    ``middle`` and at ``crossing``, if that quarter is at the end, at ``needed`` and ``middle`` if it is at the
-    beginning; else None.
+    """Return the two cuts of an order into three parts, two of which two threads can solve at once; or None.
+
+    (``middle``, ``crossing``) if the halves depend on each other only in the last quarter of the rows, (``needed``,
+    ``middle``) if only in the first quarter. None otherwise, and for few rows.
 
     Parameters
     ----------
     crossing : int
-        The first row of the second half, in the order of visits, that needs one of the first; n if there is none.
+        The first row of the second half, in the order of visits, that needs a row of the first; n without one.
     n : int
-        Rows.
+        Number of rows.
     middle : int
         Where the second half begins.
     needed : int
-        One more than the last row of the first half that the second needs.
+        One more than the last row of the first half that the second half needs.
     """
     if n >= SERIAL and crossing >= 3 * n // 4:
         return np.array([middle, crossing])
@@ -176,8 +180,7 @@ def halves(crossing, n, middle, needed=None):
 
 
 def visits(order, lower, n, cuts):
-    """(``rows``, ``parts``) as at the top of this file, from the row at each place of an order, or nothing for the
-    natural one."""
+    """Return (``rows``, ``parts``), see the top of this file. ``order``: the row at each place; empty if natural."""
     bounds = np.array([0, n] if cuts is None else [0, *cuts, n])
     begin, end = bounds[:-1], bounds[1:]
     if not order.size:

@@ -1,8 +1,8 @@
-"""Incomplete factorisation on a given pattern: base of all ways to compute the numbers, of IC and LU.
+"""Incomplete factorisation on a given pattern: base class of all algorithms that compute the values of IC and LU.
 
-Row by row and by levels, L and U are exact on the pattern (Saad, Iterative Methods, algorithm 10.3). By fixed-point
-sweeps over all entries at once they come nearer with every sweep (Chow and Patel 2015). The sweeps have two buffers
-here, so that they give the same bits every time.
+Row by row and by levels, L and U are exact on the pattern (Saad, Iterative Methods, algorithm 10.3). Fixed-point
+sweeps over all entries at once approach these values (Chow and Patel 2015). The sweeps use two buffers here, so that
+they give the same bits every time.
 """
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ NONE = np.iinfo(np.int64).max   # no row
 
 
 class Factorisation(ABC):
-    """One way to compute the values of ``factor``.
+    """An algorithm that computes the values of ``factor``.
 
     Parameters
     ----------
     factor : CSRMatrix or BSRMatrix
-        Its pattern is given, its values are written.
+        Its pattern is given; the algorithm writes its values.
     kernels : str
-        Name of the kernels' file.
+        Name of the kernel file.
     tiny : float
-        Multiple of the machine precision below which a pivot is a breakdown, relative to its row.
+        A pivot below ``tiny`` times the machine precision, relative to its row, is a breakdown.
 
     Attributes
     ----------
-    bad : int array of the space, shape (2,)
-        The first row with a bad pivot, and how many rows have one; written by the kernels.
+    bad : int device array, shape (2,)
+        The first row with a bad pivot, and the number of bad pivots (LU only). The kernels write it.
     change : float
-        Relative change of the factors in the last fixed-point sweep; 0 where there are no sweeps.
+        Relative change of the factors in the last fixed-point sweep; 0 without sweeps.
     """
 
     nbytes = 0
@@ -47,21 +47,21 @@ class Factorisation(ABC):
         """Run the kernels, which write the factor and ``bad``."""
 
     def __call__(self, *values):
-        """Factor. Returns the first row with a bad pivot, or None, and how many rows were counted."""
+        """Factor. Returns the first row with a bad pivot, or None, and the number of bad pivots (LU only)."""
         self.clear()
         self.factorise(*values)
         first, count = (int(v) for v in self.space.to_host(self.bad))  # sync
         return None if first == NONE else first, count
 
     def clear(self):
-        """Forget bad pivots."""
+        """Reset ``bad``."""
         self.space.from_host(np.array([NONE, 0]), self.bad)
 
     def iterate(self, sweeps, old, sweep):
         """Call ``sweep(old, fresh)`` ``sweeps`` times, with two buffers in turn. Returns the last two iterates."""
         fresh = self.space.xp.empty_like(old)
         for _ in range(sweeps):
-            self.clear()                         # the last sweep's pivots count
+            self.clear()                         # only pivots of the last sweep count
             sweep(old, fresh)
             old, fresh = fresh, old
         self.factor.data[...] = old

@@ -1,7 +1,7 @@
-"""The guard of triangular solves that are not exact: their remaining error is measured in setup.
+"""The guard of approximate triangular solves: setup measures how much of an error they leave.
 
 A solve W ≈ T⁻¹ leaves (I − W T) v of an error v. The remainder is ‖(I − W T) v‖ / ‖v‖ for a fixed random v. Above
-``growth``, W may do more harm than good: ``guard`` says what is done instead, and a note tells it. New values are
+``growth``, W may do more harm than good. Then ``guard`` names the replacement, and a note reports it. New values are
 measured again.
 """
 from __future__ import annotations
@@ -18,13 +18,14 @@ from swell.preconditioners.triangular import TriangularOperator, TriangularSolve
 
 @dataclass(frozen=True, kw_only=True)
 class GuardedSolve(TriangularSolve):
-    """Settings of a solve that is not exact.
+    """Settings of an approximate triangular solve.
 
     Attributes
     ----------
     guard : str
-        Where the remainder is larger than ``growth``: "exact", an exact solve instead; "more", the least of the same
-        kind that helps, else "exact"; "error"; "off", nothing is done.
+        What replaces the solve if its remainder exceeds ``growth``. "exact": an exact solve; "more": the cheapest
+        solve of the same kind whose remainder is small enough, else "exact"; "error": raise an error; "off": measure
+        and replace nothing.
     growth : float
         Largest remainder that is accepted.
     """
@@ -32,7 +33,7 @@ class GuardedSolve(TriangularSolve):
     guard: str = "exact"
     growth: float = 1.0
 
-    remedy = "more of it"   # what the message of "error" recommends
+    remedy = "more of it"   # recommended in the message of "error"
 
     def __post_init__(self):
         name = type(self).__name__
@@ -50,27 +51,27 @@ class GuardedSolve(TriangularSolve):
 
     @abstractmethod
     def unguarded(self, T, lower, unit, order):
-        """The operator, whatever its remainder."""
+        """Build the operator, whatever its remainder."""
 
     @abstractmethod
     def remainder(self, operator):
-        """‖(I − W T) v‖ / ‖v‖ of an operator that these settings have built; for setup."""
+        """Return ‖(I − W T) v‖ / ‖v‖ of an operator that ``unguarded`` built; for setup only."""
 
     @abstractmethod
     def named(self, operator):
-        """That operator as the subject of a sentence, up to its verb."""
+        """Return the subject and verb of a sentence about ``operator``: "3 sweeps with the lower triangle leave"."""
 
     @abstractmethod
     def better(self, operator, T):
-        """(settings with more of it whose remainder is small enough, what a note says of them), or None."""
+        """Return (stronger settings with a small enough remainder, words for the note), or None if none help."""
 
     def exactly(self):
-        """The settings of the exact solve in its place."""
+        """The settings of the exact solve that replaces this one."""
         return Exact()
 
 
 class Guarded(TriangularOperator):
-    """The solve that was asked for if its remainder is small, else the one that ``guard`` names."""
+    """The requested solve if its remainder is small, else the replacement that ``guard`` names."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
@@ -83,7 +84,7 @@ class Guarded(TriangularOperator):
         return settings.unguarded(T, self.lower, self.unit, self.order)
 
     def _choose(self, T):
-        """Measure, and decide who solves."""
+        """Measure the requested solve; keep or replace it."""
         asked, name, self.notes = self.settings, type(self.settings).__name__, self._first.notes
         found = asked.remainder(self._first)
         if found <= asked.growth:
@@ -98,7 +99,7 @@ class Guarded(TriangularOperator):
         self.notes = (*self.notes, f"{name}: {said}: {done} instead")
 
     def _use(self, settings, T):
-        """Let these solve from now on."""
+        """Make the operator of these settings the active one, with the values of T."""
         if self._active.settings == settings:
             if self._active is not self._first:
                 self._active.update(T)

@@ -1,7 +1,6 @@
 """IC(0): incomplete Cholesky on the pattern of A. Meijerink and van der Vorst 1977; Saad, section 10.3.
 
-Nothing but the pattern of A's lower triangle; what is common to all patterns, the cost among it, is in
-incomplete_cholesky.py.
+This file holds only the pattern, A's lower triangle; incomplete_cholesky.py has the algorithm and its cost.
 """
 from __future__ import annotations
 

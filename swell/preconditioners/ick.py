@@ -1,11 +1,11 @@
 """IC(k): incomplete Cholesky with fill up to level k. Watts 1981; Saad, Iterative Methods, section 10.3.3.
 
-An entry of A has level 0; eliminating row m makes an entry (i, j) of level lev(i, m) + lev(m, j) + 1, or keeps the
-least it has. Entries of level at most k are kept, so that k = 0 is IC(0). (The pattern of Aᵏ, which some texts give,
-is the diagonal for k = 0.)
+An entry of A has level 0. Eliminating row m gives entry (i, j) the level lev(i, m) + lev(m, j) + 1, unless its level is
+lower already. Entries of level at most k are kept, so k = 0 is IC(0). (Some texts take the pattern of Aᵏ, which is the
+diagonal for k = 0.)
 
-The pattern is found on the host, whatever the device: a matrix on a GPU sends its pattern there once. Numbers are
-computed where the matrix lives. Cost of an application: that of IC(0) with the longer rows.
+The host finds the pattern on every device: a matrix on a GPU sends its pattern there once. The device computes the
+values. An application costs as much as with IC(0), for longer rows.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ILU(0): incomplete LU on the pattern of A. Meijerink and van der Vorst 1977; Saad, Iterative Methods, section 10.3.2.
 
-The file holds the pattern alone; incomplete_lu.py has the algorithm and its cost. With ``block`` other than 1 it is
-block ILU(0), block_ilu0.py.
+This file holds only the pattern; incomplete_lu.py has the algorithm and its cost. With ``block`` other than 1, ILU0
+builds block ILU(0), block_ilu0.py.
 """
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ILU0(PatternLU):
     Attributes
     ----------
     block : int
-        1: ILU(0) of points. 2 to 32: `BlockILU0` with blocks of that size; 0: as `BSR` detects them.
+        1: ILU(0) of single entries. 2 to 32: `BlockILU0` with blocks of that size. 0: the size that `BSR` detects.
     pad : bool
-        Allow a size that does not divide the rows; the last block is filled with the identity.
+        Allow a size that does not divide the number of rows; the identity fills the last block.
     """
 
     block: int = 1

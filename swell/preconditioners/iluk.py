@@ -1,14 +1,14 @@
 """ILU(k): incomplete LU with fill up to level k. Watts 1981; Saad, Iterative Methods, section 10.3.3.
 
-An entry of A has level 0; eliminating row m makes an entry (i, j) of level lev(i, m) + lev(m, j) + 1, or keeps the
-least it has. Entries of level at most k are kept, so that k = 0 is ILU(0).
+An entry of A has level 0. Eliminating row m gives entry (i, j) the level lev(i, m) + lev(m, j) + 1, unless its level is
+lower already. Entries of level at most k are kept, so k = 0 is ILU(0).
 
-Before any of it is made, the fill is estimated: entry (i, j), j > i, has level at most k if a path of at most k + 1
-edges leads from i to j through rows before i (Hysom and Pothen 2002), which a search from some hundred rows counts; the
-same with Aᵀ for the lower triangle. What would not fit in memory is refused with that estimate.
+The fill is estimated first. Entry (i, j), j > i, has level at most k if a path of at most k + 1 edges leads from i to j
+through rows before i (Hysom and Pothen 2002). A search from a few hundred rows counts these entries, in A for U and in
+Aᵀ for L. Factors that would not fit in memory are refused, with the estimate in the message.
 
-The pattern is found on the host, whatever the device: a matrix on a GPU sends its pattern there once. Numbers are
-computed where the matrix lives. Cost of an application: that of ILU(0) with the longer rows.
+The host finds the pattern on every device: a matrix on a GPU sends its pattern there once. The device computes the
+values. An application costs as much as with ILU(0), for longer rows.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.incomplete_lu import PatternLU
 
 SAMPLE = 400                # rows from which the fill is estimated
-SYMBOLIC_BYTES = 30         # for each entry while the pattern is found: columns and levels, with room to grow
+SYMBOLIC_BYTES = 30         # host memory an entry during the search for the pattern: columns, levels, room to grow
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ILUK(PatternLU):
         positive(self, "level", 0)
 
     def estimate(self, A) -> int:
-        """Entries that L and U will have together, about; for a matrix of few rows, exactly."""
+        """Estimate the number of entries of L and U together; exact for a matrix of at most 400 rows."""
         return self._estimate(*(A.space.to_host(a) for a in (A.indptr, A.indices)))      # sync
 
     def _estimate(self, indptr, indices):
@@ -62,7 +62,7 @@ class ILUK(PatternLU):
         what = f"ILU({self.level}), its factors of about {entries:.2g} entries, {times:.1f} times those of A,"
         remedy = "a lower level, ILU0, or ILUT, whose fill is bounded"
         make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
-        space.check_fits(entries * (20 + 3 * A.dtype.itemsize), what, remedy)            # A on the pattern, L U, solves
+        space.check_fits(entries * (20 + 3 * A.dtype.itemsize), what, remedy)            # A, L U and the solves' copies
         filled, columns = iluk.fill(indptr, indices, self.level)
         index = index_type(*A.shape, columns.size)
         return space.from_host(filled.astype(index)), space.from_host(columns.astype(index))

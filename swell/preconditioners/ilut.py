@@ -1,11 +1,11 @@
 """ILUT: incomplete LU that keeps entries by their size. Saad 1994; Iterative Methods, section 10.4.
 
-Row i is eliminated in full; what is below ``drop`` ‖aᵢ‖₂ is left out, in L before it is used; of the rest the largest
-are kept, in the parts left and right of the diagonal apart, in each at most ``fill`` times half the entries of row i
-of A. ``drop`` = 0 with a large ``fill`` is the LU factorisation without pivoting.
+Row i is eliminated in full. Entries below ``drop`` ‖aᵢ‖₂ are dropped, those of L before they are used. Then each side
+of the diagonal keeps its largest entries, at most ``fill`` times half the entries of row i of A. ``drop`` = 0 with a
+large ``fill`` is the LU factorisation without pivoting.
 
-The pattern follows from the numbers, row after row, so that this runs on the host, a matrix on a GPU being sent there
-and the factors back, and ``update`` is a factorisation from the start. Pivots, shifts and solves: incomplete_lu.py.
+The pattern depends on the values, row by row. So the host factors: a matrix on a GPU is sent there, and the factors
+back. ``update`` factors from the start. incomplete_lu.py describes pivots, shifts and solves.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, diagon
 from swell.preconditioners.lu_factorisation import TINY
 from swell.transforms.permutation import Permutation
 
-ENTRY_BYTES = 50            # of memory for each entry kept, while it grows and is copied
+ENTRY_BYTES = 50            # host memory an entry of L and U, with room to grow and to copy
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class ILUT(IncompleteLU):
     Attributes
     ----------
     drop : float
-        Entries smaller than this times the 2-norm of their row of A are dropped.
+        Entries smaller than ``drop`` times the 2-norm of their row of A are dropped.
     fill : float
-        L and U keep at most this times half the entries of a row of A, in each row, the largest.
+        A row of L, and of U, keeps at most ``fill`` times half the entries of that row of A: the largest.
     """
 
     drop: float = 1e-3
@@ -54,17 +54,17 @@ class ILUT(IncompleteLU):
         InputError
             If a row has no diagonal entry.
         FactorisationError
-            If a pivot is tiny and stays so, or may not be helped.
+            If a pivot stays tiny in spite of ``pivot``, or ``pivot`` is "error".
         OutOfMemory
-            If L and U grow beyond the memory.
+            If L and U outgrow the memory.
         """
         return ThresholdLUOperator(A, self)
 
 
 class ThresholdLUOperator(LUOperator):
-    """Incomplete LU on a pattern that follows from the values."""
+    """Incomplete LU whose pattern depends on the values."""
 
-    self_adjoint = False                         # what a row keeps is not what its column keeps
+    self_adjoint = False                         # a row and the column of the same number keep different entries
 
     def _analyse(self, A):
         from swell.preconditioners.kernels import ilut
@@ -110,7 +110,7 @@ class ThresholdLUOperator(LUOperator):
             self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
 
     def _solve_with_factor(self):
-        self.L = self.U = None                   # their pattern is another
+        self.L = self.U = None                   # the pattern has changed
         self._builds += 1
         super()._solve_with_factor()
 

@@ -1,4 +1,4 @@
-"""Base of all incomplete factorisations: checks of their settings, and the operator that shifts until it can factor."""
+"""Base of all incomplete factorisations: checks of settings, and an operator that raises the shift until it factors."""
 from __future__ import annotations
 
 import numbers
@@ -12,11 +12,11 @@ from swell.preconditioners.triangular import combine, resolve_solve
 
 FIRST_SHIFT, LARGEST_SHIFT = 1e-3, 1e3
 LEVELS = Idle("factor", ON_GPU, "rows are factored by levels there in any case", "levels")
-ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # beside the names registered as orderings
+ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # accepted in addition to the registered names
 
 
 def check(settings):
-    """Raise InputError for a ``shift``, ``solve`` or ``ordering`` that is none."""
+    """Raise InputError for an invalid ``shift``, ``solve`` or ``ordering``."""
     if not isinstance(settings.shift, numbers.Real) or not 0 <= settings.shift <= LARGEST_SHIFT:
         raise InputError(f"{type(settings).__name__}(shift={settings.shift!r}): expected a number from 0 to "
                          f"{LARGEST_SHIFT:g}")
@@ -25,7 +25,7 @@ def check(settings):
 
 
 def check_factor(settings, ways):
-    """Raise InputError if ``factor`` is none of these ways, or ``factor_sweeps`` no count."""
+    """Raise InputError if ``factor`` is not in ``ways``, or ``factor_sweeps`` is not a positive count."""
     if settings.factor not in ways:
         raise InputError(f"{type(settings).__name__}(factor={settings.factor!r}): expected "
                          f"{', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}")
@@ -35,7 +35,7 @@ def check_factor(settings, ways):
 
 
 def resolve_ordering(choice):
-    """The settings of an ordering, or None for the natural one."""
+    """Return the settings of an ordering from its name or object; None for the natural order."""
     return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
 
 
@@ -45,9 +45,9 @@ class IncompleteOperator(LinearOperator):
     Attributes
     ----------
     order : int array or None
-        Row i of the factors belongs to row ``order[i]`` of A; block rows where the factors have blocks.
+        Row i of the factors belongs to row ``order[i]`` of A; block rows if the factors have blocks.
     shift : float
-        α of the matrix that was factored, A with α times a diagonal added.
+        α of the factored matrix, A plus α times a diagonal matrix.
     """
 
     scratch = ("_combined",)
@@ -62,12 +62,13 @@ class IncompleteOperator(LinearOperator):
         return None if ordering is None else ordering.order(A)
 
     def _row(self, row):
-        """The row of A that a row of the factors belongs to."""
+        """The row of A that belongs to a row of the factors."""
         return row if self.order is None else int(self.order[row])
 
     def _raise_shift(self, attempt, raising=True):
-        """Call ``attempt(shift)``, α doubling until it returns None (Manteuffel 1980). Returns its first and last
-        result.
+        """Call ``attempt(shift)``, doubling the shift until it returns None (Manteuffel 1980).
+
+        Returns the first and the last result of ``attempt``.
         """
         self.shift = float(self.settings.shift)
         first = wrong = attempt(self.shift)

@@ -1,16 +1,16 @@
 """Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern; base of IC(0) and IC(k). Meijerink, van der Vorst 1977.
 
-Setup: L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern, exactly (row by row on a CPU, by levels on a GPU), or by ``factor_sweeps``
-fixed-point sweeps over all entries at once (Chow and Patel 2015), with two buffers, so that they give the same bits
-every time. If a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3 until all are
-(Manteuffel 1980); result and description say so.
+Setup computes L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern: exactly (row by row on a CPU, by levels on a GPU), or by
+``factor_sweeps`` fixed-point sweeps over all entries at once (Chow and Patel 2015). The sweeps use two buffers, so that
+they give the same bits every time. If a pivot is not positive, A + α diag(A) is factored instead, α doubling from 1e-3
+until all pivots are positive (Manteuffel 1980). The result and the description report α.
 
 An application: a solve with L and one with Lᴴ (triangular.py), at the cost of ``solve``. On a CPU one stored L serves
-both, and the inner products that CG needs are taken on the way back.
+both solves, and the solve with Lᴴ also computes the inner products that CG needs.
 
-Differs from the textbook: an ordering is applied inside. Rows are visited in another order, and all vectors stay as
-they are. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two threads of a
-CPU solve at once.
+Differs from the textbook: the ordering is internal. The factorisation visits the rows in another order, but no vector
+is permuted. "multicolor" makes as many levels as colours; "twisted" makes two independent halves, which two threads of
+a CPU solve at once.
 """
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class IncompleteCholesky(Preconditioner):
     Attributes
     ----------
     solve : str or TriangularSolve
-        How L and Lᴴ are solved with: "exact", "sweeps(count=3)", or a settings object.
+        The solves with L and Lᴴ: "exact", "sweeps(count=3)", or a settings object.
     factor : str
         "exact", or "sweeps": the fixed-point iteration of Chow and Patel.
     factor_sweeps : int
-        How many of these.
+        Number of these sweeps.
     ordering : str or Ordering
-        In which order rows are eliminated: "natural", "multicolor", "twisted", or any registered ordering.
+        Elimination order of the rows: "natural", "multicolor", "twisted", or any registered ordering.
     shift : float
-        α of A + α diag(A), which is factored, at least; it is raised where a pivot is not positive. What makes the
-        factor better conditioned also makes few sweeps come nearer to a solve.
+        Least α of the factored matrix A + α diag(A); setup raises α if a pivot is not positive. A larger α makes L
+        better conditioned, so that a few triangular sweeps come nearer to an exact solve.
     """
 
     solve: Any = "exact"
@@ -67,7 +67,7 @@ class IncompleteCholesky(Preconditioner):
 
     @abstractmethod
     def pattern(self, A):
-        """(indptr, indices) of L for a CSRMatrix A, in its space: the diagonal last in each row."""
+        """Return (indptr, indices) of L for a CSRMatrix A, in its space, with the diagonal last in each row."""
 
     def build(self, A):
         """The operator (L Lᴴ)⁻¹ for a Hermitian matrix.
@@ -88,7 +88,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
     Attributes
     ----------
     factor : CSRMatrix
-        L, in the order of elimination, its diagonal last in each row.
+        L, in elimination order, its diagonal last in each row.
     """
 
     hermitian = True
@@ -134,7 +134,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
         return Permutation(A, self.order).matrix(A)
 
     def _refactor(self, ordered):
-        """L for the values of a matrix in the order of elimination; shifted until there is one."""
+        """Compute L for a matrix in elimination order; raise the shift until all pivots are positive."""
         scatter(ordered, self._lower)
         first, bad = self._raise_shift(lambda shift: self._factor(shift)[0])
         if bad is not None:
@@ -145,7 +145,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
             "factored in place of A",)
 
     def update(self, A):
-        """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
+        """Factor a matrix with the same pattern; keep pattern, order and analysis."""
         self._check(A)
         self._refactor(self._ordered(A))
         self.L.update(self.factor)
@@ -184,7 +184,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
 
 
 def lower_pattern(A):
-    """(indptr, indices) of the lower triangle of a CSRMatrix with its diagonal."""
+    """Return (indptr, indices) of the lower triangle of a CSRMatrix, diagonal included."""
     space, n = A.space, A.shape[0]
     if space.name == "cpu":
         rows = A.rows()
@@ -200,7 +200,7 @@ def lower_pattern(A):
 
 
 def scatter(A, lower):
-    """The lower triangle of A into ``lower``, whose pattern holds that of A; zero where A has nothing."""
+    """Copy the lower triangle of A into ``lower``, whose pattern contains A's; other entries become zero."""
     if A.space.name != "cpu":
         kernels = A.space.kernels("swell.preconditioners", "ic", A.dtype)
         kernels.take_values(A.indptr, A.indices, A.data, lower.indptr, lower.indices, lower.data)
@@ -215,13 +215,13 @@ def scatter(A, lower):
     here = lower.rows().astype(np.int64) * n + lower.indices
     there = rows[keep].astype(np.int64) * n + A.indices[keep]
     at = np.searchsorted(here, there)
-    stored = here[np.minimum(at, here.size - 1)] == there                      # but for zeros that A stores one-sidedly
+    stored = here[np.minimum(at, here.size - 1)] == there                      # A may store a zero on one side only
     lower.data.fill(0)
     lower.data[at[stored]] = data[stored]
 
 
 class CholeskyFactorisation(Factorisation):
-    """Called with a shift α: L of A + α diag(A), A's lower triangle given."""
+    """Base of the three algorithms. A call takes the shift α and factors A + α diag(A), from A's lower triangle."""
 
     def __init__(self, lower, factor):
         super().__init__(factor, "ic", 1)
@@ -229,7 +229,7 @@ class CholeskyFactorisation(Factorisation):
 
 
 class SequentialFactor(CholeskyFactorisation):
-    """Row by row, on a CPU."""
+    """Factors row by row, on a CPU."""
 
     def factorise(self, shift):
         A, n = self.lower, self.lower.shape[0]
@@ -238,7 +238,7 @@ class SequentialFactor(CholeskyFactorisation):
 
 
 class LevelFactor(CholeskyFactorisation):
-    """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
+    """Factors in level order on a GPU: each row starts as soon as the rows that it needs are done."""
 
     def __init__(self, lower, factor, schedule):
         super().__init__(lower, factor)
@@ -256,7 +256,7 @@ class LevelFactor(CholeskyFactorisation):
 
 
 class FixedPointFactor(CholeskyFactorisation):
-    """Chow and Patel's sweeps, from the lower triangle scaled to a unit diagonal."""
+    """Chow and Patel's sweeps. They start from A's lower triangle, its columns divided by √aⱼⱼ."""
 
     def __init__(self, lower, factor, sweeps):
         super().__init__(lower, factor)

@@ -1,20 +1,22 @@
 """Incomplete LU: A ≈ L U with a unit lower L; base of ILU(0), ILU(k) and ILUT. Saad, Iterative Methods, 10.3.
 
-Setup on a given pattern: (L U)ᵢⱼ = aᵢⱼ on it. "exact" factors row by row on a CPU, or by levels on its threads, and in
-the order of levels on a GPU. "sweeps" does ``factor_sweeps`` fixed-point sweeps over all entries at once (ParILU, Chow
-and Patel 2015), with two buffers, so that they give the same bits every time. The description tells the relative change
-of L and U in the last sweep; above 1 it is a breakdown. L and U lie in one CSR matrix. The map from A's entries to its
-entries is made once, so that new values cost a gather and the factorisation.
+Setup computes (L U)ᵢⱼ = aᵢⱼ on a given pattern. "exact" factors row by row on a CPU, or by levels on its threads, and
+in level order on a GPU. "sweeps" does ``factor_sweeps`` fixed-point sweeps over all entries at once (ParILU, Chow and
+Patel 2015), with two buffers, so that they give the same bits every time. The description shows the relative change of
+L and U in the last sweep; a change above 1 is a breakdown. One CSR matrix holds L and U. The map from A's entries to
+its entries is made once, so that new values cost a gather and the factorisation.
 
-A pivot below 100 ε of the largest entry of its row is a breakdown; result and description tell it. ``pivot="shift"``:
-A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until no pivot is tiny (Manteuffel 1980, for
-unsymmetric rows); "perturb": the pivot becomes √ε of the row's largest entry (static pivoting, Li and Demmel 1998).
+A pivot below 100 ε of the largest entry of its row is a breakdown; the result and the description report it.
+``pivot="shift"``: A + α S is factored, S = diag(sgn(aᵢᵢ) maxⱼ |aᵢⱼ|), α doubling from 1e-3 until no pivot is tiny
+(Manteuffel 1980, for unsymmetric rows). "perturb": the pivot becomes √ε of the row's largest entry (static pivoting, Li
+and Demmel 1998).
 
-An application: a solve with L and one with U (triangular.py), at the cost of ``solve``. Setup does one, since factors
-without a tiny pivot may still be of no use: if their squares would overflow, that is a breakdown too.
+An application: a solve with L and one with U (triangular.py), at the cost of ``solve``. Setup applies the factors once
+to a vector of ones, since factors without a tiny pivot may still be useless. A result whose square would overflow is a
+breakdown too.
 
-Differs from the textbook: an ordering is applied inside. Rows are visited in another order, and all vectors stay as
-they are.
+Differs from the textbook: the ordering is internal. The factorisation visits the rows in another order, but no vector
+is permuted.
 """
 from __future__ import annotations
 
@@ -43,13 +45,13 @@ class IncompleteLU(Preconditioner):
     Attributes
     ----------
     solve : str or TriangularSolve
-        How L and U are solved with: "exact", "sweeps(count=3, upper=4)", or a settings object.
+        The solves with L and U: "exact", "sweeps(count=3, upper=4)", or a settings object.
     ordering : str or Ordering
-        In which order rows are eliminated: "natural", "multicolor", "twisted", or any registered ordering.
+        Elimination order of the rows: "natural", "multicolor", "twisted", or any registered ordering.
     pivot : str
-        What is done about a tiny pivot: "shift" (A + α S is factored), "perturb" (the pivot alone), or "error".
+        Remedy for a tiny pivot: "shift" (factor A + α S), "perturb" (change that pivot only), or "error".
     shift : float
-        α of A + α S, S the largest moduli of rows with the diagonal's signs, which is factored, at least.
+        Least α of the factored matrix A + α S. S is diagonal: each row's largest modulus with its diagonal's sign.
     """
 
     solve: Any = "exact"
@@ -68,15 +70,15 @@ class IncompleteLU(Preconditioner):
 
 @dataclass(frozen=True)
 class PatternLU(IncompleteLU):
-    """Settings of a factorisation on a pattern that is fixed before the values.
+    """Settings of an LU whose pattern is fixed before factoring.
 
     Attributes
     ----------
     factor : str
-        "exact": on a CPU row by row or, with threads enough, by levels, the same to the bit; "levels": these in any
-        case (on a GPU "exact" is that already); "sweeps": the fixed-point iteration of Chow and Patel.
+        "exact": on a CPU row by row or, with enough threads, by levels; both give the same bits. "levels": by levels
+        in any case (on a GPU "exact" does this already). "sweeps": the fixed-point iteration of Chow and Patel.
     factor_sweeps : int
-        How many of these.
+        Number of these sweeps.
     """
 
     factor: str = "exact"
@@ -90,7 +92,7 @@ class PatternLU(IncompleteLU):
 
     @abstractmethod
     def pattern(self, A):
-        """(indptr, indices) of L and U together for a CSRMatrix A, in its space; it holds the pattern of A."""
+        """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space; they contain A's pattern."""
 
     def build(self, A):
         """The operator (L U)⁻¹.
@@ -100,9 +102,9 @@ class PatternLU(IncompleteLU):
         InputError
             If a row has no diagonal entry.
         FactorisationError
-            If a pivot is tiny and stays so, or may not be helped.
+            If a pivot stays tiny in spite of ``pivot``, or ``pivot`` is "error".
         OutOfMemory
-            If the fill would not fit, before it is made.
+            If the fill would not fit; raised before it is allocated.
         """
         return PatternLUOperator(A, self)
 
@@ -113,13 +115,13 @@ class LUOperator(IncompleteOperator):
     Attributes
     ----------
     factor : CSRMatrix
-        L strictly below the diagonal, its own diagonal one and not stored, and U, in the order of elimination.
+        L strictly below the diagonal (its unit diagonal is not stored), and U, in elimination order.
     replaced : int
-        How many pivots were replaced.
+        Number of replaced pivots.
     change : float
-        Relative change of L and U in the last fixed-point sweep; 0 where there were none.
+        Relative change of L and U in the last fixed-point sweep; 0 without sweeps.
     growth : float
-        ‖U⁻¹ L⁻¹ e‖∞ with e of ones: large where the factors are unstable (Chow and Saad 1997).
+        ‖U⁻¹ L⁻¹ e‖∞ with e a vector of ones; large if the factors are unstable (Chow and Saad 1997).
     """
 
     change = 0.0
@@ -136,18 +138,18 @@ class LUOperator(IncompleteOperator):
 
     @abstractmethod
     def _analyse(self, A):
-        """Do what depends on the pattern alone."""
+        """Do the work that depends on the pattern alone."""
 
     @abstractmethod
     def _load(self, A):
-        """Hold the values of A for the factorisations that follow."""
+        """Keep the values of A for the factorisations that follow."""
 
     @abstractmethod
     def _factorise(self, shift, replacement):
-        """Factor A + shift S. Returns the first row with a tiny pivot, or None, and how many there were."""
+        """Factor A + shift S. Returns the first row with a tiny pivot, or None, and the number of tiny pivots."""
 
     def _solve_with_factor(self):
-        """Make L and U of ``factor``, or give them its values."""
+        """Build the solves L and U from ``factor``, or update their values."""
         if self.L is not None:
             self.L.update(self.factor)
             self.U.update(self.factor)
@@ -157,7 +159,7 @@ class LUOperator(IncompleteOperator):
         self.U = solve.alone(False).build(self.factor, lower=False, order=self.order)
 
     def _attempt(self, shift, replacement):
-        """Factor A + shift S. Returns what is wrong with the factors, or None."""
+        """Factor A + shift S and try the factors. Returns the failure in words, or None."""
         bad, count = self._factorise(shift, replacement)
         if bad is not None and not (count and self.settings.pivot == "perturb" and self.space.finite(self.factor.data)):
             return f"the pivot of {self._named(bad)} was tiny or not finite"
@@ -167,7 +169,7 @@ class LUOperator(IncompleteOperator):
         self._solve_with_factor()
         xp = self.space.xp
         e, z = xp.ones(self.shape[0], self.dtype), xp.zeros(self.shape[0], self.dtype)
-        self.apply(e, z, 1, 1)                   # adding, so that its buffer is there before a loop is captured
+        self.apply(e, z, 1, 1)                   # β = 1 allocates the buffer of ``combine`` before a loop is captured
         self.growth = self.space.norms(z)[1]  # sync
         largest = max(self._largest_scale(), 0.0)
         if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number
@@ -183,7 +185,7 @@ class LUOperator(IncompleteOperator):
         return self.space.max_on_host(self._scale)  # sync
 
     def _refactor(self, A):
-        """L and U for the values of A; shifted until there are some."""
+        """Factor the values of A; with ``pivot="shift"``, raise the shift until the factors are usable."""
         self._load(A)
         how = self.settings.pivot
         self.replaced, self.notes = 0, ()
@@ -200,7 +202,7 @@ class LUOperator(IncompleteOperator):
                       "moduli of its rows with the signs of its diagonal",)
 
     def _checked(self, first, count):
-        """These, or the first row with an entry that is not finite though no pivot was bad, and 1."""
+        """Return the arguments. If no pivot was bad but an entry is not finite: its row, and 1."""
         T, xp = self.factor, self.space.xp
         place, bad = (0, 0) if count else self.space.find_true(~xp.isfinite(T.data).reshape(-1))  # sync
         if not bad:
@@ -208,7 +210,7 @@ class LUOperator(IncompleteOperator):
         return int(rows_of(T.indptr, T.indices.size, xp)[place * T.indices.size // T.data.size]), 1
 
     def update(self, A):
-        """Factor a matrix of the same pattern; pattern, order and analysis are kept."""
+        """Factor a matrix with the same pattern; keep pattern, order and analysis."""
         self._refactor(A)
         idle = idle_notes(self.settings, circumstances(self))
         self.notes = tuple(dict.fromkeys((*idle, *self.notes, *self.L.notes, *self.U.notes)))
@@ -219,7 +221,7 @@ class LUOperator(IncompleteOperator):
         return self.L.revision + self.U.revision
 
     def _named(self, row):
-        """A row of the factors in words."""
+        """Name a row of the factors, by its number in A, for a message."""
         return f"row {self._row(row)}"
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
@@ -251,10 +253,10 @@ class LUOperator(IncompleteOperator):
 
 
 class PatternLUOperator(LUOperator):
-    """Incomplete LU on a pattern that is fixed before the values."""
+    """Incomplete LU whose pattern is fixed before factoring."""
 
     def _unknowns(self, A):
-        """The CSRMatrix whose rows are eliminated one by one: A, or the matrix of its blocks."""
+        """The CSRMatrix whose rows are eliminated: A, or the matrix with one entry for each block of A."""
         return A
 
     def _find_order(self, A):
@@ -265,7 +267,7 @@ class PatternLUOperator(LUOperator):
         ordered = given
         if self.order is not None:
             indptr, indices, self._entry = Permutation(given, self.order).pattern(given)
-            ordered = CSRMatrix(A.space, indptr, indices, given.data, given.shape)       # the values mean nothing
+            ordered = CSRMatrix(A.space, indptr, indices, given.data, given.shape)       # its values are never read
         pattern = self.settings.pattern(ordered)
         filled = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, given.dtype), given.shape)
         self.diagonal = diagonal_places(filled, self._name, self._named, self.lacking)
@@ -274,11 +276,11 @@ class PatternLUOperator(LUOperator):
         self._factor = self._way()
 
     def _allocate(self, A, filled):
-        """Make room for the factor on the pattern of ``filled``; ``_entries`` are its diagonal's, read as one array."""
+        """Allocate the factor on the pattern of ``filled``. ``_entries``: flat indices of the diagonal's numbers."""
         self.factor, self._entries = filled, self.diagonal
 
     def _way(self):
-        """The factorisation that the settings name."""
+        """The `Factorisation` that the settings name."""
         if self.settings.factor == "sweeps":
             return FixedPoint(self.factor, self.diagonal, self.settings.factor_sweeps)
         if self.space.name != "cpu":
@@ -302,7 +304,7 @@ class PatternLUOperator(LUOperator):
 
     def update(self, A):
         super().update(A)
-        self._values = None                      # A's own, or a copy that is not needed until there are new ones
+        self._values = None                      # the next ``_load`` replaces it: free a copy, or let go of A's data
 
     @property
     def nbytes(self):
@@ -311,7 +313,7 @@ class PatternLUOperator(LUOperator):
 
 
 def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagonal entry"):
-    """Where the diagonal entry of each row is stored; an error that names the first row without one.
+    """Return the place of each row's diagonal entry in ``A.data``, an int array of shape (n,).
 
     Parameters
     ----------
@@ -319,12 +321,17 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
     name : str
         The preconditioner, for the message.
     named : callable
-        A row of A in words.
+        Takes a row number, returns its name for the message.
     lacking : str
-        The words of the message for several rows.
+        Continues "3 of 5 ..." in the message.
+
+    Raises
+    ------
+    InputError
+        If a row stores no diagonal entry; the message names the first.
     """
     xp, n = A.space.xp, A.shape[0]
-    if A.space.name == "cpu":                    # one pass, where whole arrays take three, into new memory
+    if A.space.name == "cpu":                    # one pass; the array expressions below take three and more memory
         found = np.empty(n, A.indptr.dtype)
         if A.space.kernels("swell.preconditioners", "ilu", A.dtype).find_diagonal(A.indptr, A.indices, found):
             found = found[found >= 0]
@@ -341,7 +348,7 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
 
 
 def places(A, wider):
-    """The place of each entry of A in a wider pattern, or None if the patterns are the same."""
+    """Return the place of each entry of A in a wider pattern; None if the patterns are equal."""
     xp, n = A.space.xp, A.shape[1]
     if A.nnz == wider.nnz:
         return None
@@ -350,13 +357,13 @@ def places(A, wider):
 
 
 def largest_moduli(scale):
-    """The largest moduli of rows, 1 for a row of zeros, in place."""
+    """Replace zeros by 1, in place; ``scale`` holds the largest modulus of each row, zero for an empty row."""
     scale[scale == 0] = 1
     return scale
 
 
 def shifted(xp, data, diagonal, scale, shift):
-    """The entries of A + shift S."""
+    """Return the entries of A + shift S from A's entries ``data``; ``diagonal`` holds the places of the diagonal."""
     if not shift:
         return data
     data = data.copy()

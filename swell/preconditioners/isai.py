@@ -1,20 +1,20 @@
 """ISAI: incomplete sparse approximate inverses of triangular factors. Anzt, Huckle, Bräckle and Dongarra 2018.
 
-W ≈ T⁻¹ on the pattern of a power of T, with (W T)ᵢⱼ = δᵢⱼ there: for row i with the columns J, w T(J, J) = eᵢᵀ, a small
-triangular system of its own, so that all rows are independent. Of a factor in BSR, blocks stand for entries throughout.
-An application is one product with W: as quick and as parallel as a product with T (power 1) can be, a fixed linear map
-whose adjoint is the product with Wᴴ, so that L and Lᴴ make a Hermitian positive definite preconditioner. As many levels
-as T has, less one, are the power whose W is T⁻¹.
+W ≈ T⁻¹ has the pattern of a power of T, with (W T)ᵢⱼ = δᵢⱼ on it. Row i with columns J solves w T(J, J) = eᵢᵀ, a small
+triangular system; so all rows are independent. For a factor in BSR, blocks take the place of entries throughout.
+An application is one product with W, as fast and as parallel as a product with T (power 1). It is a fixed linear map
+whose adjoint is the product with Wᴴ, so that L and Lᴴ make a Hermitian positive definite preconditioner. If T has k
+levels, power k − 1 gives W = T⁻¹.
 
-Setup: for each row i, the entries of T in the rows J, each looked up in J: no dense matrix is formed, and nothing is
-written but W. A GPU's warp has a row, its lanes the columns of the blocks of several entries. A row whose pattern has
-more than ``longest`` entries (blocks) keeps those nearest the diagonal, and a note says so: its rows would be solved by
-one thread while all others wait.
+Setup: for each row i, each entry of T in the rows J is looked up in J. No dense matrix is formed, and only W is
+written. A GPU's warp has a row; its lanes have the columns of the blocks of several entries. A row with more than
+``longest`` entries (blocks) keeps those nearest the diagonal, and a note reports it: one thread would solve such a row
+while all others wait.
 
-An application reads 10 bytes an entry of W (in SELL; 8 + 4/s² in BSR) and two vectors: one launch. With power 1 W has
-the entries of T, the unit diagonal of an L among them. ``update`` computes the values of W anew, on the same pattern.
+An application reads 10 bytes an entry of W (in SELL; 8 + 4/s² in BSR) and two vectors: one launch. With power 1, W has
+the pattern of T, with the unit diagonal of L stored. ``update`` computes the values of W anew, on the same pattern.
 
-Differs from the paper: rows are of any length and block size, neither limited to a warp nor solved as dense systems.
+Differs from the paper: rows may have any length and block size; no row is limited to a warp or solved as dense system.
 """
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.triangular import TriangularOperator, inverse_diagonal, random_vector
 from swell.transforms.permutation import Permutation
 
-MOST = 4                # power that a guard may ask for
-SYMBOLIC_BYTES = 50     # for each pair of entries that meet in a product of patterns
+MOST = 4                # highest power that guard="more" tries
+SYMBOLIC_BYTES = 50     # memory for each pair of entries that meet in a product of patterns
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class ISAI(GuardedSolve):
     Attributes
     ----------
     power : int
-        Of the triangle, whose pattern the inverse has.
+        The inverse has the pattern of this power of the triangle.
     longest : int
-        Entries (blocks) of a row of the inverse at most: those nearest the diagonal are kept.
+        Most entries (blocks) of a row of the inverse; longer rows keep those nearest the diagonal.
     guard : str
-        If the remainder ‖(I − W T) v‖ is too large: "exact", an exact solve instead; "more", the least power that
-        helps, up to 4, else "exact"; "error"; "off", nothing is done.
+        What replaces W if its remainder exceeds ``growth``. "exact": an exact solve; "more": the least power, up to 4,
+        whose remainder is small enough, else "exact"; "error": raise an error; "off": replace nothing.
     growth : float
         Largest remainder that is accepted.
     """
@@ -56,7 +56,7 @@ class ISAI(GuardedSolve):
     power: int = 1
     longest: int = 512
 
-    alike = False           # rows of T and those of Tᵀ have other inverses on their patterns
+    alike = False           # W of T and W of Tᵀ, both made by rows, are not transposes
     remedy = "a higher power"
     cost = "one product with the approximate inverse, with power 1 as large as the triangle"
 
@@ -84,14 +84,14 @@ class ISAI(GuardedSolve):
 
 
 class ApproximateInverse(TriangularOperator):
-    """About T⁻¹, by a product.
+    """W ≈ T⁻¹, applied as a product.
 
     Attributes
     ----------
     ptr, columns : int arrays
-        The pattern of W, in the rows (block rows) of T.
+        The pattern of W, its rows and columns (or block rows and columns) numbered as in T.
     matrix : Matrix
-        W as it is applied, in the places of the vectors.
+        W, its rows and columns numbered as the vectors.
     remainder : float
         ‖(I − W T) v‖ / ‖v‖ for a fixed random v.
     """
@@ -112,7 +112,7 @@ class ApproximateInverse(TriangularOperator):
         self.matrix = SELL().build(natural) if self.block == 1 else natural
 
     def _pattern(self, T):
-        """The pattern of Tᵖ with the diagonal, long rows cut; the note of these."""
+        """Return (ptr, columns) of Tᵖ with the diagonal, long rows cut; set ``notes`` if there are some."""
         xp, count = self.space.xp, T.indptr.size - 1
         rows = rows_of(T.indptr, T.indices.size, xp)
         strict = T.indices < rows if self.lower else T.indices > rows
@@ -129,7 +129,7 @@ class ApproximateInverse(TriangularOperator):
         return ptr.astype(index), (keys % max(count, 1)).astype(index)
 
     def _times(self, left, right, count):
-        """The pattern of a product of two, as sorted keys: row times columns plus column."""
+        """The pattern of a product of two patterns; each is an array of sorted keys, row × ``count`` + column."""
         xp = self.space.xp
         ptr, columns = self.space.row_pointers(right // count, count), right % count
         through = left % count
@@ -147,7 +147,7 @@ class ApproximateInverse(TriangularOperator):
         return keys[new]
 
     def _cut(self, keys, ptr, count):
-        """Without what long rows have too much, far from the diagonal."""
+        """The keys without the entries of long rows that are farthest from the diagonal; set ``notes``."""
         xp, longest = self.space.xp, self.settings.longest
         rows, at = keys // count, xp.arange(keys.size)
         beyond = ptr[rows + 1] - at > longest if self.lower else at - ptr[rows] >= longest
@@ -157,7 +157,7 @@ class ApproximateInverse(TriangularOperator):
         return keys[~beyond]
 
     def _place(self):
-        """Where the entries of W go in the places of the vectors: its pattern there, and the number of each entry."""
+        """Renumber W's pattern as the vectors: ``_placed`` is the new pattern, ``_numbers`` each entry's old place."""
         self._placed, self._numbers = (self.ptr, self.columns), None
         if self.order is not None:
             xp, count = self.space.xp, self.ptr.size - 1
@@ -167,7 +167,7 @@ class ApproximateInverse(TriangularOperator):
             self._placed, self._numbers = (there.indptr, there.indices), there.data.astype(there.indices.dtype)
 
     def _inverse(self, T):
-        """W in the places of the vectors; measured."""
+        """Compute W, renumbered as the vectors, and its ``remainder``."""
         xp, s, index = self.space.xp, self.block, self.ptr.dtype
         if isinstance(T, BlockFactor):
             inverse = T.inverse[:0] if self.unit else T.inverse
@@ -182,6 +182,7 @@ class ApproximateInverse(TriangularOperator):
         return self._natural(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
 
     def _measure(self, T, values):
+        """Return ‖(I − W T) v‖ / ‖v‖."""
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
         rows = rows_of(T.indptr, T.indices.size, xp)
         kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
@@ -195,7 +196,7 @@ class ApproximateInverse(TriangularOperator):
         return remainder / max(norm, 1e-300)
 
     def _natural(self, ptr, columns, values, size):
-        """A matrix of points or blocks."""
+        """A CSRMatrix, or a BSRMatrix for a factor in blocks."""
         if self.block == 1:
             return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
         return BSRMatrix(self.space, ptr, columns, values, (size, size))
@@ -214,7 +215,7 @@ class ApproximateInverse(TriangularOperator):
         return self._copy
 
     def _apart(self, x, out):
-        """x, where ``out`` is not."""
+        """Return x, or a copy of it if ``out`` is x."""
         if x is not out:
             return x
         self.space.copy(x, self._copy)
@@ -243,7 +244,7 @@ class ApproximateInverse(TriangularOperator):
 
 
 def copy_values(matrix, fresh):
-    """Write the values of another matrix of the same pattern, in place."""
+    """Write the values of ``fresh`` into ``matrix``, which has the same pattern."""
     if isinstance(fresh, BSRMatrix):
         matrix.data[...] = fresh.data
     else:

@@ -1,7 +1,7 @@
 """Jacobi: M = D⁻¹, the inverse of the diagonal. Saad, Iterative Methods, section 10.2.
 
 An application reads D⁻¹ and a vector and writes a vector (3 words a row), fused with the inner products that CG needs.
-With CG on a Hermitian matrix the same iterates come cheaper from ``scaling="jacobi"``, which scales the system once.
+For CG on a Hermitian matrix ``scaling="jacobi"`` gives the same iterates at less cost: it scales the system once.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JacobiOperator(LinearOperator):
         self._kernels = A.space.kernels("swell.core", "vector", A.dtype)
 
     def update(self, A):
-        """Take the diagonal of another matrix, in place."""
+        """Invert the diagonal of a matrix of the same shape, into ``inverse``."""
         self.inverse[...] = 1 / nonzero_diagonal(A, "the Jacobi preconditioner")
         if self._conjugate is not None:
             self._conjugate[...] = self.inverse.conj()
@@ -49,7 +49,7 @@ class JacobiOperator(LinearOperator):
         self._multiply(self.inverse, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        if self._conjugate is None:              # at its first use, so that loops need not allocate
+        if self._conjugate is None:              # made at the first use; later calls allocate nothing
             self._conjugate = self.inverse.conj()
         self._multiply(self._conjugate, x, out, alpha, beta)
 

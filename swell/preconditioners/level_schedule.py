@@ -1,16 +1,16 @@
-"""Level scheduling: the exact triangular solve of a GPU. Anderson and Saad 1989; Saad, Iterative Methods, section 11.6;
+"""Level scheduling: the exact triangular solve on a GPU. Anderson and Saad 1989; Saad, Iterative Methods, section 11.6;
 without synchronisation, Liu et al. 2016, and Su et al. 2020 for a thread a row.
 
-The level of a row is one more than the greatest of those that it needs: rows of one level are independent. Levels are
-found on the device, in one launch, by rows that wait for one another; then rows are sorted by level, and within a level
-by length in windows, and the strict triangle is stored in that order in slices of 32 rows (``Sliced``), so that
-neighbouring threads read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal, which follows behind
+A row's level is one more than the highest level among the rows that it needs: rows of one level are independent. One
+launch finds the levels on the device; its rows wait for one another. Then rows are sorted by level, and within a level
+by length in windows. The strict triangle is stored in that order, in slices of 32 rows (``Sliced``), so that
+neighbouring threads read neighbouring memory. T = (I + N) D: the sum of a row needs no diagonal; D⁻¹ is applied after
 it.
 
-``schedule="levels"``: one launch for each level that is wide; runs of levels of at most ``NARROW`` rows are solved by
-one block, with a barrier between two, which fetches a level's entries while it solves the one before.
-``schedule="sync_free"``: one launch; each row spins until the rows that it needs are there, known by a NaN that gives
-way. Both are the same launches every time, and give the same bits.
+``schedule="levels"``: one launch for each wide level; one block solves a run of levels of at most ``NARROW`` rows, with
+a barrier between two levels. It fetches the entries of the next level while it solves the current one.
+``schedule="sync_free"``: one launch; each row spins until the rows that it needs are solved. An unsolved row holds a
+NaN. Both schedules launch the same work every time, and give the same bits.
 
 A solve reads 12 bytes an entry (padding included), 20 and 4 vectors a row.
 """
@@ -21,9 +21,9 @@ import numpy as np
 from swell.formats.matrix import index_type
 from swell.preconditioners.triangular import Gathering, inverse_diagonal
 
-NARROW = 2048           # rows of a level up to which one block solves it, in at most two rounds
-FEW = 32                # levels up to which "auto" launches one after the other
-DEEP = 1000             # levels from which a solve says that it has them
+NARROW = 2048           # rows of a level, at most, that one block solves, in at most two rounds
+FEW = 32                # levels, at most, for which "auto" takes "levels"
+DEEP = 1000             # levels from which a note warns of them
 SLICE, WINDOW = 32, 256
 
 
@@ -36,14 +36,14 @@ class Schedule:
         On a GPU.
     lower : bool
     narrow : int
-        Rows of a level up to which it goes together with its neighbours.
+        A level of at most this many rows shares a launch with neighbouring narrow levels.
 
     Attributes
     ----------
     sequence, place : int arrays, shape (n,)
-        The rows in the order in which they are solved, and where each row is in it.
-    bounds : int array of the space, shape (levels + 1,)
-        Where each level begins.
+        The rows in the order of the solve, and the place of each row in it.
+    bounds : int device array, shape (levels + 1,)
+        Where each level begins in ``sequence``.
     groups : list of (bool, int, int)
         (wide, first level, last level + 1) of every launch.
     """
@@ -62,7 +62,7 @@ class Schedule:
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return self.host_bounds.size - 1
 
     def run(self, wide, narrow):
@@ -75,20 +75,21 @@ class Schedule:
 
 
 def by_length(T, order, depth, bounds):
-    """Rows sorted by descending length inside windows, so that slices have little padding and neighbours stay near.
+    """Sort rows by descending length inside windows, so that slices have little padding and neighbours stay near.
 
     Parameters
     ----------
     T : CSRMatrix
     order : int64 array, shape (n,)
-        Its rows.
+        The rows of T, sorted by level.
     depth, bounds : int arrays
-        The level of each row, from 1, and where each level begins: rows change places within a level. Empty: with all.
+        The level of each row, from 1, and where each level begins; rows move only within their level. Both empty: all
+        rows are one level.
 
     Returns
     -------
     sequence, place : int arrays, shape (n,)
-        The rows, and where each row is among them.
+        The sorted rows, and the place of each row in ``sequence``.
     """
     sequence, place = T.space.empty((2, order.size), T.indptr.dtype)
     keys, kernels = T.space.empty(order.size, np.int64), T.space.kernels("swell.preconditioners", "slicing", T.dtype)
@@ -98,7 +99,7 @@ def by_length(T, order, depth, bounds):
 
 
 def advice(levels, rows) -> tuple:
-    """Notes for a solve with this number of levels: none, or that it keeps a GPU waiting."""
+    """The notes of a solve: a warning for many levels, which keep a GPU waiting; else none."""
     if levels < DEEP:
         return ()
     return (f"Exact(): {levels} levels of {rows / levels:.0f} rows on average, one after the other, keep a GPU "
@@ -106,7 +107,7 @@ def advice(levels, rows) -> tuple:
 
 
 def grouped(counts, narrow=NARROW):
-    """Levels of these sizes as launches: wide ones alone, runs of narrow ones together."""
+    """Return the launches, as in `Schedule.groups`: each wide level alone, runs of narrow levels together."""
     groups = []
     for level, count in enumerate(counts):
         wide = bool(count > narrow)
@@ -118,10 +119,9 @@ def grouped(counts, narrow=NARROW):
 
 
 class Sliced:
-    """The strict triangle of a matrix in slices of 32 rows, in any order of the rows, scaled by columns: N = (T − D)
-    D⁻¹.
+    """The strict triangle N = (T − D) D⁻¹ in slices of 32 rows, in any order of the rows.
 
-    Entry k of the row at place p lies at ptr[p // 32] + 32 k + p % 32; column −1 is padding.
+    Entry k of the row at place p lies at ptr[p // 32] + 32 k + p % 32; column −1 marks padding.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ class Sliced:
     rows : int array, shape (n,)
         The entry of the vectors at each place.
     place_of : int array, shape (n,)
-        What is stored for column j of T, in the type of its indices.
+        The column number that is stored for column j of T, in T's index type.
     dtype : numpy.dtype
-        Of the stored values.
+        Type of the stored values.
     """
 
     def __init__(self, T, lower, unit, sequence, rows, place_of, dtype):
@@ -152,15 +152,15 @@ class Sliced:
         self.update(T)
 
     def update(self, T):
-        """Take the values of a matrix of the same pattern."""
+        """Take the values of a matrix with the same pattern."""
         scale = T.data[:0] if self.unit else inverse_diagonal(T)
         self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower,
                                   self.ptr, self.columns, self.values, self.inverse)
-        self.space.synchronize()                 # a solve reads the slices before the kernel before it has ended
+        self.space.synchronize()                 # a solve may read the slices before the preceding kernel has ended
 
     @property
     def arrays(self):
-        """What the kernels take first."""
+        """The kernels' first arguments."""
         return self.rows, self.ptr, self.columns, self.values, self.inverse
 
     @property
@@ -169,7 +169,7 @@ class Sliced:
 
 
 class SlicedTriangular(Gathering):
-    """A solve on the strict triangle in slices, ``sliced``."""
+    """Base of solves that store the strict triangle in slices, ``sliced``."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
@@ -200,7 +200,7 @@ class ScheduledTriangular(SlicedTriangular):
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)
-        self._w.view(np.uint8).fill(255)         # the NaN that is waited for
+        self._w.view(np.uint8).fill(255)         # a NaN marks a row that is not yet solved
         self._state = xp.zeros(3, np.int32)
 
     def solve(self, x, out):

@@ -1,11 +1,11 @@
-"""Incomplete LU factorisation of points on a given pattern, in four ways; see incomplete_lu.py.
+"""Incomplete LU factorisation of single entries on a given pattern, by four algorithms; see incomplete_lu.py.
 
-One after the other (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications and no search; by
-levels on threads, and on a GPU, rows are merged instead, with no work vector for each. A fixed-point sweep reads, for
+Row by row (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications, without a search. By levels,
+on threads and on a GPU, rows are merged instead, so that no row needs a work vector. A fixed-point sweep reads, for
 each entry, its row of L and its column of U.
 
-On a CPU the first two give the same bits, so ``factor="exact"`` takes what is sooner (``soonest``): a level's rows lie
-far apart, so that by levels the work itself takes about 1 + 4/s times as long, s the rows of a block.
+On a CPU the first two give the same bits, so ``factor="exact"`` takes the faster one (``soonest``). The rows of a level
+lie far apart in memory: by levels the work takes about 1 + 4/s times as long, with s the rows of a block.
 """
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from swell.preconditioners.exact import halves
 from swell.preconditioners.factorisation import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 
-TINY = 100                  # ε of a row's largest entry, below which its pivot is a breakdown
+TINY = 100                  # a pivot below 100 ε times its row's largest entry is a breakdown
 
 
 class LUFactorisation(Factorisation):
-    """Called with A's entries on the pattern, the largest modulus of each row, and the replacement of a tiny pivot."""
+    """Base of the four algorithms. Arguments of a call: A's entries on the pattern, the largest modulus of each row,
+    and the replacement of a tiny pivot, as a fraction of it."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, "ilu", TINY)
@@ -31,11 +32,11 @@ class LUFactorisation(Factorisation):
 
 
 class Sequential(LUFactorisation):
-    """Row by row, on a CPU; two halves that need nothing of one another but at their end, on two threads."""
+    """Factors row by row, on a CPU. Two halves that are independent except at their end run on two threads."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
-        n = diagonal.size                        # columns ascend, so a row's first is the earliest that it needs
+        n = diagonal.size                        # columns ascend: a row's first entry is the earliest row it needs
         crossing = np.flatnonzero(factor.indices[factor.indptr[n // 2:-1]] < n // 2)
         self.cuts = halves(n // 2 + int(crossing[0]) if crossing.size else n, n, n // 2)
 
@@ -50,7 +51,7 @@ class Sequential(LUFactorisation):
 
 
 class Threaded(LUFactorisation):
-    """Level by level, the rows of one shared by a CPU's threads."""
+    """Factors level by level; a CPU's threads share the rows of a level."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
@@ -68,7 +69,7 @@ class Threaded(LUFactorisation):
 
 
 def levels(indptr, indices, diagonal):
-    """(sequence, bounds): the rows level by level, those of level l in sequence[bounds[l]:bounds[l + 1]]; on a CPU."""
+    """Return (sequence, bounds): level l has the rows sequence[bounds[l]:bounds[l + 1]]; on a CPU."""
     from swell.preconditioners.kernels import ilu
     depth = np.empty(diagonal.size, np.int64)
     ilu.find_depths(indptr, indices, diagonal, depth)
@@ -76,24 +77,24 @@ def levels(indptr, indices, diagonal):
 
 
 def soonest(factor, diagonal):
-    """How a CPU factors: in halves where there are, else by levels where these pay, else row by row."""
+    """The fastest exact algorithm on a CPU: two halves if there are, else levels if they pay, else row by row."""
     by_rows = Sequential(factor, diagonal)
     by_levels = by_rows.cuts is None and levels_pay(diagonal.size, 1)
     return Threaded(factor, diagonal) if by_levels else by_rows
 
 
 def levels_pay(rows, size):
-    """True if this CPU has threads enough to factor ``rows`` block rows of ``size`` by levels.
+    """True if this CPU has enough threads to factor ``rows`` block rows of ``size`` rows each by levels.
 
-    By levels the work takes longer, as measured on two cores: 4 times for points, 2.4 to 3 for blocks of 3, 2 for 4,
-    1.3 to 1.5 for 8. A quarter is added for the ends of levels.
+    By levels the work takes longer, as measured on two cores: 4 times for single entries, 2.4 to 3 for blocks of 3, 2
+    for 4, 1.3 to 1.5 for 8. A quarter is added for the waits at the ends of levels.
     """
     import numba
     return rows * size >= SERIAL and numba.get_num_threads() > 1.25 * (1 + 4 / size)
 
 
 class Scheduled(LUFactorisation):
-    """In the order of levels, on a GPU; each row as soon as those that it needs are done."""
+    """Factors in level order on a GPU: each row starts as soon as the rows that it needs are done."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, diagonal)
@@ -112,12 +113,12 @@ class Scheduled(LUFactorisation):
 
 
 class ByColumns:
-    """The entries of a pattern column by column, which fixed-point sweeps need beside its rows.
+    """The entries of a pattern column by column, for fixed-point sweeps.
 
     Parameters
     ----------
     indptr, indices : int arrays
-        Of a square pattern, of entries or blocks.
+        CSR form of a square pattern, of entries or blocks.
     """
 
     def __init__(self, indptr, indices, space):
@@ -129,7 +130,7 @@ class ByColumns:
 
     @property
     def arrays(self):
-        """In the order in which the kernels take them."""
+        """The arrays, in the order of the kernels' arguments."""
         return self.entry_rows, self.starts, self.column_rows, self.places
 
     @property
@@ -138,7 +139,7 @@ class ByColumns:
 
 
 def relative_change(space, old, fresh):
-    """‖fresh − old‖ / ‖old‖, of all numbers in two arrays; infinite where there is a NaN."""
+    """‖fresh − old‖ / ‖old‖ in the 2-norm over all entries of two arrays; infinite if there is a NaN."""
     old, fresh = old.reshape(-1), fresh.reshape(-1)
     norms = space.empty(2, accumulator(old.dtype))
     space.norm(old, norms)
@@ -149,7 +150,7 @@ def relative_change(space, old, fresh):
 
 
 class FixedPoint(LUFactorisation):
-    """Chow and Patel's sweeps, from the triangles of A, the lower one divided by the diagonal."""
+    """Chow and Patel's sweeps. They start from the triangles of A, the columns of the lower one divided by aⱼⱼ."""
 
     def __init__(self, factor, diagonal, sweeps):
         super().__init__(factor, diagonal)

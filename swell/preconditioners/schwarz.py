@@ -1,20 +1,20 @@
-"""Additive Schwarz: M = Σ R̃ᵢᵀ Bᵢ⁻¹ Rᵢ over subdomains that overlap. Dryja and Widlund 1987; Cai and Sarkis 1999.
+"""Additive Schwarz: M = Σ R̃ᵢᵀ Bᵢ⁻¹ Rᵢ over overlapping subdomains. Dryja and Widlund 1987; Cai and Sarkis 1999.
 
-Subdomain i takes its rows and those within ``overlap`` steps in the graph of A + Aᵀ (Rᵢ); Bᵢ ≈ Rᵢ A Rᵢᵀ is whatever
-preconditioner ``inner`` names. "restricted" gives back only what a subdomain owns (R̃ᵢ): one transfer less, and mostly
-fewer iterations; "additive" gives back all (R̃ᵢ = Rᵢ), which keeps the symmetry that CG needs; so does "weighted",
-Σ Rᵢᵀ Dᵢ Bᵢ⁻¹ Dᵢ Rᵢ, Dᵢ one over the subdomains that have the row (Haferssas, Jolivet and Nataf 2015: SORAS). Without
-overlap all are block Jacobi with large blocks.
+Rᵢ selects the rows of subdomain i and all rows within ``overlap`` steps in the graph of A + Aᵀ. The preconditioner
+``inner`` gives Bᵢ⁻¹, for Bᵢ ≈ Rᵢ A Rᵢᵀ. "restricted": R̃ᵢ selects only the rows that subdomain i owns. This saves a
+transfer, and mostly iterations. "additive": R̃ᵢ = Rᵢ, which keeps the symmetry that CG needs. "weighted" keeps it too:
+Σ Rᵢᵀ Dᵢ Bᵢ⁻¹ Dᵢ Rᵢ, where Dᵢ is one over the number of subdomains that have the row (Haferssas, Jolivet and Nataf 2015:
+SORAS). Without overlap all three are block Jacobi with large blocks.
 
-For waves, ``transmission`` puts a condition of Robin's kind on the artificial boundaries (transmission.py): Bᵢ is made
-of the subdomain's matrix with open ends, where Rᵢ A Rᵢᵀ has clamped ones; with "restricted" this is ORAS (St-Cyr,
-Gander and Thomas 2007).
+For waves, ``transmission`` puts a Robin-type condition on the artificial boundaries (transmission.py). Bᵢ then
+approximates the subdomain's matrix with absorbing ends instead of the Dirichlet ends of Rᵢ A Rᵢᵀ. With "restricted"
+this is ORAS (St-Cyr, Gander and Thomas 2007).
 
-All Rᵢ A Rᵢᵀ are one block-diagonal matrix, whose rows are copies of rows of A: one inner preconditioner is built on it
-and applied once, whatever the number of subdomains, on any device.
+All Rᵢ A Rᵢᵀ form one block-diagonal matrix, whose rows are copies of rows of A. One inner preconditioner is built on it
+and applied once, for any number of subdomains, on any device.
 
-An application: the copies are gathered, the inner preconditioner applied, the result gathered (or summed over copies).
-Storage: the copies' matrix and what is built on it. The subdomains are found on the host, once for a pattern.
+An application: gather the copies, apply the inner preconditioner, gather the result (or sum it over copies).
+Storage: the copies' matrix and its inner preconditioner. The host finds the subdomains, once for a pattern.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from swell.orderings.ordering import adjacency
 from swell.preconditioners.transmission import CONDITIONS, Interface, RowRobin
 
 ALONE = "with one subdomain"
-ROWS = 4096             # rows of a subdomain unless a number of subdomains is given
+ROWS = 4096             # rows of a subdomain if ``domains`` is 0
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,21 @@ class Schwarz(Preconditioner):
     Attributes
     ----------
     domains : int
-        How many; 0 makes as many as give each about 4096 rows.
+        Number of subdomains; 0: so that each has about 4096 rows.
     overlap : int or None
-        Layers of neighbours that each takes in; 0 is block Jacobi. None: 1, or 2 with a transmission condition, which
-        with one may do worse than Dirichlet's.
+        Layers of neighbours added to each subdomain; 0 is block Jacobi. None: 1, or 2 with a transmission condition,
+        which with one layer may do worse than "dirichlet".
     kind : {"restricted", "additive", "weighted"}
     partition : {"rows", "graph"}
-        Consecutive rows, as many in each as in the others but for one more in the first ones; or parts of the graph
-        (needs pymetis).
+        "rows": consecutive rows, the same number in each subdomain up to one; "graph": parts of the graph (needs
+        pymetis).
     inner : str or settings object
-        What solves on the subdomains.
+        Preconditioner of the subdomains.
     transmission : {"dirichlet", "robin", "second_order", "two_sided"}
-        The condition on the boundaries between subdomains. The last two need the mesh, and "robin" is better with it:
-        the front end `swell.pde.helmholtz` gives it.
+        Condition on the boundaries between subdomains. The last two need the mesh, and "robin" is better with it; the
+        front end `swell.pde.helmholtz` provides it.
     interface : Interface or None
-        What a front end knows of these boundaries.
+        The boundaries between subdomains, from a front end.
     """
 
     domains: int = 0
@@ -72,7 +72,7 @@ class Schwarz(Preconditioner):
     across_ranks = True
     idle = tuple(Idle(name, ALONE, "it has no neighbours: give domains=2 or more")
                  for name in ("overlap", "kind", "partition", "transmission"))
-    problem = "what its inner preconditioner is for"
+    problem = "the problems of its inner preconditioner"
     cost = "the inner preconditioner on all copies, and two gathers"
 
     def __post_init__(self):
@@ -100,12 +100,12 @@ class Schwarz(Preconditioner):
 
     @property
     def layers(self):
-        """Layers of neighbours that each subdomain takes in."""
+        """Layers of neighbours added to each subdomain."""
         return self.overlap if self.overlap is not None else 1 if self.transmission == "dirichlet" else 2
 
     @property
     def as_given(self):
-        """Conditions know of the system as it was given."""
+        """True with a transmission condition, which needs the system as it was given."""
         return self.transmission != "dirichlet"
 
     def build(self, A):
@@ -122,9 +122,10 @@ class SchwarzOperator(OperatorAround):
 
     Attributes
     ----------
-    copies : int array of the space
-        The row of A that each row of the block-diagonal matrix is a copy of.
+    copies : int device array
+        For each row of the block-diagonal matrix, the copied row of A.
     domains : int
+        Number of subdomains.
     inner : LinearOperator
         B⁻¹ on all copies.
     """
@@ -150,7 +151,7 @@ class SchwarzOperator(OperatorAround):
         if settings.kind == "weighted":
             ones /= A.space.count(self.copies, A.shape[0])[self.copies]
         every = xp.arange(size + 1)
-        # R and R̃ as matrices: their products run in the loops of methods, captured and without allocation.
+        # R and R̃ are matrices: their products allocate nothing, so a CUDA graph can capture them.
         self._gather = CSRMatrix(A.space, every, self.copies, ones, (size, A.shape[0]))
         self._owned = CSRMatrix(A.space, xp.arange(A.shape[0] + 1), self.place, ones[:A.shape[0]], (A.shape[0], size))
         self._restricted = settings.kind == "restricted" and settings.layers > 0
@@ -172,7 +173,7 @@ class SchwarzOperator(OperatorAround):
         return settings.interface.terms(settings.transmission, rows, domain, owner, host(indptr), host(columns))
 
     def update(self, A):
-        """Factor the copies anew for the values of A, of the same pattern; subdomains and analysis are kept."""
+        """Take the values of a matrix with the same pattern; keep the subdomains and the analysis."""
         self._matrix.data[...] = A.data[self._entries]
         if self._terms is not None:
             self._terms.add(A, self._matrix.data)
@@ -194,7 +195,7 @@ class SchwarzOperator(OperatorAround):
 
     @property
     def notes(self):
-        """Those of the settings and of the inner preconditioner."""
+        """Notes on settings without effect, and the inner preconditioner's notes."""
         return (*self._idle, *self.inner.notes)
 
     @property
@@ -210,13 +211,13 @@ class SchwarzOperator(OperatorAround):
 
 
 def subdomains(A, settings) -> np.ndarray:
-    """The subdomain that owns each row, on the host; the rows of a block have one owner."""
+    """Return the subdomain that owns each row, a host array; the rows of a block have one owner."""
     size = A.block_size
     blocks = A.shape[0] // size
     count = min(settings.domains or -(-A.shape[0] // ROWS), blocks)
     if settings.partition == "rows" or count < 2:
         sizes = np.full(count, blocks // max(count, 1))
-        sizes[:blocks - sizes.sum()] += 1        # the first mod(blocks, count) get one block more
+        sizes[:blocks - sizes.sum()] += 1        # the first blocks mod count subdomains get one block more
         return np.repeat(np.arange(count), size * sizes)
     try:
         import pymetis
@@ -229,7 +230,7 @@ def subdomains(A, settings) -> np.ndarray:
 
 
 def _block_graph(A):
-    """(pointers, neighbours) of the graph of A's blocks of rows, on the host."""
+    """Return (pointers, neighbours) of the graph of A's row blocks, on the host."""
     if A.block_size > 1:
         pattern = BlockPattern(A, A.block_size)
         A = CSRMatrix(A.space, pattern.indptr, pattern.indices, A.space.empty(pattern.indices.size, np.float32),
@@ -238,12 +239,14 @@ def _block_graph(A):
 
 
 def overlapping(A, owner, overlap):
-    """(rows, domain, owned) of the copies, sorted by subdomain, then row: each with its layers of neighbours, in whole
-    blocks of rows."""
+    """Return (rows, domain, owned) of the copies, sorted by subdomain, then row; ``overlap`` layers of whole blocks.
+
+    ``owned`` is True for the copy in the subdomain that owns the row.
+    """
     import scipy.sparse as sp
 
     size = A.block_size
-    blocks = owner[::size]                       # the owner of each
+    blocks = owner[::size]                       # the owner of each block
     n = blocks.size
     members = sp.csr_array((np.ones(n, np.int32), (blocks, np.arange(n))), shape=(int(blocks.max(initial=-1)) + 1, n))
     if overlap:
@@ -259,10 +262,10 @@ def overlapping(A, owner, overlap):
 
 
 def copied_pattern(A, copies, domain):
-    """(indptr, columns, entries, lost) of the block-diagonal matrix of the copies; ``entries`` are places in A's data.
+    """Return (indptr, columns, entries, lost) of the block-diagonal matrix of the copies.
 
-    An entry (i, j) of A comes once for each subdomain that has both rows; ``lost`` is (copies, places) of the entries
-    that come in none.
+    A's entry (i, j) appears once in each subdomain that has both rows; ``entries`` are its places in A's data. ``lost``
+    is (copies, places in A's data) of the copied rows' entries whose column is not in the subdomain.
     """
     xp, n = A.space.xp, A.shape[1]
     starts = xp.empty(copies.size + 1, np.int64)

@@ -1,16 +1,16 @@
-"""The shifted Laplacian: M ≈ P⁻¹ for P = A + iβ ω²M, the Helmholtz operator with more damping than it has.
+"""The shifted Laplacian: M ≈ P⁻¹ for P = A + iβ ω²M, the Helmholtz operator with additional damping.
 
-For A = K − ω²M + iωB (time as e^{+iωt}) it is P = K − (1 − iβ) ω²M + iωB. Erlangga, Vuik and Oosterlee, Applied
-Numerical Mathematics 50 (2004) 409 and 56 (2006) 648; they write e^{−iωt}, and so the conjugate. P is easier to treat
-than A, since its waves die within a few wavelengths: by ILU, by sweeps, by subdomains, by whatever ``inner`` names.
+For A = K − ω²M + iωB (time as e^{+iωt}), P = K − (1 − iβ) ω²M + iωB. Erlangga, Vuik and Oosterlee, Applied Numerical
+Mathematics 50 (2004) 409 and 56 (2006) 648; they write e^{−iωt}, and so the conjugate. The waves of P decay within a
+few wavelengths. So ILU, sweeps or subdomains work better on P than on A; ``inner`` chooses the method.
 
-What ω²M is: ``mass``, or what the front end `swell.pde.helmholtz` knows; else, for a plain matrix, the lumped one that
-its row sums show: K annihilates constants, so that −Re(A 1) = ω² M 1, with rows that sum to something else (next to
-walls of given pressure) left as they are. The shift has the sign of the imaginary part of A's trace: it absorbs
-where A does, whatever convention A was made with; a real trace takes it for positive.
+ω²M is ``mass``, or comes from the front end `swell.pde.helmholtz`. For a plain matrix it is lumped, from A's row sums:
+K annihilates constants, so −Re(A 1) = ω² M 1. Rows whose sum is not negative (next to walls of given pressure) get no
+shift. The shift has the sign of the imaginary part of A's trace, so that it absorbs where A does, in either time
+convention; for a real trace it is positive.
 
-An application: that of the inner preconditioner. Storage: P (values; the pattern is A's), and what is built on it.
-Where A equals its transpose so does P, and M is symmetric as the inner preconditioner makes it (cocg).
+An application: the inner preconditioner's. Storage: P (values; A's pattern), and the inner preconditioner.
+If A equals its transpose, so does P, and M is as symmetric as the inner preconditioner makes it (cocg).
 
 Differs from the textbook: β = 0.5 is meant for a multigrid cycle. With ILU(0), on a mesh that resolves the waves, A
 itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="iluk(level=1)"``
@@ -36,17 +36,17 @@ from swell.preconditioners.incomplete_lu import diagonal_places
 
 @dataclass(frozen=True)
 class ShiftedLaplacian(Preconditioner):
-    """A preconditioner of the Helmholtz operator with additional damping.
+    """A preconditioner for the Helmholtz operator with additional damping.
 
     Attributes
     ----------
     shift : float
         β of A + iβ ω²M, not negative; 0 leaves A as it is.
     inner : str or settings object
-        What treats the shifted matrix.
+        Preconditioner of the shifted matrix.
     mass : sparse matrix, n × n, or None
-        ω²M, with no place that A has not: SciPy's, or swell's in the space of A. Its values are looked at anew at
-        every update, so that a sweep changes them in place. None: lumped, from A's row sums.
+        ω²M, from SciPy or from swell in A's space; A must store all its entries. Every update reads its values anew,
+        so a frequency sweep can change them in place. None: lumped, from A's row sums.
     """
 
     shift: float = 0.5
@@ -87,7 +87,7 @@ class ShiftedLaplacianOperator(OperatorAround):
     Raises
     ------
     InputError
-        For a real system, or a mass matrix that does not belong to it.
+        For a real system, or a mass matrix whose shape or pattern does not fit A.
     """
 
     def __init__(self, A, settings):
@@ -104,7 +104,7 @@ class ShiftedLaplacianOperator(OperatorAround):
         self.self_adjoint = self.inner.self_adjoint
 
     def _form(self, A):
-        """P = A + iβ ω²M."""
+        """Compute P = A + iβ ω²M."""
         xp, P = self.space.xp, self.shifted.data
         P[...] = A.data
         factor = self.dtype.type(1j * damping_sign(A, self._diagonal) * self.settings.shift)
@@ -122,7 +122,7 @@ class ShiftedLaplacianOperator(OperatorAround):
         P[self._diagonal] += factor * lumped
 
     def update(self, A):
-        """Take the values of a matrix of the same pattern, and those that ``mass`` has now."""
+        """Take the values of a matrix with the same pattern, and the present values of ``mass``."""
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
@@ -151,19 +151,22 @@ class ShiftedLaplacianOperator(OperatorAround):
 
 
 def row_masses(A):
-    """ω² M 1 of A = K − ω²M + iωB by its row sums, where K annihilates constants; 0 where they show none."""
+    """Return ω² M 1 of A = K − ω²M + iωB from A's row sums, if K annihilates constants; 0 in rows with sum ≥ 0."""
     return A.space.xp.maximum(-A.row_sums().real, 0)
 
 
 def damping_sign(A, diagonal):
-    """−1 if the imaginary parts of A's diagonal, stored at these places, add up to a negative number; else 1."""
+    """Return −1 if A's trace has a negative imaginary part, else 1; ``diagonal``: places of the diagonal in A.data."""
     d, total = A.data[diagonal], A.space.empty(1, accumulator(A.dtype))
     A.space.dot(A.space.xp.ones_like(d), d, total)
     return -1 if float(A.space.to_host(total)[0].imag) < 0 else 1  # sync
 
 
 def mass_places(A, mass):
-    """Where the entries of ``mass`` are among A's, or None where both have one pattern."""
+    """Return the place in A.data of each entry of ``mass``; None if the two share their pattern.
+
+    Raises InputError if shape, format or pattern do not fit.
+    """
     xp, n = A.space.xp, A.shape[1]
     if tuple(mass.shape) != tuple(A.shape):
         raise InputError(f"ShiftedLaplacian(mass=...) has shape {tuple(mass.shape)}: expected {tuple(A.shape)}, that "

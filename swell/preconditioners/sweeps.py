@@ -1,19 +1,19 @@
 """Sweeps: a triangular solve by a fixed number of Jacobi sweeps. Anzt, Chow and Dongarra 2015; Chow and Patel 2015.
 
-x = D⁻¹ w, w ← b − N w with T = (I + N) D, from w = b: a sweep is a product with the strict triangle. N is nilpotent, so
-that as many sweeps as there are levels give the exact solution; few give an approximation, which is what a
-preconditioner needs. From a zero start and with two buffers, a fixed count is a fixed linear operator: the same bits
-every time, no flexible method needed. Sweeps with Tᴴ are the adjoint of sweeps with T, so L and Lᴴ with the same count
-make a Hermitian positive definite preconditioner.
+With T = (I + N) D: w ← b − N w from w = b, then x = D⁻¹ w. A sweep is a product with the strict triangle. N is
+nilpotent, so as many sweeps as T has levels give the exact solution. Few give an approximation, which suffices for a
+preconditioner. From a zero start and with two buffers, a fixed count is a fixed linear operator: it gives the same bits
+every time, and needs no flexible method. Sweeps with Tᴴ are the adjoint of sweeps with T. So L and Lᴴ with the same
+count make a Hermitian positive definite preconditioner.
 
-A sweep but the first, which is free, reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
-Where off-diagonals are large, sweeps may be worse than none. N is nilpotent, so that its spectral radius says nothing:
-what is measured in setup is ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖, for a fixed random v and k sweeps, which is what they leave of
-an error. Where that exceeds ``growth``, ``guard`` says what is done (guard.py).
+The first sweep is free. Each other one reads 12 bytes an entry (padding included), 12 and 3 vectors a row: one launch.
+If off-diagonal entries are large, sweeps may increase the error. N is nilpotent, so its spectral radius says nothing
+about that. Setup measures the error that k sweeps leave, ‖(I − D⁻¹ T)ᵏ v‖ over ‖v‖ for a fixed random v. If it exceeds
+``growth``, ``guard`` names the replacement (guard.py).
 
-``in_place=True``: the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and 7,
-where a sweep reads what others are writing; sooner at the solution, but neither linear nor repeatable: the method must
-be a flexible one.
+``in_place=True`` is the form of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", algorithms 6 and
+7. A sweep reads entries that other threads are writing. It converges faster, but is neither linear nor repeatable, so
+the Krylov method must be flexible.
 """
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.level_schedule import Sliced, SlicedTriangular, by_length
 from swell.preconditioners.triangular import SINGLE, random_vector
 
-MOST = 32               # sweeps that a guard may ask for
+MOST = 32               # largest count that guard="more" tries
 FEW = "with so few sweeps"
 
 
 @dataclass(frozen=True)
 class Sweeps(GuardedSolve):
-    """Jacobi sweeps from a zero start, a fixed number of them.
+    """A fixed number of Jacobi sweeps from a zero start.
 
     Attributes
     ----------
     count : int
-        Sweeps for a lower triangle. One is the diagonal alone.
+        Sweeps for a lower triangle. One sweep divides by the diagonal only.
     upper : int
-        Sweeps for an upper triangle; 0: as for a lower one.
+        Sweeps for an upper triangle; 0: ``count``.
     single : bool
-        Store the factor in single precision; vectors stay as they are.
+        Store the factor in single precision; vectors keep their precision.
     in_place : bool
-        Sweeps from the second on update their vector in place, asynchronously; the last one of point solves does not.
+        Sweeps from the second on update their vector in place, asynchronously. Without blocks the last one does not.
     guard : str
-        Where the remainder grows: "exact", an exact solve instead; "more", the fewest sweeps that help, up to 32, else
-        "exact"; "error"; "off", nothing is measured.
+        What replaces the sweeps if their remainder exceeds ``growth``. "exact": an exact solve; "more": the fewest
+        sweeps, up to 32, whose remainder is small enough, else "exact"; "error": raise an error; "off": measure
+        nothing.
     growth : float
         Largest remainder that is accepted.
     """
@@ -95,21 +96,21 @@ class Sweeps(GuardedSolve):
         return replace(self, count=count, upper=0, in_place=self.in_place and count > 1)
 
     def _with_count(self, count, lower):
-        """The settings with another count for one triangle."""
+        """Return the settings with another count for one triangle."""
         if self.upper in (0, self.count):
             return replace(self, count=count, upper=0)
         return replace(self, count=count) if lower else replace(self, upper=count)
 
     @property
     def symmetric(self) -> bool:
-        """Both triangles have the same count, of sweeps that are linear."""
+        """True if both triangles have the same count and the sweeps are linear."""
         return self.upper in (0, self.count) and not self.in_place
 
     alike = symmetric
 
 
 class SweptTriangular(SlicedTriangular):
-    """About T⁻¹, by sweeps, in natural order."""
+    """Approximates T⁻¹ by sweeps over the rows in natural order."""
 
     scratch = ("_w",)
 
@@ -143,7 +144,7 @@ class SweptTriangular(SlicedTriangular):
             return
         w, other = self._w
         old, in_place = x, self.settings.in_place
-        if in_place or (x is out and self.count == 2):                         # what is gathered from is not written
+        if in_place or (x is out and self.count == 2):                         # x must not change during the gather
             self.space.copy(x, w)
             old = w
         for k in range(2, self.count):
@@ -153,7 +154,7 @@ class SweptTriangular(SlicedTriangular):
         self._kernels.sweep(*self.sliced.arrays, x, old, out, True)            # x = D⁻¹ (b − N w)
 
     def remainders(self, count):
-        """‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``; for setup."""
+        """Return ‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``, as a list; for setup only."""
         xp, v = self.space.xp, random_vector(self.shape[0], self.dtype, self.space)
         old, zero, out = xp.empty_like(v), xp.zeros_like(v), xp.empty_like(v)
         old[self.sliced.rows] = v[self.sliced.rows] / self.sliced.inverse

@@ -1,19 +1,21 @@
-"""Transmission conditions between subdomains of a wave equation: what replaces Dirichlet's on their artificial
-boundaries, ∂p/∂n + S p, so that waves leave a subdomain instead of being thrown back.
+"""Transmission conditions between subdomains of a wave equation.
+
+∂p/∂n + S p replaces the Dirichlet condition on the artificial boundaries, so that waves leave a subdomain without
+reflection.
 
     robin           S = ik.  Després 1991: exact for a plane wave of normal incidence.
-    second_order    S = (αβ − k² − Δ_τ)/(α + β).  Gander, Magoulès and Nataf, SIAM J. Sci. Comput. 24 (2002) 38, which
-                    with e^{+iωt} is exact for a wave along the boundary of ∂p/∂n = −αp and for one of −βp.
+    second_order    S = (αβ − k² − Δ_τ)/(α + β).  Gander, Magoulès and Nataf, SIAM J. Sci. Comput. 24 (2002) 38. With
+                    e^{+iωt} it is exact for a wave with ∂p/∂n = −αp on the boundary and for one with ∂p/∂n = −βp.
     two_sided       S = α for one of two neighbours, β for the other.  Gander, Halpern and Magoulès, Int. J. Numer.
                     Meth. Fluids 55 (2007) 163: nearly as good, without derivatives.
 
-    α = i ((k² − k_min²)(k² − k_-²))^¼ for waves that travel, β = ((k_max² − k²)(k_+² − k²))^¼ for those that decay,
+    α = i ((k² − k_min²)(k² − k_-²))^¼ for travelling waves, β = ((k_max² − k²)(k_+² − k²))^¼ for decaying ones,
 
-optimal for two half planes without overlap; k_min = 0, k_max = π/h with h the mesh width, and k_± = k ± π/H leave out
-the waves next to k that a subdomain of the width H cannot tell apart (`optimised`).
+optimal for two half planes without overlap. k_min = 0; k_max = π/h with h the mesh width. k_± = k ± π/H leave out the
+waves next to k that a subdomain of width H cannot resolve (`optimised`).
 
-A front end gives the faces between subdomains as an `Interface`, and all conditions. Without one there is "robin",
-estimated from the rows of A (`RowRobin`).
+All conditions need the faces between subdomains, which a front end gives as an `Interface`. Without one only "robin"
+is possible, estimated from the rows of A (`RowRobin`).
 """
 from __future__ import annotations
 
@@ -25,38 +27,38 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.shifted_laplacian import damping_sign, row_masses
 
 CONDITIONS = ("dirichlet", "robin", "second_order", "two_sided")
-FARTHEST = 1.0          # kh beyond which the estimate from rows is not believed: six nodes a wavelength
+FARTHEST = 1.0          # largest trusted estimate of kh from rows: about six nodes a wavelength
 
 
 class Interface(ABC):
-    """What a front end knows of the faces between subdomains."""
+    """The faces between subdomains, from a front end."""
 
     @abstractmethod
     def terms(self, condition, rows, domain, owner, indptr, columns):
-        """The `Terms` of a condition.
+        """Return the `Terms` of a condition.
 
         Parameters
         ----------
         condition : {"robin", "second_order", "two_sided"}
-        rows, domain : int arrays of the host, shape (copies,)
+        rows, domain : int host arrays, shape (copies,)
             The row of A and the subdomain of each copy, ascending by subdomain, then row.
-        owner : int array of the host, shape (n,)
+        owner : int host array, shape (n,)
             The subdomain that owns each row of A.
-        indptr, columns : int arrays of the host
+        indptr, columns : int host arrays
             The pattern of the block-diagonal matrix of the copies.
         """
 
 
 class Terms(ABC):
-    """What makes of the copies' entries of A the matrices of subdomains with a transmission condition."""
+    """The terms of a transmission condition in the matrices of the subdomains."""
 
     @abstractmethod
     def add(self, A, data):
-        """Add to ``data``, the entries of the copies' matrix, for the values that A has now."""
+        """Add the terms, for A's present values, to ``data``, the entries of the block-diagonal copies' matrix."""
 
 
 def optimised(k, h, H):
-    """(α, β), 1/m, for the wave number k, the mesh width h and the width H of a subdomain, in m."""
+    """Return (α, β) in 1/m for the wave number k in 1/m, the mesh width h and the subdomain width H in m."""
     apart = math.pi / H
     slow, fast, most = max(k - apart, 0.0), k + apart, max(math.pi / h, 2 * k)
     alpha = 1j * (k ** 2 * (k ** 2 - slow ** 2)) ** 0.25
@@ -66,18 +68,18 @@ def optimised(k, h, H):
 class RowRobin(Terms):
     """Robin's condition from the rows of A alone, on the diagonal.
 
-    A copy has lost the couplings d = Σ aᵢⱼ to neighbours outside its subdomain. A wave that leaves has e^{−ikh} pᵢ
-    there, at the distance h: the diagonal takes d e^{−ikh}. In one dimension, with linear elements, that is exact but
-    for the dispersion; kh is what the row says, (kh)² = ω²m/|Re d| with ω²m = −Re Σⱼ aᵢⱼ its lumped mass, at most
-    `FARTHEST`. Where Re d ≥ 0, no distance can be told, and the copy stays as it is. The sign of i is such that the
-    condition takes energy where A does: that of the imaginary part of A's trace.
+    A copy has lost the couplings d = Σ aᵢⱼ to neighbours outside its subdomain. An outgoing wave has the value
+    e^{−ikh} pᵢ there, at the distance h. So d e^{−ikh} is added to the diagonal. In one dimension, with linear
+    elements, this is exact up to dispersion. kh is estimated from the row: (kh)² = ω²m/|Re d| with the lumped mass
+    ω²m = −Re Σⱼ aᵢⱼ, and kh at most `FARTHEST`. If Re d ≥ 0, h cannot be estimated, and the copy stays unchanged. The
+    sign of i is the sign of the imaginary part of A's trace, so that the condition absorbs where A does.
 
     Parameters
     ----------
     A : CSRMatrix
     copies : int array, the row of A of each copy
     lost : (of, entries), int arrays
-        The copy, ascending, and the place in A's entries of each coupling that is lost.
+        For each lost coupling: the copy, ascending, and the place in A.data.
     indptr, columns : int arrays
         The pattern of the copies' matrix.
     """

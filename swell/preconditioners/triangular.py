@@ -23,33 +23,33 @@ class TriangularSolve(ABC):
 
     problem = "a triangular matrix, its diagonal without zeros"
     cost: str
-    symmetric = True        # the solve with Tᴴ is the adjoint of that with T
+    symmetric = True        # the solve with Tᴴ is the adjoint of the solve with T
     idle = ()               # fields that have no effect on some devices or matrices
-    alike = True            # the solves with T and with D Tᵀ are transposes but for D, so that L and D Lᵀ keep symmetry
+    alike = True            # up to D, the solves with T and D Tᵀ are transposes: L and U = D Lᵀ make M symmetric
 
     def alone(self, lower):
-        """The settings for one triangle that is solved with on its own, so that its adjoint is exactly that."""
+        """Return the settings of one triangle only; its adjoint solve then uses the same settings."""
         return self
 
     def unguarded(self, T, lower, unit, order):
-        """The operator, whatever it leaves of an error (guard.py); by default as ``build`` makes it."""
+        """Build the operator without the guard's test (guard.py); the default is ``build``."""
         return self.build(T, lower, unit, order)
 
     @abstractmethod
     def build(self, T, lower, unit=False, order=None):
-        """The operator T⁻¹ (or what stands for it).
+        """Build the operator T⁻¹, or its approximation.
 
         Parameters
         ----------
         T : CSRMatrix or BSRMatrix
-            Of which one triangle is taken, whatever is in the other; a BSRMatrix is solved with blockwise.
+            One triangle is used, entries of the other are ignored. A BSRMatrix gives a blockwise solve.
         lower : bool
-            Which triangle.
+            True: the lower triangle; False: the upper one.
         unit : bool
-            The diagonal is one, whatever is stored.
-        order : int array of the space, shape (n,), or None
-            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. Of a BSRMatrix: block
-            rows, and blocks.
+            Take a unit diagonal, and ignore a stored one.
+        order : int device array, shape (n,), or None
+            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. For a BSRMatrix: block row i
+            and block ``order[i]``.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class TriangularSolve(ABC):
 
 
 def resolve_solve(choice):
-    """The settings of a triangular solve from a name, a text such as "sweeps(count=5)", or the settings object."""
+    """Return the settings of a triangular solve from a name, a text such as "sweeps(count=5)", or their object."""
     settings = resolve("triangular", choice)
     if settings is None:
         raise InputError(f"solve={choice!r}: expected 'exact', 'sweeps(count=3)', 'isai(power=1)', or their settings "
@@ -83,14 +83,14 @@ class TriangularOperator(LinearOperator):
         self.notes = idle_notes(settings, circumstances(T))
 
     def prepare_adjoint(self):
-        """Set up what ``solve_adjoint`` needs, for loops that must not allocate; nothing to do where it is the same."""
+        """Allocate what ``solve_adjoint`` needs, so that loops do not allocate; by default nothing."""
 
     @abstractmethod
     def update(self, T):
-        """Take the values of another matrix of the same pattern; the analysis is kept."""
+        """Take the values of a matrix with the same pattern; keep the analysis."""
 
     def source(self, out):
-        """Preferred buffer of a vector that is to be solved with into ``out``; using it avoids a copy."""
+        """Preferred input buffer of a solve that writes ``out``; using it avoids a copy."""
         return out
 
     @abstractmethod
@@ -116,12 +116,12 @@ class TriangularOperator(LinearOperator):
         combine(self, solve, x, out, alpha, beta)
 
     def stored(self, dtype):
-        """The type in which values of ``dtype`` are stored."""
+        """The type that stores values of ``dtype``: single precision if the settings say so."""
         return np.dtype({"f": np.float32, "c": np.complex64}[dtype.kind]) if self.settings.single else np.dtype(dtype)
 
 
 class Gathering(TriangularOperator):
-    """A solve that gathers by rows: Tᴴ needs an operator of its own, which is made where it is first needed."""
+    """A solve that gathers by rows. Tᴴ needs its own operator, which is built when it is first needed."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
@@ -156,7 +156,7 @@ class Gathering(TriangularOperator):
 
 
 def combine(owner, solve, x, out, alpha, beta):
-    """``out = alpha solve(x) + beta out``; a buffer is needed, and made once, only where something is to be added."""
+    """``out = alpha solve(x) + beta out``. The first call with ``beta`` ≠ 0 allocates a buffer, kept by ``owner``."""
     if beta == 0:
         solve(x, out)
         if alpha != 1:
@@ -172,13 +172,13 @@ def combine(owner, solve, x, out, alpha, beta):
 
 
 def zero_diagonal(row):
-    """The error of a factor that cannot be divided by."""
+    """Return the FactorisationError for a zero diagonal entry in ``row`` of a triangular factor."""
     return FactorisationError(f"the triangular factor has a zero on its diagonal, in row {row}: the factorisation "
                               "broke down; choose another preconditioner")
 
 
 def inverse_diagonal(T):
-    """1 / d of the diagonal d of a triangular factor; raises FactorisationError where it has a zero."""
+    """Return 1 / d for the diagonal d of a triangular factor; raises FactorisationError for a zero."""
     d = T.diagonal()
     first, zeros = T.space.find_true(d == 0)  # sync
     if zeros:
@@ -187,7 +187,7 @@ def inverse_diagonal(T):
 
 
 def random_vector(n, dtype, space):
-    """The same random vector every time."""
+    """Return a random vector with a fixed seed: it is equal at every call."""
     v = space.empty(n, dtype)
     space.random(1, v)
     return v

@@ -1,4 +1,4 @@
-"""What the user brings as a preconditioner: a function, a SciPy or CuPy LinearOperator, a sparse or dense matrix."""
+"""The user's own preconditioner: a function, a SciPy or CuPy LinearOperator, a sparse or dense matrix."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from swell.core.registry import resolve
 
 @dataclass(frozen=True)
 class User(Preconditioner):
-    """z = M(r) by the user's own means; arrays in and out live where the system does.
+    """z = M(r) by the user's own code; its arrays are on the device of the system.
 
     Attributes
     ----------
     M : callable, LinearOperator or matrix
         An approximate inverse of A.
     variable : bool
-        True if it is not a fixed linear map (an inner iteration, say); ``fgmres`` then is the method to use.
+        True if M is not a fixed linear map (an inner iteration, for example); then use the method ``fgmres``.
     """
 
     M: Any
     variable: bool = False
 
-    problem = "what the user made it for"
-    cost = "what it costs"
+    problem = "the user's choice"
+    cost = "the user's choice"
     as_given = True
     from_entries = False
 
@@ -51,7 +51,7 @@ class User(Preconditioner):
 
 
 def resolve_preconditioner(choice):
-    """A settings object from a name, a settings object, or whatever the user brings as M."""
+    """Return the settings object for a name, a settings object, or the user's own M; None for no preconditioner."""
     if choice is None or isinstance(choice, (str, type, Preconditioner)):
         return choice if isinstance(choice, User) else resolve("precond", choice)
     return User(choice)
