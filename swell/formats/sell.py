@@ -56,7 +56,7 @@ class SELL:
     window: int = 256
     task: int = 0
 
-    idle = Idle("window", AS_GIVEN, "sorting its rows would save no hundredth of what is stored"),
+    idle = Idle("window", AS_GIVEN, "sorting its rows would save less than 1 % of the stored entries"),
 
     def __post_init__(self):
         positive(self, "window")

@@ -1,9 +1,9 @@
-// Dense blocks in the pattern of a CSR matrix, found on a GPU; block_layout.py is the same on a CPU. A thread has a block row.
+// Dense blocks in the pattern of a CSR matrix, found on a GPU, a thread a block row; block_layout.py is for CPUs.
 #include "context.cuh"
 
-constexpr int MOST = 32;                               // rows of a block
+constexpr int MOST = 32;                               // most rows of a block
 
-// The rows of a block row, each at its next entry.
+// The rows of a block row, with the next entry of each.
 template <class I> struct Rows {
   const I* indices;
   I at[MOST], last[MOST];
@@ -13,7 +13,7 @@ template <class I> struct Rows {
     count = int(min((long long)size, n - first));
     for (int r = 0; r < count; ++r) at[r] = indptr[first + r], last[r] = indptr[first + r + 1];
   }
-  // The least block column that is left, `none` where all rows have ended.
+  // The smallest block column left, `none` if all rows have ended.
   DEVICE long long next(int size, long long none) const {
     long long least = none;
     for (int r = 0; r < count; ++r)
@@ -22,8 +22,8 @@ template <class I> struct Rows {
   }
 };
 
-// How many blocks of `size` hold entries of a block row, and how many entries they hold, of as many block rows as there are
-// counts, spread evenly over all `block_rows`; `none`: more than all block columns.
+// counts, entries = the number of nonempty blocks, and of entries, in n block rows, spread evenly over all `block_rows`. `none` is a
+// number greater than every block column.
 // launch: elements of counts, 64 threads
 template <typename I>
 __global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long block_rows, long long none,
@@ -43,7 +43,7 @@ __global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, in
   entries[p] = indptr[first + rows.count] - indptr[first];
 }
 
-// The block columns, ascending in each block row, and where each entry lies in the blocks, row-major.
+// columns = the block columns, ascending in each block row; positions = the index of each entry in the blocks.
 // launch: elements of ptr, 64 threads
 template <typename I, typename P>
 __global__ void place_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long none, const P* ptr, P* columns,

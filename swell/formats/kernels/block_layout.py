@@ -1,6 +1,6 @@
-"""Dense blocks in the pattern of a CSR matrix, found on the CPU; ``block_layout.cu`` is the same on a GPU.
+"""Dense blocks in the pattern of a CSR matrix, found on the CPU; ``block_layout.cu`` is for GPUs.
 
-The rows of a block row, whose columns ascend, are merged: the next block is the least that one of them has.
+The rows of a block row, whose columns ascend, are merged: the next block is the smallest block column left in any row.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def next_block(indices, at, last, size, none):
-    """The least block column of the rows at hand, whose next entries are at ``at``; ``none`` where all have ended."""
+    """The smallest block column among the rows' next entries, at indices ``at``; ``none`` if all rows have ended."""
     least = none
     for r in range(at.size):
         if at[r] < last[r]:
@@ -22,8 +22,10 @@ def next_block(indices, at, last, size, none):
 
 @parallel
 def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
-    """How many blocks of ``size`` hold entries of a block row, and how many entries they hold, of as many block rows as
-    there are counts, spread evenly over all ``block_rows``; ``none``: more than all block columns."""
+    """counts, entries = the number of nonempty blocks, and of entries, in some block rows.
+
+    ``counts.size`` block rows are visited, spread evenly over all ``block_rows``. ``none`` is a number greater than
+    every block column."""
     n = indptr.size - 1
     for p in prange(counts.size):
         first = np.int64(p) * block_rows // counts.size * size
@@ -41,7 +43,7 @@ def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
 
 @parallel
 def place_blocks(indptr, indices, size, none, ptr, columns, positions):
-    """The block columns, ascending in each block row, and where each entry lies in the blocks, row-major."""
+    """columns = the block columns, ascending in each block row; positions = the index of each entry in the blocks."""
     n = indptr.size - 1
     for p in prange(ptr.size - 1):
         first, block = np.int64(p) * size, np.int64(ptr[p])

@@ -1,12 +1,11 @@
-// Block SELL products on a GPU, a thread a row, neighbouring rows in neighbouring threads; the layout is described in
-// formats/block_sell.py.
+// Block SELL products on a GPU, a thread a row, neighbouring rows in neighbouring threads; formats/block_sell.py describes
+// the layout.
 //
-// A batch of values is loaded before the first is used, as for SELL: the columns of one block, or, of small blocks, of
-// several. Padding is known by its column and ends the row. HEIGHT and BLOCK are constants, since divisions by them cost
-// registers.
+// As in SELL, a thread loads a batch of values before it uses the first: columns of one block, or of several small blocks.
+// Padding has column -1 and ends the row. HEIGHT and BLOCK are constants, since divisions by variables cost registers.
 #include "context.cuh"
 
-// The product of row `lane` of a slice whose slice columns are e to end.
+// The product with x of row `lane` of a slice with slice columns e to end - 1.
 template <int HEIGHT, int BLOCK, class T, class I>
 DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, int lane, I x_size) {
   constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* ptr, const
   y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK>
 __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, const I* columns, const T* values, const T* x,

@@ -1,8 +1,8 @@
-"""Block SELL products on the CPU: slices in parallel, their sums in the first cache; a column of a block is one vector.
+"""Block SELL products on the CPU: slices in parallel, their sums in the L1 cache; a column of a block is one vector.
 
-The layout is described in ``swell/formats/block_sell.py``. ``block`` is a tuple of as many numbers as a block has
-rows: so the compiler knows how many, and unrolls; an empty one says "look at ``values``". Unsigned indices spare
-Numba's test for negative ones.
+``swell/formats/block_sell.py`` describes the layout. ``block`` is a tuple with as many numbers as a block has rows, so
+that the compiler knows the block size and unrolls the loops. If it is empty, the shape of ``values`` gives the size.
+Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numba import njit, prange
 
 from swell.core.kernels.vector import total
 
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def add_block(values, x, sums, e, t, j, size, width):
-    """sums += A x of one block, in slice column e, whose first row is t of its slice and whose first column is j."""
+    """sums += one block of slice column e times x; t is its first row in the slice, j its first column."""
     for c in range(width):
         xc = x[j + c]
         for r in range(size):
@@ -25,7 +25,7 @@ def add_block(values, x, sums, e, t, j, size, width):
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def slice_products(ptr, columns, values, x, sums, height, block, s):
-    """sums = the products of the rows of slice s."""
+    """sums = A x for the rows of slice s."""
     size = np.uint64(len(block)) if len(block) > 0 else np.uint64(values.shape[1])
     whole = np.int64(np.uint64(x.size) // size)
     sums[:] = 0

@@ -1,13 +1,14 @@
-// BSR products on a GPU; the layout is described in formats/bsr.py.
+// BSR products on a GPU; formats/bsr.py describes the layout.
 //
-// The lanes of a warp are laid over the rows and columns of one block, so that the blocks of a block row, which lie one after
-// the other, are loaded as they lie; a lane has as many adjoining columns as 16 bytes hold, where that divides the block.
-// Where there is room a block has all its rows at once, and a warp several block rows; else a warp has one block row, and a
-// lane several rows of its columns, each with a sum of its own. At the end the lanes of a row add their sums. BLOCK is a
-// constant: every size has its own code.
+// The lanes of a warp cover the rows and columns of one block, so that the blocks of a block row are loaded in storage order. A
+// lane has as many adjoining columns as 16 bytes hold, if this number divides the block size. If a warp has enough lanes, they
+// cover all rows of a block at once, and a warp has one or several block rows. Otherwise a warp has one block row, and a lane
+// several rows of its columns, with one sum each. At the end the lanes of a row add up their sums. BLOCK is a constant: every
+// size has its own code.
 //
-// A number of blocks per multiprocessor walk over the block rows, rather than a warp being started for each: fewer sums of
-// inner products to collect. 24, since 4, 6 and 8 of them, as registers allow, fit in a multiprocessor at once.
+// A fixed number of thread blocks per multiprocessor loops over the block rows, instead of one warp for each. This leaves fewer
+// partial sums of inner products to collect. The number is 24, a multiple of 4, 6 and 8: a multiprocessor holds 4, 6
+// or 8 blocks at once, depending on their registers.
 #include "context.cuh"
 
 template <int BLOCK, class T> struct Shape {
@@ -15,7 +16,7 @@ template <int BLOCK, class T> struct Shape {
   static constexpr int PER = BLOCK % WIDE == 0 ? WIDE : BLOCK % 2 == 0 && WIDE > 1 ? 2 : 1;     // columns of a lane
   static constexpr int ACROSS = BLOCK / PER;                                             // lanes of a row
   static constexpr int PASSES = (BLOCK + 32 / ACROSS - 1) / (32 / ACROSS);               // sums of a lane
-  static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                             // ... of which each is a row
+  static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                             // rows of a block covered at once
   static constexpr int LANES = ROWS * ACROSS;                                            // of a block row
   static constexpr int GROUP = PASSES == 1 ? 32 / LANES : 1;                             // block rows of a warp
   static constexpr int AHEAD = PASSES >= 4 ? 1 : 4 / PASSES;                             // blocks whose loads are in flight
@@ -24,7 +25,7 @@ template <int BLOCK, class T> struct Shape {
 // Adjoining scalars, loaded at once.
 template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Several { T at[COUNT]; };
 
-// Which block row a lane works on, and where in its blocks.
+// A lane's block row (`member`, among the warp's), and its row and group of columns in a block.
 template <int BLOCK, class T> struct Lane {
   int member, row, across;
   DEVICE Lane() {
@@ -35,7 +36,7 @@ template <int BLOCK, class T> struct Lane {
   }
 };
 
-// Sums of a lane over the blocks of block row i: rows row, row + ROWS, ...
+// sum = the sums of a lane over the blocks of block row i, for its rows row, row + ROWS, ...
 template <int BLOCK, class T, class I>
 DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const T* x, I i, I rows,
                       const Lane<BLOCK, T>& lane, I columns, T (&sum)[Shape<BLOCK, T>::PASSES]) {
@@ -76,7 +77,7 @@ DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const T*
   }
 }
 
-// The sum over the lanes of a row, complete in the first. By all lanes of a warp.
+// The sum over the lanes of a row; only the first of them has the whole sum. All lanes of a warp must call this.
 template <int BLOCK, class T> DEVICE T row_sum(T sum, int across) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, co
   }
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK>
 __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,

@@ -1,9 +1,10 @@
-"""BSR products on the CPU: chunks of block rows in parallel, their blocks as they lie, four rows of a block at a time.
+"""BSR products on the CPU: chunks of block rows in parallel, blocks in storage order, four rows of a block at a time.
 
-Up to 4 × 4 the sums of a block row stay in registers; of larger blocks they are in y, since a second pass over a block
-row for its other rows took longer. ``block`` is a tuple of as many numbers as a block has rows: so the compiler knows
-how many, and unrolls; an empty one says "look at ``data``". Inlined by LLVM (``forceinline``), since Numba's own took
-ten seconds to compile. Products and sums may be fused. Unsigned indices spare Numba's test for negative ones.
+For blocks up to 4 × 4 the sums of a block row stay in registers. For larger blocks they are in y, since a second pass
+over a block row for its other rows took longer. ``block`` is a tuple with as many numbers as a block has rows, so that
+the compiler knows the block size and unrolls the loops. If it is empty, the shape of ``data`` gives the size. LLVM
+inlines the functions (``forceinline``), since Numba's own inlining took ten seconds to compile. Products and sums may
+be fused. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from numba import njit, prange
 
 from swell.core.kernels.vector import total
 
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def four_rows(values, x, zero, at, j, size, width, count):
-    """The products of ``count`` (up to four) rows of a block; the first begins at ``at``, the columns at j."""
+    """Products with x of ``count`` (up to four) rows of a block; its values begin at ``at``, its columns at j."""
     p0 = p1 = p2 = p3 = zero
     for c in range(width):
         xc = x[j + c]
@@ -33,7 +34,7 @@ def four_rows(values, x, zero, at, j, size, width, count):
 
 @njit(cache=True, forceinline=True)
 def put(y, row, value, alpha, beta):
-    """y[row] = alpha value + beta y[row], if there is such a row."""
+    """y[row] = alpha value + beta y[row], if the row exists."""
     if row < np.uint64(y.size):
         if beta == 0:
             y[row] = alpha * value
@@ -43,7 +44,7 @@ def put(y, row, value, alpha, beta):
 
 @njit(cache=True, forceinline=True)
 def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
-    """The same for up to four rows."""
+    """y = alpha p + beta y for ``count`` (up to four) rows from ``row`` on."""
     put(y, row, p0, alpha, beta)
     if count > 1:
         put(y, row + np.uint64(1), p1, alpha, beta)
@@ -55,7 +56,7 @@ def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def add_block(values, x, y, zero, k, j, row, size, width, alpha):
-    """y += alpha A x of block k, whose first row is ``row``."""
+    """y += alpha A x for block k, whose first row is ``row`` and first column j."""
     for first in range(np.uint64(0), size, np.uint64(4)):
         count = min(size - first, np.uint64(4))
         p0, p1, p2, p3 = four_rows(values, x, zero, (k * size + first) * size, j, size, width, count)
@@ -64,7 +65,7 @@ def add_block(values, x, y, zero, k, j, row, size, width, alpha):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def block_row(indptr, indices, values, x, y, block, any_size, i, alpha, beta):
-    """The rows of block row i: y = alpha A x + beta y."""
+    """y = alpha A x + beta y for the rows of block row i."""
     size, zero = np.uint64(len(block)) if len(block) > 0 else any_size, y.dtype.type(0)
     begin, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
     cut = last > begin and np.uint64(indices[last - np.uint64(1)]) >= np.uint64(x.size) // size

@@ -1,7 +1,7 @@
-// CSR products on a GPU: a warp has 32 rows, and so many lanes work on one of them: as its rows are long on average, or `lanes`.
+// CSR products on a GPU: a warp has 32 rows, and `lanes` lanes share a row; 0 takes the power of two below the mean row length.
 #include "context.cuh"
 
-// The product of row (first row of the warp) + lane, complete in that lane.
+// Products with x of the warp's 32 rows: each lane returns the product of row (first row) + (lane number).
 template <class T, class I>
 DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, int lanes, long long n, long long nnz) {
   int lane = threadIdx.x % 32;
@@ -44,7 +44,7 @@ __global__ void product_plus(Context* ctx, const I* indptr, const I* indices, co
   if (row < n) y[row] = z[row] + sum;
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 128 threads
 template <typename T, typename I>
 __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
@@ -75,7 +75,7 @@ __global__ void maxima(Context* ctx, const I* indptr, const I* indices, const T*
   y[row] = largest;
 }
 
-// d = the diagonal, zero where nothing is stored.
+// d = the diagonal; zero for entries that are not stored.
 // launch: elements of d, 256 threads
 template <typename T, typename I>
 __global__ void diagonal(Context* ctx, const I* indptr, const I* indices, const T* data, T* d, long long n) {
@@ -88,7 +88,7 @@ __global__ void diagonal(Context* ctx, const I* indptr, const I* indices, const 
   d[row] = own;
 }
 
-// out = the values of diag(left) A diag(right); a warp has 32 rows, and its lanes share each, so that accesses are whole.
+// out = the values of diag(left) A diag(right); a warp has 32 rows, and lanes share each row, so that accesses are coalesced.
 // launch: elements of left, 256 threads
 template <typename T, typename I>
 __global__ void scale(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* left,

@@ -1,7 +1,7 @@
-"""CSR on the CPU. Products: rows in parallel, each by one thread whatever ``lanes`` says.
+"""CSR kernels on the CPU. Products run over rows in parallel, each row on one thread for any ``lanes``.
 
-A row has two sums, of its even and of its odd entries, so that one need not wait for the other. Unsigned indices spare
-Numba's test for negative ones.
+Two independent sums a row, of its even and its odd entries, let additions overlap. Unsigned indices spare Numba's test
+for negative ones.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSERTION = 64          # entries up to which a row is sorted by insertion
 
 @helper(inlined=True)
 def row_product(indices, data, x, zero, begin, end):
-    """The entries from begin to end times x."""
+    """The sum of products of the entries begin to end − 1 with x."""
     even = odd = nothing(zero)
     k, end = np.uint64(begin), np.uint64(end)
     while k + ONE < end:
@@ -75,7 +75,7 @@ def maxima(indptr, indices, data, x, y):
 
 @helper
 def place_of(indices, first, last, column):
-    """Where the entry of a column lies among those from first to last, which ascend; last where there is none."""
+    """Index of ``column`` in the ascending ``indices[first:last]``, by bisection; last if it is missing."""
     end = last
     while first < last:
         middle = (first + last) // 2
@@ -88,7 +88,7 @@ def place_of(indices, first, last, column):
 
 @parallel
 def diagonal(indptr, indices, data, d):
-    """d = the diagonal, zero where nothing is stored."""
+    """d = the diagonal; zero for entries that are not stored."""
     for i in prange(d.size):
         place = place_of(indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), np.int64(i))
         d[i] = data[np.uint64(place)] if place < indptr[i + 1] else 0
@@ -114,8 +114,9 @@ def modulus_sums(indptr, data, y):
 
 @parallel
 def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
-    """Rows and columns in another order, columns ascending; entry = where each entry was. Rows are short as a rule:
-    they are sorted by insertion, long ones as they deserve."""
+    """Permute rows and columns; columns ascend in each new row. entry = the old index of each new entry.
+
+    Insertion sorts short rows, the usual case; ``argsort`` sorts long ones."""
     for t in prange(order.size):
         begin, length = indptr[order[t]], indptr[order[t] + 1] - indptr[order[t]]
         first = np.int64(new_indptr[t])

@@ -1,7 +1,7 @@
-// ELL products on a GPU, one thread a row; the layout is described in formats/ell.py.
+// ELL products on a GPU, one thread a row; formats/ell.py describes the layout.
 //
-// As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the first is used,
-// and matrix entries that pass by the cache. Padding has column -1 and ends a row: what comes after is not read.
+// As in SELL, a thread has 32 registers, so that 2048 threads share a multiprocessor. It issues a batch of loads before it
+// uses the first. Matrix entries bypass the cache. Padding has column -1 and ends a row: nothing after it is read.
 #include "sliced.cuh"
 
 template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, const T* values, I at, int left, I pitch) {
@@ -17,10 +17,10 @@ template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, cons
   return batch;
 }
 
-// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+// The product of a row with x. `batch` holds the row's first entries, loaded before the stop flag was read.
 template <class T, class I>
 DEVICE T row_product(const I* columns, const T* values, const T* x, I at, int left, I pitch, Batch<T, I> batch) {
-  T sum = accumulate(batch, x, T(0));                   // here, not in the loop, or the compiler spills registers
+  T sum = accumulate(batch, x, T(0));                   // inside the loop this call makes the compiler spill registers
   while ((left -= batch.SIZE) > 0 && batch.column[batch.SIZE - 1] >= 0) {
     batch = load_batch(columns, values, at += batch.SIZE * pitch, left, pitch);
     sum = accumulate(batch, x, sum);
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I>
 __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* columns,

@@ -1,7 +1,7 @@
-"""ELL products on the CPU: 64 rows at a time, column by column, their sums in the first cache.
+"""ELL products on the CPU: 64 rows at a time, column by column, their sums in the L1 cache.
 
-The layout is described in ``swell/formats/ell.py``. No branch at padding, since where a row ends no processor
-foresees. Unsigned indices spare Numba's test for negative ones.
+``swell/formats/ell.py`` describes the layout. Padding takes no branch, since no processor predicts where a row ends.
+Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numba import njit, prange
 
 from swell.core.kernels.vector import total
 
-TILE = 64               # rows that stop together
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+TILE = 64               # rows of a tile, which stops after its longest row
+CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 
 
 @njit(cache=True)
 def tile_products(columns, values, x, sums, row, rows, width):
-    """sums = the products of ``rows`` rows from ``row`` on."""
+    """sums = A x for ``rows`` rows from ``row`` on."""
     zero = sums.dtype.type(0)
     for t in range(rows):
         sums[t] = zero
@@ -26,7 +26,7 @@ def tile_products(columns, values, x, sums, row, rows, width):
             column = np.int64(columns[k, row + t])
             ended &= column
             term = values[k, row + t] * x[np.uint64(column & ~(column >> np.int64(63)))]   # column 0 for padding
-            sums[t] += term if column >= 0 else zero             # ... which adds nothing, whatever its value
+            sums[t] += term if column >= 0 else zero             # padding adds nothing, even if its value is NaN
         if ended == -1:                          # all rows have ended
             break
 

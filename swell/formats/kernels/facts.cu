@@ -1,11 +1,11 @@
-// Facts of a matrix in CSR, gathered in one pass; formats/slots.py names them, formats/facts.py reads them.
+// Facts of a matrix in CSR, gathered in one pass on a GPU; formats/slots.py names them, formats/facts.py reads them.
 //
-// A warp has 32 rows, and as many lanes share one as the mean row suggests; a row of many times that length gets the whole warp.
-// A thread keeps its sums and maxima in registers; the blocks' are merged in a fixed order.
+// A warp has 32 rows. The mean row length decides how many lanes share a row; the whole warp takes a much longer row. A thread keeps
+// its sums and maxima in registers. The results of blocks are merged in a fixed order.
 #include "context.cuh"
 
 constexpr int TOTALS = LARGEST, COUNT = REACH + 1;                   // totals first, then extremes
-constexpr int LONG = 64;                                            // passes from which a row counts as long
+constexpr int LONG = 64;                                            // a row with more than LONG entries a lane is long
 
 DEVICE bool finite(float a) { return isfinite(a); }
 DEVICE bool finite(double a) { return isfinite(a); }
@@ -17,13 +17,13 @@ DEVICE double size_of(complex<double> a) { return hypot(a.re, a.im); }
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 DEVICE double merged(int fact, double a, double b) { return fact < TOTALS ? a + b : larger(a, b); }
 
-// What the lanes that share a row find out about it together.
+// Sums over a row, which its lanes combine.
 template <class A> struct Row {
   A sum, diagonal;
   double size;
 };
 
-// The place of a column among entries `from` to `to`, which ascend; `to` where it is not there.
+// The index of a column in indices[from] to indices[to - 1], which ascend, by bisection; `to` if it is missing.
 template <class I> DEVICE I place_of(const I* indices, I from, I to, long long column) {
   const I end = to;
   while (from < to) {
@@ -35,7 +35,7 @@ template <class I> DEVICE I place_of(const I* indices, I from, I to, long long c
 
 template <class I> DEVICE bool sound(I begin, I end, long long nnz) { return begin >= 0 && begin <= end && end <= nnz; }
 
-// Entry k of `row`, which ends before `end`.
+// Add entry k of `row` to the facts v and to the row's sums. The row ends before `end`.
 template <class T, class I>
 DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, const I* indices, const T* data, long long k,
                     long long end, long long row, long long rows, long long columns, long long nnz, bool search) {
@@ -65,7 +65,7 @@ DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, co
   } else if (search) {
     const I first = indptr[j], last = indptr[j + 1];
     const I place = sound(first, last, nnz) ? place_of(indices, first, last, row) : last;
-    if (place == last) {                        // a_ji is zero, and so neither visits this pair nor is it there
+    if (place == last) {                        // a_ji is not stored, so only a_ij visits this pair
       v[UNMATCHED] += 1;
       weight = 2;
     }
@@ -82,7 +82,7 @@ DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, co
 DEVICE void add_lanes(double& a, int o) { a += __shfl_xor_sync(~0u, a, o); }
 DEVICE void add_lanes(complex<double>& a, int o) { add_lanes(a.re, o), add_lanes(a.im, o); }
 
-// The facts of a row, by `width` neighbouring lanes, of which this is number `part`. All lanes of the warp come here.
+// Add a row to the facts v, by `width` neighbouring lanes; this lane has number `part`. All lanes of the warp call this.
 template <class T, class I>
 DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, const T* data, long long row, int part, int width,
                         long long rows, long long columns, long long nnz, bool search) {
@@ -117,7 +117,7 @@ DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, c
   v[REACH] = larger(here.size - 2 * re, v[REACH]);
 }
 
-// out = the facts. Pairs (i, j) and (j, i) are compared only with `search`, which needs a square matrix.
+// out = the facts. Only `search`, which needs a square matrix, compares a_ij with a_ji.
 // launch: elements of indptr, 256 threads, at most 4 blocks per multiprocessor
 template <typename T, typename I>
 __global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, const I* indices, const T* data, double* out,
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, con
     for (int w = 1; w < 8; ++w) all = merged(fact, all, of_warp[w][fact]);
     ctx->partials[blockIdx.x * (long long)COUNT + fact] = all;
   }
-  __syncthreads();                              // all threads have written before one says so
+  __syncthreads();                              // all threads have written before one signals it
   if (!last_block(ctx) || fact >= COUNT) return;
   double all = __ldcg(ctx->partials + fact);
 #pragma unroll 8

@@ -1,4 +1,4 @@
-"""Facts of a matrix in CSR, gathered in one pass on the CPU; ``facts.cu`` is the same on a GPU."""
+"""Facts of a matrix in CSR, gathered in one pass on the CPU; ``facts.cu`` is for GPUs."""
 from __future__ import annotations
 
 import math
@@ -20,13 +20,13 @@ LARGEST, DIFFERENCE, HERMITIAN_DIFFERENCE, NORM_INF, LONGEST_ROW, BANDWIDTH, DIA
 
 @helper
 def larger(a, b):
-    """The larger of the two; NaN if one of them is."""
+    """The larger of a and b; NaN if either is NaN."""
     return a if a > b or np.isnan(a) else b
 
 
 @helper
 def modulus(re, im):
-    """√(re² + im²); by the slow function where a square would over- or underflow."""
+    """√(re² + im²); by the slower ``hypot`` if a square would over- or underflow."""
     if im == 0:
         return abs(re)
     square = re * re + im * im
@@ -35,7 +35,7 @@ def modulus(re, im):
 
 @helper
 def mirror_image(indptr, indices, data, row, column):
-    """(the entry of a row and column, or 0; is it there?)"""
+    """(the entry at a row and column, or 0; True if it is stored)."""
     first, last = np.int64(indptr[row]), np.int64(indptr[row + 1])
     if 0 <= first <= last <= data.size:
         place = place_of(indices, first, last, column)
@@ -46,7 +46,7 @@ def mirror_image(indptr, indices, data, row, column):
 
 @helper
 def look_at_pair(v, value, other, weight):
-    """What a pair of entries, aᵢⱼ and aⱼᵢ, adds to the facts."""
+    """Add a pair of entries, aᵢⱼ and aⱼᵢ, to the facts v."""
     re, im = np.float64(value.real) - other.real, np.float64(value.imag) - other.imag
     mirrored = np.float64(value.imag) + other.imag
     if re != 0 or im != 0 or mirrored != 0:
@@ -59,8 +59,10 @@ def look_at_pair(v, value, other, weight):
 
 @helper
 def look_at_row(v, indptr, indices, data, row, columns, zero, search):
-    """What a row adds to the facts; zero: of the type in which rows are summed. Of a pair, the entry below the diagonal
-    looks for the other. Returns how many entries above the diagonal there are more than such pairs."""
+    """Add a row to the facts v; ``zero`` has the type in which rows are summed.
+
+    Only the entry below the diagonal searches for its pair. Returns the number of entries above the diagonal, less the
+    number of pairs found: the sum over all rows is the number of entries above the diagonal without a pair."""
     begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
     if not 0 <= begin <= end <= data.size:
         v[OUT_OF_RANGE] += 1
@@ -99,7 +101,7 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
         v[OUT_OF_RANGE] += outside
         v[DISORDERED] += disordered
         v[EMPTY_ROWS] += begin == end
-    else:                                        # columns ascend, so the ends of a row are farthest
+    else:                                        # columns ascend, so the row's ends are farthest from the diagonal
         reach = max(row - np.int64(indices[np.uint64(begin)]), last - row)
         v[BANDWIDTH] = max(np.float64(reach), v[BANDWIDTH])
     v[ADJOINING] += adjoining
@@ -123,7 +125,7 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
 
 @parallel
 def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
-    """What the rows of each chunk add to its facts, and to its count of entries above the diagonal without a pair."""
+    """Add the rows of each chunk to its facts, and to its count of entries above the diagonal without a pair."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
@@ -132,7 +134,7 @@ def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
 
 @parallel
 def look_above(indptr, indices, data, parts, columns):
-    """What the entries above the diagonal add that have none below it."""
+    """Add the entries above the diagonal that have no pair below it."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
@@ -144,7 +146,7 @@ def look_above(indptr, indices, data, parts, columns):
 
 
 def gather(indptr, indices, data, out, columns, search):
-    """out = the facts. Pairs (i, j) and (j, i) are compared only with ``search``, which needs a square matrix."""
+    """out = the facts. Only ``search``, which needs a square matrix, compares aᵢⱼ with aⱼᵢ."""
     parts, alone = np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
     parts[:, TOTALS:] = -np.inf
     zero = data.dtype.type(0) * np.float64(1)
@@ -152,4 +154,4 @@ def gather(indptr, indices, data, out, columns, search):
     if alone.sum() and not parts[:, OUT_OF_RANGE].any():
         look_above(indptr, indices, data, parts, columns)
     out[:TOTALS] = parts[:, :TOTALS].sum(axis=0)
-    out[TOTALS:] = parts[:, TOTALS:].max(axis=0)                # NaN where one is
+    out[TOTALS:] = parts[:, TOTALS:].max(axis=0)                # NaN if any part is NaN

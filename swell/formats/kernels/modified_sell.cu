@@ -1,8 +1,8 @@
-// Modified SELL products on a GPU: a block has a slice, a thread a row; the layout is described in formats/modified_sell.py.
+// Modified SELL products on a GPU: a block has a slice, a thread a row; formats/modified_sell.py describes the layout.
 //
-// The x of a slice's own rows lies in shared memory. Columns outside are gathered before the block waits for it. Occupancy
-// decides, as for SELL: 32 registers, so that 2048 threads share a multiprocessor at any height; that bound is also what
-// lets a block of 1024 threads launch. Padding has code 0 and ends a row: what comes after is not read.
+// The x of a slice's own rows lies in shared memory. Values of x outside the slice are gathered before the block waits for it.
+// Occupancy decides the speed, as in SELL: 32 registers, so that 2048 threads share a multiprocessor at any height. This bound also
+// allows blocks of 1024 threads. Padding has code 0 and ends a row: nothing after it is read.
 #include "context.cuh"
 
 template <class T, int HEIGHT> struct Fit {
@@ -37,7 +37,7 @@ template <int HEIGHT, class T, class I> DEVICE Batch<T, I> load_batch(const Matr
   return batch;
 }
 
-// The product of a row with x. `batch` holds its first entries, `sum` what the diagonal gives; all threads of a block come.
+// The product of a row with x. `batch` holds the row's first entries, `sum` the diagonal's term. All threads of a block call this.
 template <int HEIGHT, class T, class I>
 DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int left, Batch<T, I> batch, T sum) {
   for (bool first = true;; first = false) {
@@ -45,7 +45,7 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int 
 #pragma unroll
     for (int i = 0; i < batch.SIZE; ++i)
       if (batch.code[i] > 0) gathered[i] = x[batch.code[i] - 1];
-    if (first) __syncthreads();                                  // now the x of this slice is there
+    if (first) __syncthreads();                                  // the x of this slice is now in shared memory
 #pragma unroll
     for (int i = 0; i < batch.SIZE; ++i)
       if (batch.code[i] < 0) gathered[i] = own[-(batch.code[i] + 1)];
@@ -57,7 +57,7 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int 
   }
 }
 
-// The product of the thread's own row with x, whose part of the slice the block brings to `own`; false once stopped.
+// sum = the product of the thread's row with x. The block loads the slice's part of x to `own`. Returns false if the solver has stopped.
 template <int HEIGHT, class T, class I>
 DEVICE bool own_product(Context* ctx, const Matrix<T, I>& A, const T* x, T* own, I row, I x_size, I y_size, T& sum) {
   let_next_start();
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product(Contex
   if (row < I(y_size)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: a block of height threads for each slice of slice_ptr
 template <typename T, typename I, int HEIGHT>
 __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(Context* ctx, const I* slice_ptr,

@@ -1,9 +1,9 @@
-"""Modified SELL products on the CPU: slices in parallel, column by column, the sums of a slice in the first cache.
+"""Modified SELL products on the CPU: slices in parallel, column by column, the sums of a slice in the L1 cache.
 
-The layout is described in ``swell/formats/modified_sell.py``. Entries are read as they lie: eight rows at a time, their
-sums in registers, would jump by pages in a high slice. Columns are decoded without a branch, since where a row ends no
-processor foresees. Not ``inline="always"``: inlined into the parallel loop the same code takes twice the time. Unsigned
-indices spare Numba's test for negative ones.
+``swell/formats/modified_sell.py`` describes the layout. Entries are read in storage order: eight rows at a time, with
+sums in registers, would jump by memory pages in a high slice. Columns are decoded without a branch, since no processor
+predicts where a row ends. The functions are not ``inline="always"``: inlined into the parallel loop they take twice the
+time. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numba import njit, prange
 
 from swell.core.kernels.vector import total
 
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 
 
 @njit(cache=True)
 def column_of(code, first):
-    """The column behind a code, in the slice that begins with row ``first``; 0 for padding."""
+    """The column that a code stands for, in the slice that begins with row ``first``; 0 for padding."""
     inside = code >> np.int64(63)                # all bits set, or none
     return np.uint64((code ^ inside) + (inside & (first + 1)) - (code != 0))
 
 
 @njit(cache=True)
 def slice_products(diag, entries, col_idx, x, sums, begin, end, height, first, rows):
-    """sums = the products of ``rows`` rows from ``first`` on, in the slice of entries begin to end."""
+    """sums = A x for ``rows`` rows from ``first`` on, in the slice with entries begin to end − 1."""
     row, zero = np.uint64(first), sums.dtype.type(0)
     for t in range(rows):
         sums[t] = diag[row + t] * x[row + t] if row + t < np.uint64(x.size) else zero
@@ -33,7 +33,7 @@ def slice_products(diag, entries, col_idx, x, sums, begin, end, height, first, r
         for t in range(rows):
             code = np.int64(col_idx[k + t])
             term = entries[k + t] * x[column_of(code, first)]
-            sums[t] += term if code != 0 else zero               # padding adds nothing, whatever its value
+            sums[t] += term if code != 0 else zero               # padding adds nothing, even if its value is NaN
 
 
 @njit(parallel=True, cache=True)

@@ -1,21 +1,22 @@
-// The layout of a matrix in parts, for GPUs alone; formats/parts.py tells what lies where.
+// Kernels that build the layout of a matrix in parts, only for GPUs; formats/parts.py describes the layout.
 //
-// `part` is the part of each row, `slot` its place: slice of 32 and lane, first within its part, after `place` among all. A part has
-// room for `stride` slices in what is made before their number is known. bits[(b parts + p) stride + s] says which rows of slice s of
-// part p are in the halo of part b, and starts[...] how many halo rows of part b come before.
+// part[row] is the row's part, and slot[row] = 32 slice + lane its place: within its part, and, after the kernel `place`, among all
+// parts. Arrays made before the number of slices is known have room for `stride` slices a part. The bits of
+// bits[(b parts + p) stride + s] are the rows of slice s of part p that belong to the halo of part b. The same element of `starts`
+// is the number of halo rows of part b before them.
 #include "rows.cuh"
 #include "scan.cuh"
 
-constexpr int WARPS = 15;                                       // that share a part's slices: as in parts.py
+constexpr int WARPS = 15;                                       // warps that share a part's slices, as in parts.py
 constexpr int AT_SLICES = 0, AT_INTERIOR = 1, AT_HALO = 2, AT_COLUMNS = 3, AT_BOUNDARY = AT_COLUMNS + WARPS, FACTS = AT_BOUNDARY + WARPS;
-constexpr int EXACT = 128, STEPS = 8, BINS = EXACT + 25 * STEPS;      // lengths from EXACT on are told apart to an eighth of a power of two
-constexpr int SORTERS = 16, MOST = 640;                         // warps that sort a part; its slices
+constexpr int EXACT = 128, STEPS = 8, BINS = EXACT + 25 * STEPS;      // lengths from EXACT on: 8 bins for each power of two
+constexpr int SORTERS = 16, MOST = 640;                         // warps that sort a part; most slices of a part
 
-struct Slice { int before, width; };                            // columns of its warp's stream before it, and its own
+struct Slice { int before, width; };                            // columns before it in its warp's stream, and its own
 struct Stream { int chunk, chunks, boundary, unused; };
 struct Table { int slices, interior, publish, halo_from, halo; };
 
-// Rows of part b: those at the places begin to end - 1 of the order, which is the identity where it is empty.
+// The rows of part b: places begin to end - 1 of the order; an empty order is the identity.
 struct Range {
   long long begin, end;
   DEVICE Range(long long b, long long parts, long long n) : begin((b * n + parts - 1) / parts), end(((b + 1) * n + parts - 1) / parts) {}
@@ -28,13 +29,14 @@ DEVICE int bin_of(int length) {
   return BINS - 1 - (EXACT + (power - 7) * STEPS + (length >> (power - 3)) % STEPS);
 }
 
-// Where the k-th of `count` slices goes that begin at `low`: rows of WARPS places are filled from the left and from the right in turn,
-// so that every warp has as wide ones as the others.
+// The place of the k-th of `count` slices, which come by descending width and take the places from `low` on. Rows of WARPS places
+// are filled alternately from the left and from the right, so that all warps get about equal widths.
 DEVICE int snake(int k, int low, int count) {
   const int at = low + k, turn = at / WARPS;
   return turn % 2 ? max(low, turn * WARPS) + min(low + count, (turn + 1) * WARPS) - 1 - at : at;
 }
 
+// part = the part of each row.
 // launch: elements of part, 256 threads
 template <typename I> __global__ void number(Context* ctx, const I* order, int* part, long long parts, long long n, long long order_size) {
   if (stopped(ctx)) return;
@@ -42,7 +44,7 @@ template <typename I> __global__ void number(Context* ctx, const I* order, int* 
   if (i < n) part[order_size ? order[i] : i] = int(i * parts / n);
 }
 
-// boundary: rows that other parts need or which need theirs; 0 before.
+// boundary = 1 for rows that other parts need, or that need rows of other parts; all 0 on entry.
 // launch: elements of part, 256 threads
 template <typename I>
 __global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, const int* part, unsigned char* boundary, long long n,
@@ -54,15 +56,15 @@ __global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, c
   });
 }
 
-// The slots of each part's rows: interior first, each of the two by descending length, and by the order where that is equal. The facts
-// of each part, and behind them how many rows are boundary, 0 before.
+// slot = the place of each row in its part: interior rows, then boundary rows, both by descending bin of length; the sort is stable.
+// facts = the numbers of each part, and behind them the number of boundary rows, 0 on entry.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
 __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, const I* order, const unsigned char* boundary, bool apart,
                                                  int parts, int stride, unsigned short* keys, int* slot, int* slices, int* facts,
                                                  long long boundary_size, long long order_size) {
   if (stopped(ctx)) return;
-  __shared__ unsigned short of_warp[SORTERS][2 * BINS];         // rows of each bin, then those in the warps before
+  __shared__ unsigned short of_warp[SORTERS][2 * BINS];         // a warp's rows in each bin; later the rows of the warps before it
   __shared__ int start[2 * BINS + 1], widths[MOST];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int b = blockIdx.x; b < parts; b += gridDim.x) {
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, 
   }
 }
 
-// The bits of each part's halo, 0 before; not where more than `most` rows are boundary, for then these are not the parts.
+// Set the bits of each part's halo; all 0 on entry. If more than `most` rows are boundary, nothing is done: these parts are rejected.
 // launch: elements of part, 256 threads
 template <typename I>
 __global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, const int* part, const int* slot, const int* facts, int parts,
@@ -151,6 +153,7 @@ __global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, cons
   });
 }
 
+// starts = the number of halo rows before each word of bits; facts: the halo size of each part.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename P>
 __global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned* bits, int parts, int stride, P* starts, int* facts) {
@@ -163,8 +166,8 @@ __global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned*
   }
 }
 
-// Write the layout, once the numbers of all parts are known: the row in each slot (`rows` is −1 before), the slot of each row, where
-// the columns of each slice begin, the ends of slices (0 before), and the halos.
+// Write the layout, when the numbers of all parts are known: the row in each slot (`rows` is −1 on entry), the slot of each row,
+// where the columns of each slice begin (`start`), the ends of slices (`ends` is 0 on entry), and the halos.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
 __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const int* slices, const unsigned* bits, const int* starts,
@@ -199,8 +202,8 @@ __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const
   }
 }
 
-// visit(entry, where it lies among all slice columns and lanes) for a thread's share of the entries, without the diagonal where that is
-// `apart`, as it may be where every row has one.
+// Call visit(row, entry, slice column, lane) for a thread's share of the entries. If the diagonal is stored `apart`, it is skipped;
+// then every row has a diagonal entry.
 template <class I, class Visit>
 DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, const int* start, bool apart, long long n, long long entries,
                           Visit visit) {
@@ -213,25 +216,26 @@ DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, co
   });
 }
 
+// values = the value of each entry, at its place in the chunks.
 // launch: elements of slot, 256 threads
 template <typename T, typename I>
 __global__ void write_values(Context* ctx, const I* indptr, const I* indices, const T* data, const int* slot, const int* start, int chunk,
                              bool apart, T* values, long long n, long long indices_size) {
   if (stopped(ctx)) return;
-  constexpr long long UNIT = 32 + 64 / sizeof(T);               // of a column, in values
+  constexpr long long UNIT = 32 + 64 / sizeof(T);               // size of a slice column, in values
   visit_entries(indptr, indices, slot, start, apart, n, indices_size, [&](long long, long long k, long long column, int lane) {
     values[column / chunk * chunk * UNIT + column % chunk * 32 + lane] = data[k];
   });
 }
 
-// The local column of each entry: a row of its part, or a place in its halo. size: bytes of a value.
+// columns = the local column of each entry: a row of its part, or a place in the part's halo. size: bytes of a value.
 // launch: elements of slot, 256 threads
 template <typename I>
 __global__ void write_columns(Context* ctx, const I* indptr, const I* indices, const int* slot, const int* start, const int* part,
                               const int* table, const int* first, const unsigned* bits, const int* starts, int parts, int stride, int chunk,
                               bool apart, int size, unsigned short* columns, long long n, long long indices_size) {
   if (stopped(ctx)) return;
-  const long long unit = 16 * size + 32;                        // of a column, in local columns
+  const long long unit = 16 * size + 32;                        // size of a slice column, in local columns
   visit_entries(indptr, indices, slot, start, apart, n, indices_size, [&](long long row, long long k, long long column, int lane) {
     const long long own = part[row], other = part[indices[k]];
     int local = slot[indices[k]] - 32 * first[other];

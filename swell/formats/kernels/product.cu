@@ -1,27 +1,27 @@
-// Sparse products C = A B on a GPU, row by row; product.py is the same on a CPU, formats/product.py calls both.
+// Sparse products C = A B on a GPU, row by row; formats/product.py calls these kernels, product.py has the CPU's.
 //
-// Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp, a row of the last bin a
-// whole block. Blocks take the rows of the largest bin first.
+// Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp; a row of the last bin has
+// a whole block. Blocks take the rows of the largest bin first.
 //
-// Pattern: a group collects columns in a hash table in shared memory (open addressing), and sorts them by counting smaller ones.
-// Several lanes read a row of B, as many as its mean row has entries; the others of the group read other rows. The table has a place
-// for each of a row's products, which are twice as many as its entries and more. A block sets bits in shared memory, one for each
-// column of a range, range after range from the row's first column to its last; bits come out sorted.
+// Pattern: a group collects columns in a hash table in shared memory (open addressing). It sorts them by rank, the number of smaller
+// columns. Several lanes share a row of B, about as many as B's mean row has entries; other lanes of the group read other rows. The
+// table has a place for each product of a row, or two if there is room. A block sets bits in shared memory, one for each column of
+// a range, range after range from the row's first column to its last. The bits yield sorted columns.
 // Values: C's sorted columns and their sums lie in shared memory (sums of very long rows in C itself). The group goes through A's
-// row in order. Its lanes share a row of B, whose columns differ, so there are no atomics and each sum has one order.
+// row in order. Its lanes share a row of B, whose columns differ. So no atomics are needed, and each sum has a fixed order.
 //
-// Loads are issued early: each thread asks for its next entries before it works on the present ones.
+// Loads are issued early: each thread loads its next entries before it works on the present ones.
 #include "rows.cuh"
 
 constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6, POOL = 32768;
 constexpr long long RANGE = POOL * 8ll;                             // columns that have a bit at once
 template <class I> constexpr int SLOTS = POOL / THREADS / int(sizeof(I));                         // of a lane's hash table
-template <class I> constexpr int PACK = 16 / int(sizeof(I));        // of them that are read at once; between tables, for the banks
-template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // a lane's, as in product.py
-constexpr int BATCH = 4;                                            // rows of B that are on their way at once
+template <class I> constexpr int PACK = 16 / int(sizeof(I));        // slots read at once; also the gap between tables, for the banks
+template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // of a lane, as in formats/product.py
+constexpr int BATCH = 4;                                            // rows of B whose loads are in flight
 
-// Every row once: of_group(row, lanes) by the lanes of a group, all groups of a warp at once, row -1 where there is none;
-// of_block(row) by a block.
+// Visit every row once. The lanes of a group call of_group(row, lanes), all groups of a warp at once, with row -1 for an idle group.
+// A block calls of_block(row).
 template <class I, class OfGroup, class OfBlock>
 DEVICE void for_rows(const I* rows, const long long* bounds, OfGroup of_group, OfBlock of_block) {
   long long item = blockIdx.x;
@@ -39,16 +39,16 @@ DEVICE void for_rows(const I* rows, const long long* bounds, OfGroup of_group, O
   }
 }
 
-// This thread's place among the lanes of its group, which are a power of two.
+// This thread's number in its group; `lanes`, the group's size, is a power of two.
 DEVICE int lane_of(int lanes) { return threadIdx.x & (lanes - 1); }
 
-// Where a row begins and ends; nowhere for row -1.
+// The entries of a row: begin to end - 1; none for row -1.
 template <class I> struct Span {
   I begin, end;
   DEVICE Span(const I* indptr, long long row) : begin(row < 0 ? I(0) : indptr[row]), end(row < 0 ? I(0) : indptr[row + 1]) {}
 };
 
-// The largest value of the groups of a warp, each of which has one.
+// The maximum over a warp of its groups' values; all lanes of a group have one value.
 DEVICE long long largest(long long value, int lanes) {
   for (int o = lanes; o < 32; o *= 2) value = max(value, __shfl_xor_sync(~0u, value, o));
   return value;
@@ -57,8 +57,8 @@ DEVICE long long largest(long long value, int lanes) {
 DEVICE int from_lane(int value, int lane) { return __shfl_sync(~0u, value, lane); }
 DEVICE long long from_lane(long long value, int lane) { return __shfl_sync(~0u, value, lane); }
 
-// By groups: add(column, a_ik, b_kj) for every product of a row, next() after each k. All lanes of a warp make the same steps of
-// k, as their shuffles need.
+// By groups: call add(column, a_ik, b_kj) for every product of a row, and next() after each k. All lanes of a warp make the same
+// steps of k, since they use shuffles.
 template <class T, class I, class Add, class Next>
 DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data, const I* b_indptr, const I* b_indices,
                          const T* b_data, long long row, int lanes, Add add, Next next) {
@@ -94,8 +94,8 @@ DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data,
   }
 }
 
-// By groups, whose lanes go their own ways: visit(column) for every product of a row. `width` lanes, at most all of a group, share
-// a row of B.
+// By groups, whose lanes may diverge: call visit(column) for every product of a row. `width` lanes, at most the whole group, share a
+// row of B.
 template <class I, class Visit>
 DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices, long long row, int lanes,
                         int width, Visit visit) {
@@ -132,14 +132,14 @@ DEVICE long long swap_if_equal(long long* at, long long old, long long value) {
 template <class I> struct alignas(16) Pack16 {
   I key[PACK<I>];
 };
-constexpr int TABLES = POOL / WARPS + 16 * 16;                      // bytes of the tables of a warp and what is between them
+constexpr int TABLES = POOL / WARPS + 16 * 16;                      // bytes of a warp's tables, with the gaps between them
 
-// The hash table of a row, -1 where it is empty, in this group's part of its warp's tables.
+// The hash table of a row, in this group's part of its warp's tables; -1 marks an empty slot.
 template <class I> struct Table {
   I* keys;
   unsigned size;                                                    // a power of two
 
-  // For up to this many columns, or as many as there is room for.
+  // Make an empty table for up to `most` columns, or as many as there is room for.
   DEVICE Table(unsigned char* pool, long long most, int lanes)
       : keys((I*)(pool + threadIdx.x / 32 * TABLES) + threadIdx.x % 32 / lanes * (SLOTS<I> * lanes + PACK<I>)), size(PACK<I>) {
     while (size < 2 * most && size < unsigned(SLOTS<I> * lanes)) size *= 2;
@@ -160,7 +160,7 @@ template <class I> struct Table {
     }
   }
 
-  // The columns to the front of the table, in any order, and behind them what is larger; how many they are.
+  // Move the columns to the front of the table, in any order, and fill up the last pack with a larger number. Returns their number.
   DEVICE int gather(int lanes) {
     const int lane = lane_of(lanes), group = threadIdx.x % 32 - lane;
     const unsigned all = ~0u >> (32 - lanes), before = (1u << lane) - 1;
@@ -189,7 +189,7 @@ template <class I> struct Table {
     return count;
   }
 
-  // How many of the first `count` columns are smaller.
+  // The number of columns smaller than `column` among the first `count`.
   DEVICE int smaller_than(I column, int count) const {
     int smaller = 0;
 #pragma unroll 2
@@ -204,7 +204,7 @@ template <class I> struct Table {
 
 // -- columns of a row, by a block ---------------------------------------------------------------------------------------
 
-// The first of the places from one to another whose column, which ascend, is not below this one.
+// The first index in from to to - 1 whose column is at least `column`, by bisection; `to` if there is none. Columns ascend.
 template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, long long column) {
   while (from < to) {
     const N middle = from + (to - from) / 2;
@@ -213,8 +213,8 @@ template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, 
   return from;
 }
 
-// A bit for each column of a row, range after range; take(first column of 32, their bits, how many columns are before them).
-// Returns how many there are in all.
+// Set a bit for each column of a row, range after range. Then each word of 32 columns is passed to take(its first column, its bits,
+// the number of columns before it). Returns the number of columns.
 template <class I, class Take>
 DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices,
                           long long row, Take take) {
@@ -261,7 +261,7 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
       if (w < warp) at += of_warp[w];
       before += of_warp[w];
     }
-    for (int first = begin; first < end; first += 32) {             // all lanes of a warp make the same steps
+    for (int first = begin; first < end; first += 32) {             // all lanes of a warp together
       const unsigned word = first + lane < end ? bits[first + lane] : 0;
       int upto = __popc(word);
       for (int o = 1; o < 32; o *= 2) {
@@ -278,15 +278,15 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
 
 // -- the phases ---------------------------------------------------------------------------------------------------------
 
-// How many lanes share a row of B: about as many as its mean row has entries.
+// The number of lanes that share a row of B: about the length of its mean row.
 DEVICE int width_for(long long rows, long long entries) {
   int width = 1;
   while (width < 32 && 3 * width * rows < 2 * entries) width *= 2;
   return width;
 }
 
-// counts = the entries of each row of C; they come as upper bounds. indices, unless empty: the columns of row i from starts[i] on,
-// sorted.
+// counts = the number of entries in each row of C; upper bounds on entry. indices, unless empty, = the sorted columns of row i from
+// starts[i] on.
 // launch: 4 blocks per multiprocessor of 256 threads
 template <typename I, bool INDICES>
 __global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indpt
       });
 }
 
-// The columns of C, whose rows lie apart, side by side.
+// indices = the columns of C without gaps; in `from`, row i begins at starts[i].
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void join_rows(Context* ctx, const long long* starts, const I* from, const P* indptr, P* indices, long long n,
@@ -333,7 +333,7 @@ __global__ void join_rows(Context* ctx, const long long* starts, const I* from, 
   });
 }
 
-// The values of C, whose pattern is known.
+// data = the values of C on its known pattern.
 // launch: 4 blocks per multiprocessor of 256 threads
 template <typename T, typename I, typename P>
 __global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr, const I* a_indices, const T* a_data,

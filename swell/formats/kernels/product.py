@@ -1,7 +1,7 @@
-"""Sparse products C = A B on the CPU, row by row after Gustavson; ``product.cu`` is the same on a GPU.
+"""Sparse products C = A B on the CPU, row by row after Gustavson; ``product.cu`` has the GPU's kernels.
 
-Each thread has one chunk of consecutive rows, and an array with a place for every column of B. Σₖ aᵢₖ bₖⱼ is added in
-the order of A's columns, from zero on, so the result has the same bits for any number of threads.
+Each thread has one chunk of consecutive rows, and an array with an element for every column of B. The terms of
+Σₖ aᵢₖ bₖⱼ are added in the order of A's columns, starting at zero. So any number of threads gives the same bits.
 """
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from swell.core.compiled import parallel
 from swell.core.kernels.intrinsics import LANES, count_below, prefetch, zeros_behind
 
 ONE, SIX, EIGHT, LAST = np.uint64(1), np.uint64(6), np.uint64(8), np.uint64(63)
-INSERTION, MANY = 8, 16     # columns up to which a row is sorted by insertion; keys that are few for it
-RANKED = 128            # columns up to which each is compared with each
-AHEAD = 8               # entries of A from asking for a row of B to reading it
-FEW = 1 << 14           # entries that are not worth several threads
+INSERTION, MANY = 8, 16     # longest row sorted by `_sort`; keys below which `_sort` is a plain insertion sort
+RANKED = 128            # longest row sorted by comparing each column with all others
+AHEAD = 8               # a row of B is prefetched this many entries of A before it is read
+FEW = 1 << 14           # fewer entries are not worth several threads
 GPU_ONLY = ("columns", "join_rows")
 
 
 def unfused(a, b):
-    """a b, every product and sum rounded, for kernels. Numba's own complex product is compiled once in a process, with
-    the flags of the first kernel that has one: after a kernel with "contract" it is fused in all that follow."""
+    """The product a b for kernels, with every multiplication and addition rounded.
+
+    Numba compiles its own complex product once a process, with the flags of the first kernel that uses it. If that
+    kernel allows "contract", the product is fused in all later kernels."""
 
 
 @overload(unfused, inline="always")
@@ -34,7 +36,7 @@ def _unfused(a, b):
 
 @parallel
 def products(a_indptr, a_indices, b_indptr, columns, counts):
-    """counts = the products aᵢₖ bₖⱼ of each row, but no more than B has columns."""
+    """counts = the number of products aᵢₖ bₖⱼ in each row, at most the number of columns of B."""
     for i in prange(counts.size):
         total = 0
         for k in range(a_indptr[i], a_indptr[i + 1]):
@@ -45,7 +47,7 @@ def products(a_indptr, a_indices, b_indptr, columns, counts):
 
 @njit(cache=True)
 def _nowhere(places):
-    """The array with −1 everywhere; Numba takes longer to compile NumPy's ``full``."""
+    """Fill the array with −1 and return it; Numba takes longer to compile NumPy's ``full``."""
     for column in range(places.size):
         places[column] = -1
     return places
@@ -53,7 +55,7 @@ def _nowhere(places):
 
 @parallel
 def count(a_indptr, a_indices, b_indptr, b_indices, columns, bounds, counts):
-    """counts = the entries of each row of C. Chunk c has the rows from bounds[c] on."""
+    """counts = the number of entries in each row of C. Chunk c has the rows bounds[c] to bounds[c + 1] − 1."""
     for c in prange(bounds.size - 1):
         seen = _nowhere(np.empty(columns, a_indices.dtype))
         _count(bounds[c], bounds[c + 1], a_indptr, a_indices, b_indptr, b_indices, seen, counts)
@@ -74,7 +76,9 @@ def _count(first, last, a_indptr, a_indices, b_indptr, b_indices, seen, counts):
 
 @parallel
 def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, bounds, starts, indices, data, counts):
-    """The columns and values of each chunk's rows, without gaps from starts[bounds[c]] on; counts = their entries."""
+    """Write the columns and values of C; counts = the number of entries in each row.
+
+    Chunk c writes its rows without gaps from starts[bounds[c]] on. Gaps remain between chunks: see `close_gaps`."""
     for c in prange(bounds.size - 1):
         first, last = bounds[c], bounds[c + 1]
         _fill(first, last, starts[first], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
@@ -83,7 +87,7 @@ def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, boun
 
 @njit(cache=True, forceinline=True)
 def _ask(k, a_indices, b_indptr, b_indices, b_data):
-    """Ask for the row of B that is read ``AHEAD`` entries after entry k of A, and for where a later one begins."""
+    """Prefetch the row of B for the entry of A that is ``AHEAD`` after k, and the pointer of a later row."""
     last = a_indices.size - 1
     prefetch(b_indptr, np.uint64(a_indices[np.uint64(min(k + 2 * AHEAD, last))]))
     begin = np.uint64(b_indptr[np.uint64(a_indices[np.uint64(min(k + AHEAD, last))])])
@@ -94,8 +98,10 @@ def _ask(k, a_indices, b_indptr, b_indices, b_data):
 
 @njit(cache=True)
 def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indices, data, counts):
-    """place[j] is where column j was found; in this row if not before ``begin``. A column that was found and a new one
-    take the same instructions, since no processor predicts which it is."""
+    """The rows first to last − 1 of C, written from index ``at`` on.
+
+    place[j] is the last index at which column j was written; it belongs to the present row if it is at least ``begin``.
+    New columns and known ones run the same instructions, since no processor predicts which comes next."""
     longest = 0
     for i in range(first, last):
         longest = max(longest, counts[i])
@@ -131,7 +137,7 @@ def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_d
 
 @njit(cache=True)
 def _sort(keys, first, last):
-    """Sort the keys from first to last by insertion; of many, first those that lie some places apart, after Shell."""
+    """Sort keys[first:last] by insertion; many keys by Shell's method, with gaps that shrink by a factor of 3."""
     apart = 1
     while MANY * apart < last - first:
         apart *= 3
@@ -147,7 +153,7 @@ def _sort(keys, first, last):
 
 @njit(cache=True, forceinline=True)
 def _sort_by_ranks(columns, first, last, keys):
-    """Sort up to RANKED columns from first to last: as many are less, so far behind ``first`` is a column's place."""
+    """Sort up to RANKED columns in columns[first:last] by rank: the number of smaller columns gives the place."""
     count = last - first
     for k in range(count):
         keys[np.uint64(k)] = columns[np.uint64(first + k)]
@@ -163,9 +169,10 @@ def _sort_by_ranks(columns, first, last, keys):
 
 @njit(cache=True)
 def _sort_by_bits(columns, first, last, bits, words):
-    """Sort the columns from first to last by a bit for each, so that only words of 64 bits are to be sorted, of which
-    neighbours share one. ``bits`` is zero before and after."""
-    count = np.int64(0)                          # a literal would be a type, and a compilation, of its own
+    """Sort columns[first:last] by means of one bit a column, so that only words of 64 bits need a sort.
+
+    Neighbouring columns share a word. ``bits`` is zero before and after."""
+    count = np.int64(0)                          # a literal has its own Numba type, and costs another compilation
     for k in range(first, last):
         column = np.uint64(columns[np.uint64(k)])
         word = column >> SIX
@@ -186,8 +193,9 @@ def _sort_by_bits(columns, first, last, bits, words):
 
 @parallel
 def close_gaps(bounds, starts, indptr, indices, data):
-    """Move the chunks that ``fill`` left apart to where indptr has them, chunk after chunk, in pieces that do not
-    overlap where they come from."""
+    """Move the chunks written by ``fill`` to their final place, given by indptr, one after the other.
+
+    Each chunk moves in pieces no longer than the shift, so that threads never overwrite what others still read."""
     threads = bounds.size - 1
     for c in range(1, threads):
         source, target = starts[bounds[c]], indptr[bounds[c]]
@@ -207,7 +215,7 @@ def close_gaps(bounds, starts, indptr, indices, data):
 
 @parallel
 def values(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, rows, bounds, indptr, indices, data):
-    """The values of C, whose pattern is known. Chunk c has the rows from bounds[c] on; ``rows`` is for GPUs."""
+    """Compute the values of C on its known pattern. Chunk c has the rows from bounds[c] on; only GPUs use ``rows``."""
     for c in prange(bounds.size - 1):
         _values(bounds[c], bounds[c + 1], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
                 np.empty(columns, indices.dtype), indptr, indices, data)

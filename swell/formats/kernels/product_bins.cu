@@ -1,10 +1,10 @@
-// The bins of the rows of a product on a GPU, by how many entries they may have; see product.cu. A row of bin 0 to 4 has a group of 2,
-// 4, 8, 16 or 32 lanes with room for `each` entries a lane, a row of the last bin a block.
+// Sort the rows of a product on a GPU into bins, by a bound of their number of entries; see product.cu. A row of bin 0 to 4 has a group
+// of 2, 4, 8, 16 or 32 lanes with room for `each` entries a lane; a row of the last bin has a block.
 #include "rows.cuh"
 
 constexpr int BINS = 6;                                             // as in product.cu
 
-// The bin of a row: `each` entries a lane fit. Where there are few rows, `spread` times as many lanes have one.
+// The bin of a row; `each` entries a lane fit. If the matrix has few rows, `spread` times as many lanes share one.
 DEVICE int bin_of(long long entries, int each, int spread) {
   if (entries > (long long)each << (BINS - 1)) return BINS - 1;
   int bin = 0;
@@ -12,7 +12,7 @@ DEVICE int bin_of(long long entries, int each, int spread) {
   return bin;
 }
 
-// counts = the products a_ik b_kj of each row, but no more than B has columns.
+// counts = the number of products a_ik b_kj in each row, at most the number of columns of B.
 // launch: elements of counts, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void products(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr, long long columns, I* counts,
@@ -29,7 +29,7 @@ __global__ void products(Context* ctx, const I* a_indptr, const I* a_indices, co
   });
 }
 
-// bins[b] += how many rows lie in bin b.
+// bins[b] += the number of rows in bin b.
 // launch: elements of counts, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
 __global__ void count_bins(Context* ctx, const I* counts, int each, int spread, long long* bins, long long n) {
@@ -43,7 +43,7 @@ __global__ void count_bins(Context* ctx, const I* counts, int each, int spread, 
     atomicAdd(reinterpret_cast<unsigned long long*>(bins) + threadIdx.x, (unsigned long long)of_block[threadIdx.x]);
 }
 
-// Rows of a tile of blockDim.x rows to their bins, which begin at of_bins of their rows. By a block.
+// By a block: write a tile of blockDim.x rows to their bins. first_of(bin, count) reserves `count` places, and returns the first.
 template <class I, class First>
 DEVICE void place_tile(const I* counts, int each, int spread, long long tile, long long n, I* rows, First first_of) {
   __shared__ int of_tile[BINS];
@@ -59,14 +59,14 @@ DEVICE void place_tile(const I* counts, int each, int spread, long long tile, lo
   if (row < n) rows[first[bin] + place] = I(row);
 }
 
-// rows = the rows by bins, of which bin b has bounds[b] to bounds[b + 1]. Behind the sizes of the bins, `bins` has as many zeros.
-// The order inside a bin, nearly ascending, changes no result.
+// rows = the rows sorted by bin; bin b has rows[bounds[b]] to rows[bounds[b + 1] - 1]. `bins` holds the sizes of the BINS bins, then
+// BINS zeros. The order inside a bin, nearly ascending, does not affect results.
 // launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
 __global__ void place_rows(Context* ctx, const I* counts, int each, int spread, long long* bins, I* rows, long long* bounds,
                            long long n) {
   if (stopped(ctx)) return;
-  long long start = 0;                                              // of the bin that this thread looks after
+  long long start = 0;                                              // where bin number threadIdx.x begins
   if (threadIdx.x <= BINS)
     for (int b = 0; b < threadIdx.x; ++b) start += bins[b];
   if (blockIdx.x == 0 && threadIdx.x <= BINS) bounds[threadIdx.x] = start;
@@ -76,7 +76,7 @@ __global__ void place_rows(Context* ctx, const I* counts, int each, int spread, 
                [&](int bin, int count) { return start + (long long)atomicAdd(taken + bin, (unsigned long long)count); });
 }
 
-// Both in one, for few rows.
+// count_bins and place_rows in one kernel, for few rows.
 // launch: one block of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) place_few(Context* ctx, const I* counts, int each, int spread, I* rows, long long* bounds,

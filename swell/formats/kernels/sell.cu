@@ -1,9 +1,9 @@
-// SELL products on a GPU, one thread a row over the full grid; the layout is described in formats/sell.py.
+// SELL products on a GPU, one thread a row over the full grid; formats/sell.py describes the layout.
 //
-// Occupancy decides: 32 registers, so that 2048 threads share a multiprocessor, and all loads of a batch issued before the
-// first is used. Matrix entries are read once and pass by the cache (load_stream), which leaves it to x. Padding is known by
-// its offset: neither its value nor any x is used. HEIGHT is a constant, since a division by it costs registers. A block has
-// `task` threads, 512 at most; registers are bounded for that.
+// Occupancy decides the speed. A thread has 32 registers, so that 2048 threads share a multiprocessor, and issues all loads of a
+// batch before it uses the first. Matrix entries are read once and bypass the cache (load_stream), which leaves it to x. The offset
+// marks padding; its value and x are not used. HEIGHT is a constant, since a division by a variable costs registers. A block has
+// `task` threads, at most 512; the launch bounds limit the registers for this.
 #include "sliced.cuh"
 
 constexpr unsigned PAD = 0xFFFF;
@@ -16,7 +16,8 @@ template <class T, class I> struct Matrix {
   const unsigned short* high;
 };
 
-// A row's place: slice columns before its slice, here and among the wide ones (-1: 16 bits do), and how many it has.
+// A row's place. start: the first slice column of its slice. lane: the row in the slice. up: where the slice's upper halves begin, -1
+// if 16 bits suffice. width: the number of slice columns.
 template <class I> struct Row {
   I start, lane, up;
   int width;
@@ -55,7 +56,7 @@ template <int HEIGHT, bool HIGH, class T, class I> DEVICE Batch<T, I> load_batch
   return batch;
 }
 
-// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+// The product of a row with x. `batch` holds the row's first entries, loaded before the stop flag was read.
 template <int HEIGHT, bool HIGH, class T, class I>
 DEVICE T row_product(const Matrix<T, I>& A, const T* x, const Row<I>& row, Batch<T, I> batch) {
   T sum(0);
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_pl
   if (row < I(n)) y[row] = z[row] + sum;
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
 __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_dots(Context* ctx, const I* ptr, const I* base,
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_do
   const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
   if (stopped(ctx)) return;
   const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
-  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));      // late, to keep to 32 registers
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));      // as late as this, to stay within 32 registers
   const T weight = row < I(n) ? w[row] : T(0);
   if (row < I(n)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));

@@ -1,7 +1,7 @@
 """SELL products on the CPU: chunks of slices in parallel, eight rows of a slice at a time with their sums in registers.
 
-A chunk has about ``task`` rows. The layout is described in ``swell/formats/sell.py``. Unsigned indices spare Numba's
-test for negative ones. ``_nrt=False``: else Numba counts references to the arrays at every eight rows.
+A chunk has about ``task`` rows. ``swell/formats/sell.py`` describes the layout. Unsigned indices spare Numba's test for
+negative ones. Without ``_nrt=False`` Numba counts references to the arrays for every eight rows.
 """
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import total
 from swell.formats.kernels.sums import accumulated, collected, nothing
 
-ROWS = 8                # rows side by side, as in ``eight_rows``; every slice height is a multiple of it
+ROWS = 8                # rows computed together, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
 
 
 @helper
 def add(total, offset, value, x, column, padded):
-    """total + a x of one entry; padding, if there may be any, adds nothing, whatever its value."""
+    """total + a x for one entry. With ``padded``, an entry may be padding, which adds nothing for any value."""
     return total if padded and offset == PAD else accumulated(total, value, x[column + np.uint64(offset)])
 
 
 @njit(cache=True, inline="always")
 def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
-    """The sums of eight rows with what columns begin to end of their slice add to them."""
+    """The sums of eight rows, after slice columns begin to end − 1 are added."""
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     for e in range(begin, end):
         k = e * height + i
@@ -42,8 +42,9 @@ def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
 
 
 def full_until(zero, offsets, begin, end, height, i):
-    """A column before which none of rows i to i + 7 is padded, as rows are at their ends only; begin of real numbers,
-    of which testing every entry costs no more than finding it."""
+    """The slice column before which rows i to i + 7 have no padding; padding lies at the ends of rows.
+
+    For real numbers it returns ``begin``: a test of every entry costs no more than this search."""
 
 
 @overload(full_until)
@@ -66,7 +67,7 @@ def _full_until(zero, offsets, begin, end, height, i):
 
 @njit(cache=True, inline="always")
 def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
-    """The products of rows i to i + 7 of a slice whose columns are begin to end."""
+    """Products with x of rows i to i + 7 of a slice with slice columns begin to end − 1."""
     none = nothing(zero)
     full = full_until(zero, offsets, begin, end, height, i)
     sums = none, none, none, none, none, none, none, none
@@ -78,7 +79,7 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
 
 @helper
 def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """The product of row i of a slice that keeps 32 bits of its columns; its upper halves begin at high_first."""
+    """The product with x of row i of a wide slice, with 32-bit columns; their upper halves begin at high_first."""
     total = zero
     for e in range(begin, end):
         k = e * height + i
@@ -90,7 +91,7 @@ def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
 
 @helper
 def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """The same in a slice that keeps 32 bits of its columns."""
+    """Products with x of rows i to i + 7 of a wide slice."""
     return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(1), high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(2), high_first),
@@ -103,7 +104,7 @@ def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_
 
 @njit(cache=True, inline="always")
 def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i):
-    """The products of rows i to i + 7 of slice s."""
+    """Products with x of rows i to i + 7 of slice s, wide or not."""
     if high_ptr.size > 0 and high_ptr[s] >= 0:
         return eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, np.uint64(high_ptr[s]))
     return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
@@ -117,7 +118,7 @@ def row_at(rows, place, window):
 
 @helper
 def put(y, row, value, alpha, beta):
-    """y[row] = alpha value + beta y[row], if there is such a row."""
+    """y[row] = alpha value + beta y[row], if the row exists."""
     if row < np.uint64(y.size):
         if beta == 0:
             y[row] = alpha * value
@@ -127,7 +128,7 @@ def put(y, row, value, alpha, beta):
 
 @helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
-    """The rows of slices first to last of y = alpha A x + beta y."""
+    """y = alpha A x + beta y for the rows of slices first to last − 1."""
     zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -165,7 +166,7 @@ def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, heig
 
 @helper
 def put_dot(y, w, row, value, zero):
-    """y[row] = value; returns conj(w[row]) value."""
+    """y[row] = value, if the row exists; returns conj(w[row]) value, or zero."""
     if row < np.uint64(y.size):
         y[row] = value
         return zero + np.conj(w[row]) * value
@@ -180,7 +181,7 @@ def square(value):
 
 @helper
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
-    """The rows of slices first to last of y = A x; returns what they add to (w, y) and (y, y)."""
+    """y = A x for the rows of slices first to last − 1; returns their parts of (w, y) and (y, y)."""
     zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height

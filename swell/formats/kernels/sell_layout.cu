@@ -1,9 +1,9 @@
-// The layout of SELL on a GPU, made where the matrix lives; sell_layout.py is the same on a CPU, formats/sell.py tells what it is.
+// Kernels that build the layout of SELL on a GPU. formats/sell.py describes the layout; sell_layout.py is for CPUs.
 #include "scan.cuh"
 
 constexpr int PAD = 0xFFFF;
 
-// Where the upper halves of the columns of each slice begin, -1 where it has none; halves[0] of them in all.
+// high_ptr = where each slice's upper halves of columns begin, -1 if it has none; halves[0] = their number.
 // launch: one block of 1024 threads
 template <typename P>
 __global__ void __launch_bounds__(1024) find_upper(Context* ctx, const P* ptr, const unsigned char* wide, P* high_ptr,
@@ -18,7 +18,7 @@ template <class I> DEVICE I length_of(const I* indptr, long long row, long long 
   return row < rows ? indptr[row + 1] - indptr[row] : I(0);
 }
 
-// The rank of a row in its window: how many rows are longer, or are as long and come before it.
+// The rank of a row in its window: the number of rows that are longer, or equally long and before it.
 template <class I> DEVICE int rank_of(const I* indptr, long long row, long long first, long long last, long long rows) {
   const I mine = length_of(indptr, row, rows);
   int rank = 0;
@@ -29,16 +29,16 @@ template <class I> DEVICE int rank_of(const I* indptr, long long row, long long 
   return rank;
 }
 
-constexpr int SORTED = 256;                                    // rows that a block sorts, whole windows of them
+constexpr int SORTED = 256;                                    // rows that a block sorts, in whole windows
 
-// A row of a block as it is sorted: its length, and its thread before.
+// An element of the sort: a row's length, and the thread that had the row before the sort.
 struct Sortable {
   unsigned length;
   int thread;
 };
 
-// By a block of SORTED threads: the rows of each of its windows by descending length, equal ones as they come. A stable sort of the
-// bits in which lengths differ, from the lowest.
+// By a block of SORTED threads: sort the rows of each window by descending length. This is a stable radix sort, from the lowest
+// bit up, of the bits in which the lengths differ. Returns the row at this thread's place.
 DEVICE Sortable sorted(unsigned length, int window) {
   __shared__ Sortable rows[SORTED];
   __shared__ unsigned of_warps[SORTED / 32];
@@ -55,7 +55,7 @@ DEVICE Sortable sorted(unsigned length, int window) {
     const bool one = row.length & bits & -bits;
     const unsigned ones = __ballot_sync(~0u, one) & mine;
     int before = __popc(ones & ((1u << lane) - 1)), all = __popc(ones);
-    __syncthreads();                                           // all have read what is written now
+    __syncthreads();                                           // all threads have read the arrays, which are written next
     if (window > 32) {
       if (lane == 0) of_warps[warp] = all;
       __syncthreads();
@@ -72,7 +72,7 @@ DEVICE Sortable sorted(unsigned length, int window) {
   return row;
 }
 
-// The longest row of each slice: as the rows come, and sorted by length inside windows. Both come as zeros.
+// The length of the longest row of each slice: in the given order, and sorted by length inside windows. Both arrays start as zeros.
 // launch: elements of indptr, 256 threads
 template <typename I>
 __global__ void measure_windows(Context* ctx, const I* indptr, int height, int window, int* plain, int* ordered, long long n,
@@ -97,7 +97,7 @@ __global__ void measure_windows(Context* ctx, const I* indptr, int height, int w
   if (rank % height == 0) ordered[(first + rank) / height] = int(length);
 }
 
-// order = the rows of each window by descending length, equal ones as they come; place = its inverse.
+// order = the rows of each window sorted by descending length, a stable sort; place = its inverse.
 // launch: elements of order, 256 threads
 template <typename I>
 __global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order, I* place, long long n, long long indptr_size) {
@@ -118,7 +118,7 @@ __global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order
   place[row] = I(at);
 }
 
-// The row at a place of the slices, its first entry and how many it has.
+// The row at a place of the sorted order, its first entry and its number of entries.
 template <class I> struct Entries {
   I begin, length;
   long long row;
@@ -128,8 +128,8 @@ template <class I> DEVICE Entries<I> entries_at(const I* indptr, const I* order,
   return row < rows ? Entries<I>{indptr[row], indptr[row + 1] - indptr[row], row} : Entries<I>{0, 0, row};
 }
 
-// The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an offset from it
-// beyond the largest, whose bases are 0.
+// base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] - 1. wide[s] = 1 if
+// an offset from the base exceeds `largest`; the bases of this slice are then 0.
 // launch: a block of height threads for each slice of starts
 template <typename I, typename P>
 __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height, int largest,
@@ -139,10 +139,10 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
   const P first = starts[s];
   const int width = int(starts[s + 1] - first);
   bool far = false;
-  if (height == 32 && sizeof(I) == 4) {                        // a thread a row, and a warp's minimum
+  if (height == 32 && sizeof(I) == 4) {                        // a thread a row; the warp reduces to the minimum
     const int lane = threadIdx.x;
     const Entries<I> row = entries_at(indptr, order, s * 32 + lane, rows);
-    P own = 0;                                                 // of slice column lane, and of each 32nd after it
+    P own = 0;                                                 // base of slice column `lane`, then of each 32nd after it
 #pragma unroll 4
     for (int k = 0; k < width; ++k) {
       const bool there = k < row.length;
@@ -170,7 +170,7 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
     for (int k = threadIdx.x; k < width; k += height) base[first + k] = 0;
 }
 
-// Every entry to its place, padding too.
+// Write the entries, the padding, and the row numbers in the windows to their places.
 // launch: a block of height threads for each slice of ptr
 template <typename T, typename I, typename P, typename W>
 __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
@@ -192,7 +192,7 @@ __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, c
   }
 }
 
-// Where each entry of a CSR matrix lies in the slices.
+// where = the index in the slices of each entry of a CSR matrix.
 // launch: elements of indptr, 256 threads
 template <typename I, typename P>
 __global__ void find_where(Context* ctx, const I* indptr, const I* place, const P* ptr, int height, P* where, long long n) {

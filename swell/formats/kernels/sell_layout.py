@@ -1,7 +1,7 @@
-"""The layout of SELL on the CPU, made in passes over rows or slices; ``sell_layout.cu`` is the same on a GPU.
+"""Kernels that build the layout of SELL on the CPU, in passes over rows or slices; ``sell_layout.cu`` is for GPUs.
 
-``place`` is where a row lies among the slices' rows, ``order`` the row at each place; an empty one is the identity.
-Kernels that read row pointers alone run on one thread.
+``place[i]`` is the position of row i in the sorted order, and ``order[p]`` the row at position p. An empty array stands
+for the identity. Kernels that read only row pointers run on one thread.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAD = 0xFFFF
 
 
 def find_upper(ptr, wide, high_ptr, halves):
-    """Where the upper halves of the columns of each slice begin, −1 where it has none; halves[0] of them in all."""
+    """high_ptr = where each slice's upper halves of columns begin, −1 if it has none; halves[0] = their number."""
     sizes = np.where(wide, np.diff(ptr), 0)
     ends = np.cumsum(sizes, dtype=np.int64)
     high_ptr[:] = np.where(wide, ends - sizes, -1)
@@ -23,9 +23,9 @@ def find_upper(ptr, wide, high_ptr, halves):
 
 @parallel
 def find_where(indptr, place, ptr, height, where):
-    """Where each entry of a CSR matrix lies in the slices."""
+    """where = the index in the slices of each entry of a CSR matrix."""
     for row in prange(indptr.size - 1):
-        i = np.int64(row)                        # Numba counts without sign, and would mix the two to a double
+        i = np.int64(row)                        # prange's index is unsigned; with a signed number it makes a double
         p = np.int64(place[i]) if place.size else i
         first = ptr[p // height] + p % height
         for k in range(indptr[i], indptr[i + 1]):
@@ -34,7 +34,7 @@ def find_where(indptr, place, ptr, height, where):
 
 @njit(cache=True)
 def histogram(indptr, first, last):
-    """How many of the rows first to last have each length; rows past the last one are empty."""
+    """The number of rows of each length among first to last − 1; rows past the end of the matrix count as empty."""
     n = indptr.size - 1
     longest = 0
     for i in range(first, min(last, n)):
@@ -48,7 +48,7 @@ def histogram(indptr, first, last):
 
 @njit(cache=True)
 def measure_windows(indptr, height, window, plain, ordered):
-    """The longest row of each slice: as the rows come, and sorted by length inside windows."""
+    """The length of the longest row of each slice: in the given order, and sorted by length inside windows."""
     n, places = indptr.size - 1, plain.size * height
     for w in range(-(-places // window)):
         first = w * window
@@ -68,13 +68,13 @@ def measure_windows(indptr, height, window, plain, ordered):
 
 @njit(cache=True)
 def sort_windows(indptr, window, order, place):
-    """order = the rows of each window by descending length, equal ones as they come; place = its inverse."""
+    """order = the rows of each window sorted by descending length, a stable sort; place = its inverse."""
     n = indptr.size - 1
     for w in range(-(-order.size // window)):
         first = w * window
         last = min(first + window, order.size)
         at = histogram(indptr, first, last)
-        before = first                           # where the rows of each length begin
+        before = first                           # at[length] becomes the place of the first row of this length
         for back in range(at.size):
             length = at.size - 1 - back
             before, at[length] = before + at[length], before
@@ -87,7 +87,7 @@ def sort_windows(indptr, window, order, place):
 
 @njit(cache=True, _nrt=False)
 def entries_at(indptr, order, place):
-    """(first entry, entries, row) of the row at a place, a uint64, of the slices; an empty order is the identity."""
+    """(first entry, number of entries, row) of the row at a place, a uint64; an empty order is the identity."""
     i = np.uint64(order[place]) if order.size else place
     if i + np.uint64(1) >= np.uint64(indptr.size):
         return np.uint64(0), np.uint64(0), i
@@ -97,8 +97,9 @@ def entries_at(indptr, order, place):
 
 @parallel
 def find_bases(indptr, indices, order, starts, height, largest, base, wide):
-    """The least column of every slice column, of which slice s has starts[s] to starts[s + 1]; wide: slices with an
-    offset from it beyond the largest, whose bases are 0.
+    """base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] − 1.
+
+    wide[s] = 1 if an offset from the base exceeds ``largest``; the bases of this slice are then 0.
     """
     most = np.iinfo(base.dtype).max
     for s in prange(wide.size):
@@ -120,7 +121,7 @@ def find_bases(indptr, indices, order, starts, height, largest, base, wide):
 
 @parallel
 def place_entries(indptr, indices, data, order, ptr, base, height, window, high_ptr, values, offsets, high, rows):
-    """Every entry to its place, padding too."""
+    """Write the entries, the padding, and the row numbers in the windows to their places."""
     for s in prange(ptr.size - 1):
         first, width = np.uint64(ptr[s]), np.uint64((ptr[s + 1] - ptr[s]) // height)
         upper = np.int64(high_ptr[s]) if high_ptr.size else np.int64(-1)

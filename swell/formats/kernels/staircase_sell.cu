@@ -1,8 +1,8 @@
-// Staircase SELL products on a GPU, a slice a warp, one thread a row; the layout is described in formats/staircase_sell.py.
+// Staircase SELL products on a GPU, a slice a warp, one thread a row; formats/staircase_sell.py describes the layout.
 //
-// How long a column of the slice is, the warp counts by a vote of the lanes whose rows reach it; where all do, by one vote
-// for the batch. As for SELL: 32 registers, so that 2048 threads share a multiprocessor, a batch of loads issued before the
-// first is used, and matrix entries that pass by the cache.
+// The length of a slice column is the number of lanes whose rows reach it. The warp counts them by a vote; if all lanes reach the end
+// of a batch, one vote serves the batch. As in SELL, a thread has 32 registers, so that 2048 threads share a multiprocessor. It issues
+// a batch of loads before it uses the first. Matrix entries bypass the cache.
 #include "sliced.cuh"
 
 template <class T, class I, class W> struct Matrix {
@@ -15,8 +15,8 @@ template <class T, class I, class W> struct Matrix {
   const unsigned short* high;
 };
 
-// What a lane has still to do: where its next entry lies, its base, and its upper half (-1: 16 bits do); how many entries are
-// left in its row.
+// The rest of a lane's row: the indices of its next entry (at), of its base (base) and of its upper half (up, -1 if 16 bits suffice);
+// and the number of entries left.
 template <class I> struct Row {
   I at, base, up;
   int left;
@@ -35,7 +35,7 @@ template <bool HIGH, class T, class I, class W> DEVICE Row<I> find_row(const Mat
   return row;
 }
 
-// Entry i of the batch, `below` entries of the slice after the lane's next.
+// Load entry i of the batch; it lies `below` entries after the lane's next entry.
 template <bool HIGH, class T, class I, class W>
 DEVICE void load_entry(const Matrix<T, I, W>& A, const Row<I>& row, int below, Batch<T, I>& batch, int i) {
   const I low = load_stream(A.offsets + row.at + below);
@@ -48,7 +48,7 @@ DEVICE void load_entry(const Matrix<T, I, W>& A, const Row<I>& row, int below, B
 template <bool HIGH, class T, class I, class W> DEVICE Batch<T, I> load_batch(const Matrix<T, I, W>& A, Row<I>& row) {
   Batch<T, I> batch;
   int below = 0;
-  if (__all_sync(~0u, row.left >= batch.SIZE)) {                 // most of the time: columns of 32, at known distances
+  if (__all_sync(~0u, row.left >= batch.SIZE)) {                 // the usual case: slice columns of 32 entries
 #pragma unroll
     for (int i = 0; i < batch.SIZE; ++i) load_entry<HIGH>(A, row, 32 * i, batch, i);
     below = 32 * batch.SIZE;
@@ -65,18 +65,18 @@ template <bool HIGH, class T, class I, class W> DEVICE Batch<T, I> load_batch(co
   return batch;
 }
 
-// The product of a row with x. `batch` holds its first entries, which were on their way before the stop flag was looked at.
+// The product of a row with x. `batch` holds the row's first entries, loaded before the stop flag was read.
 template <bool HIGH, class T, class I, class W>
 DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T, I> batch) {
   T sum(0);
   for (;;) {
     sum = accumulate(batch, x, sum);
-    if (!__any_sync(~0u, row.left > 0)) return sum;              // the whole warp together, for its votes
+    if (!__any_sync(~0u, row.left > 0)) return sum;              // the whole warp stays together, for its votes
     batch = load_batch<HIGH>(A, row);
   }
 }
 
-// Every entry to its place, of the rows in `order`; a warp has a slice, whose longest rows come first.
+// Write every entry to its place; `order` is the row at each place. A warp has a slice, whose longest rows come first.
 // launch: elements of ptr, 32 threads, a warp each
 template <typename T, typename I, typename P>
 __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
@@ -90,7 +90,7 @@ __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, c
   const bool there = row < indptr_size - 1;
   const I begin = there ? indptr[row] : I(0), length = there ? indptr[row + 1] - begin : I(0);
   const long long upper = high_ptr_size ? (long long)high_ptr[s] : -1;
-  long long column = 0;                                // entries of the columns before
+  long long column = 0;                                // entries in the preceding slice columns
   for (int k = 0; k < width; ++k) {
     const unsigned longer = __ballot_sync(~0u, k < length);
     if (k < length) {
@@ -116,11 +116,11 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
   const Batch<T, I> batch = load_batch<HIGH>(A, place);
   if (stopped(ctx)) return;
   const T sum = row_product<HIGH>(A, x, place, batch);
-  const I row = row_at(rows, slot, slices * 32, window, I(n));           // late, to keep to 32 registers
+  const I row = row_at(rows, slot, slices * 32, window, I(n));           // as late as this, to stay within 32 registers
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = A x; the parts of (w, y) and (y, y) are left for collect_dots.
+// y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, typename W, bool HIGH>
 __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* ptr,

@@ -1,6 +1,6 @@
-"""Staircase SELL on the CPU: its layout, and products by chunks of slices in parallel, entries read as they lie.
+"""Staircase SELL on the CPU: its layout, and products over chunks of slices in parallel, entries read in storage order.
 
-The layout is described in ``swell/formats/staircase_sell.py``. Unsigned indices spare Numba's test for negative ones.
+``swell/formats/staircase_sell.py`` describes the layout. Unsigned indices spare Numba's test for negative ones.
 """
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numba import njit, prange
 from swell.core.kernels.vector import total
 from swell.formats.kernels.sell_layout import entries_at
 
-CHUNKS = 64             # more than cores, so that they end together; few enough that partial sums cost nothing
+CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 HEIGHT = 32
 
 
 @njit(parallel=True, cache=True)
 def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, values, offsets, high):
-    """Every entry to its place, of the rows in ``order``."""
+    """Write every entry to its place; ``order`` is the row at each place."""
     for s in prange(ptr.size - 1):
         wide = high_ptr.size > 0 and high_ptr[s] >= 0
         at, up = np.uint64(ptr[s]), np.uint64(high_ptr[s] if wide else 0)
@@ -37,12 +37,12 @@ def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, v
 
 @njit(cache=True, inline="always")
 def slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s):
-    """sums = the products of the rows of slice s."""
+    """sums = A x for the rows of slice s."""
     first = np.uint64(s) * np.uint64(HEIGHT)
     sums[:] = 0
     at, e, count = np.uint64(ptr[s]), np.uint64(base_ptr[s]), np.uint64(HEIGHT)
     wide = high_ptr.size > 0 and high_ptr[s] >= 0
-    up = np.uint64(high_ptr[s] if wide else 0)                   # where the upper half of the entry at ``at`` lies
+    up = np.uint64(high_ptr[s] if wide else 0)                   # index of the upper half of the entry at ``at``
     for k in range(np.uint64(lengths[first])):
         while lengths[first + count - np.uint64(1)] <= k:
             count -= np.uint64(1)

@@ -1,8 +1,8 @@
-"""Sums of products a x in registers: of real numbers as they come, of complex ones all four products together.
+"""Sums of products a x in registers: one number for real types, a vector of four partial sums for complex types.
 
-Numba's own complex sum takes eight operations an entry, one number each, and LLVM finds no vector in them. Here a
-sum is a vector (Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), to which (aʳ, aʳ, aⁱ, aⁱ) (xʳ, xⁱ, xⁱ, xʳ) is added: an entry is
-two loads, two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ apart.)
+Numba's own complex sum takes eight scalar operations an entry, which LLVM does not vectorise. Here a sum is the vector
+(Σ aʳxʳ, Σ aʳxⁱ, Σ aⁱxⁱ, Σ aⁱxʳ), and an entry adds (aʳ, aʳ, aⁱ, aⁱ) · (xʳ, xⁱ, xⁱ, xʳ), element by element. This takes
+two loads, two shuffles and one fused multiplication. (With x as (xʳ, xⁱ, xʳ, xⁱ) LLVM loads xʳ and xⁱ separately.)
 """
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-FUSED = ("contract",)   # a product and its sum may be rounded once
+FUSED = ("contract",)   # a multiplication and an addition may be fused, with one rounding
 
 
 class FourSums(types.Type):
-    """The vector of four sums that belongs to a complex type."""
+    """Numba type: the vector of four partial sums for a complex type."""
 
     def __init__(self, number):
         self.number = number
@@ -24,7 +24,7 @@ class FourSums(types.Type):
 
 @register_model(FourSums)
 class FourSumsModel(models.PrimitiveModel):
-    """One register of LLVM."""
+    """Data model of `FourSums`: an LLVM vector of four numbers."""
 
     def __init__(self, manager, kind):
         part = manager.lookup(kind.number.underlying_float).get_value_type()
@@ -32,15 +32,15 @@ class FourSumsModel(models.PrimitiveModel):
 
 
 def nothing(zero):
-    """The sum of no products of numbers of the type of zero."""
+    """An empty sum, for numbers of the type of ``zero``."""
 
 
 def accumulated(total, a, x):
-    """total + a x."""
+    """The sum after the product a x is added to ``total``."""
 
 
 def collected(total):
-    """The sum as a number."""
+    """The value of a sum, as one number."""
 
 
 @intrinsic
@@ -64,7 +64,7 @@ def _four_products(context, total, a, x):
 
 
 def _pair(context, builder, kind, value):
-    """A complex number as a vector of two."""
+    """A complex number as an LLVM vector (real, imaginary)."""
     number = context.make_complex(builder, kind, value=value)
     pair = ir.Constant(ir.VectorType(number.real.type, 2), ir.Undefined)
     for k, part in enumerate((number.real, number.imag)):

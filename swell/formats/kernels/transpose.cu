@@ -1,12 +1,13 @@
-// The transpose of a CSR matrix M on a GPU; transpose.py one folder up says how. A row of the transpose is a column of M.
+// The transpose of a CSR matrix M on a GPU; formats/transpose.py describes the steps. A row of the transpose is a column of M.
 //
-// Entries come to their row by atomics, in any order, and are sorted by the rows of M that they are from, which differ. A row that
-// is not much longer than the mean has a group of lanes, one of up to LONG entries a warp: an entry's place is how many are
-// smaller. Longer ones have a block for each RANGE of M's rows: it sets a bit in shared memory for each entry, and adds them up.
+// Atomics place the entries in their rows, in any order. A sort by the row in M follows; all entries of a row have different keys.
+// A row that is not much longer than the mean is sorted by a group of lanes, a row of up to LONG entries by a warp: the place of an
+// entry is the number of smaller keys. A longer row has a block for each RANGE of M's rows. The block sets a bit in shared memory
+// for each entry, and prefix sums of the bits give the places.
 #include "rows.cuh"
 #include "scan.cuh"
 
-constexpr int EACH = 4, LONG = 512, RANGE = 1 << 16, WORDS = RANGE / 32;      // LONG: of formats/transpose.py, too
+constexpr int EACH = 4, LONG = 512, RANGE = 1 << 16, WORDS = RANGE / 32;      // LONG: as in formats/transpose.py
 
 template <class I> struct alignas(2 * sizeof(I)) Entry {
   I row, entry;                                                               // of M
@@ -17,7 +18,7 @@ DEVICE long long atomic_add(long long* at, long long value) {
   return (long long)atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value);
 }
 
-// The row of entry k, which is not before row `low`; the first guess is `step` rows on.
+// The row of entry k, which is `low` or a later row; the search begins `step` rows on.
 template <class I> DEVICE long long row_of(const I* indptr, long long rows, long long k, long long low, long long step) {
   for (; low + step < rows && indptr[low + step] <= k; step *= 2) low += step;
   long long high = min(low + step, rows);
@@ -29,7 +30,7 @@ template <class I> DEVICE long long row_of(const I* indptr, long long rows, long
   return low;
 }
 
-// counts[j] += the entries of column j.
+// counts[j] += the number of entries in column j.
 // launch: elements of indices, 256 threads
 template <typename I> __global__ void count_columns(Context* ctx, const I* indices, I* counts, long long n) {
   if (stopped(ctx)) return;
@@ -37,8 +38,9 @@ template <typename I> __global__ void count_columns(Context* ctx, const I* indic
   if (k < n) atomic_add(counts + indices[k], I(1));
 }
 
-// placed = row and number of each entry, in any order in each row of the transpose. counts, a row's entries, ends at 0. One place
-// more counts the long rows, 0 at first. A warp has consecutive entries, so a long row of M is shared by many.
+// placed = (row, index) in M of each entry, in any order inside each row of the transpose. counts holds the length of each such row,
+// and is counted down to 0. Its last element, 0 at first, counts the long rows. Warps have equal shares of consecutive entries, so
+// many warps share a long row of M.
 // launch: elements of indices, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
 __global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, const I* indices, const I* new_indptr, I* counts,
@@ -58,11 +60,11 @@ __global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, cons
       if (left == 1 && new_indptr[column + 1] - from > LONG)                  // one entry of each column is the last
         long_rows[atomic_add(counts + new_indptr_size - 1, I(1))] = column;
     }
-    row = __shfl_sync(~0u, row, 31);                                          // not read after the last 32, which may be fewer
+    row = __shfl_sync(~0u, row, 31);                                          // wrong only after a last, incomplete 32: not read then
   }
 }
 
-// By lanes that have a row's entries from begin to end: put(place, entry) for every `lanes`-th of them.
+// By `lanes` lanes of one row with entries begin to end - 1: put(place, entry) for every `lanes`-th entry, from begin + part on.
 template <class I, class Put>
 DEVICE void rank(const Entry<I>* entries, long long begin, long long end, int part, int lanes, Put put) {
   for (long long first = begin + part; first < end; first += EACH * lanes) {
@@ -82,7 +84,7 @@ DEVICE void rank(const Entry<I>* entries, long long begin, long long end, int pa
   }
 }
 
-// The same by a warp: each lane reads another entry, and all see it by a shuffle.
+// Like `rank`, by a whole warp: each lane reads another entry, and a shuffle shows it to all lanes.
 template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, long long begin, long long end, Put put) {
   const int lane = threadIdx.x % 32;
   for (long long first = begin; first < end; first += EACH * 32) {
@@ -105,7 +107,7 @@ template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, 
   }
 }
 
-// The same by a block, for the entries of a long row that are from M's rows `first` to first + RANGE - 1 of `rows`.
+// Like `rank`, by a block, for those entries of a long row whose row in M is first to first + RANGE - 1. M has `rows` rows.
 template <class I, class Put>
 DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end, long long first, long long rows, Put put) {
   __shared__ unsigned bits[WORDS];
@@ -130,7 +132,7 @@ DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end
   __syncthreads();
 }
 
-// The transpose's columns and values, and order = where each value was unless it is empty. rows: how many M has.
+// The transpose's columns and values; order, unless empty, = the index in M of each value. M has `rows` rows.
 // launch: 5 blocks per multiprocessor of 256 threads
 template <typename T, typename I>
 __global__ void __launch_bounds__(256, 5) sort(Context* ctx, const I* indptr, const I* placed, const I* counts, const I* long_rows,
