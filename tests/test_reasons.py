@@ -94,7 +94,7 @@ ADVICE = {
     Reason.MAXITER: "raise maxiter", Reason.STAGNATED: "method='direct'", Reason.DIVERGED: "try gmres",
     Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try gmres", Reason.INDEFINITE: "use gmres",
     Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try gmres", Reason.ATTAINABLE_ACCURACY: "relax rtol",
-    Reason.SINGULAR: "name what A annihilates", Reason.NOT_FACTORED: "iterative method",
+    Reason.SINGULAR: "give its null space", Reason.NOT_FACTORED: "iterative method",
     Reason.OUT_OF_MEMORY: "float32",
 }
 

@@ -1,10 +1,10 @@
-"""Work that threads begin ahead of whoever will need its result; for kernels of a GPU, which kernels that is.
+"""Compilation of GPU kernels ahead of their use, in threads; and the table of the kernels to compile.
 
-A first solve needs dozens of kernels, and NVRTC takes a tenth of a second for each. ``ahead.json`` names the kernels of
-common calls by part of a configuration: what every matrix needs, what a method adds, and what a preconditioner adds to
-that. They compile side by side from the moment in which the parts are known. Whoever launches a kernel takes it if it
-is ready, waits for it if a thread is at it, and compiles it otherwise: a kernel that the table misses or names in vain
-changes no result. ``python tests/foreseen.py`` writes the table from what solves on the emulated GPU launch.
+A first solve needs dozens of kernels, and NVRTC takes a tenth of a second for each. ``ahead.json`` lists the kernels of
+common calls, for each part of a configuration: those of every matrix, of a method, and of a preconditioner. Threads
+compile them in parallel as soon as the parts are known. A launch takes a kernel that is ready, waits for one that a
+thread is compiling, and compiles any other. A kernel missing from the table, or listed but unused, therefore changes no
+result. ``python tests/foreseen.py`` writes the table from the launches of solves on the emulated GPU.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from concurrent.futures import Future
 
 TABLE = pathlib.Path(__file__).with_suffix(".json")
 ROOT = TABLE.parents[1]
-MATRIX = "matrix"       # the part that all have
+MATRIX = "matrix"       # the part that every configuration has
 
 
 @functools.cache
@@ -27,20 +27,22 @@ def _table() -> dict:
 
 
 def foreseen(part: str, value: str) -> list[tuple[pathlib.Path, str]]:
-    """The kernels of a part, such as "method cg", for values of a C++ type: (file, instantiation), in order of use."""
+    """The kernels of a part such as "method cg", as (file, instantiation) in order of use. ``value`` is the C++ type of
+    the values."""
     return [(ROOT / file, name.replace("double", value)) for file, name in
             (kernel.split(" ", 1) for kernel in _table().get(part, ()))]
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Ahead:
-    """Results of ``work(*key)``, which threads may begin before they are asked for.
+    """Results of ``work(*key)``, which threads may compute before they are needed.
 
-    There are as many threads as cores at most. Each ends when nothing waits, or the main thread has ended.
+    By default there are at most as many threads as cores. A thread ends when no key waits, or when the main thread has
+    ended.
     """
 
     def __init__(self, work, threads=None):
@@ -48,7 +50,7 @@ class Ahead:
         self._lock, self._waiting, self._threads, self._begun = threading.Lock(), collections.deque(), 0, {}
 
     def begin(self, *key):
-        """Have a thread do the work for a key, unless it was begun before."""
+        """Let a thread do the work for a key, unless it was requested before."""
         with self._lock:
             if key in self._begun:
                 return
@@ -59,12 +61,13 @@ class Ahead:
             self._threads += 1
         try:
             threading.Thread(target=self._run, name="swell-ahead").start()
-        except RuntimeError:                     # the interpreter ends: whoever needs a result works for it
+        except RuntimeError:                     # the interpreter is ending: `result` does the work itself
             with self._lock:
                 self._threads -= 1
 
     def result(self, *key):
-        """What the work for a key gives; done here unless a thread has begun it. Its error is raised here."""
+        """The result of the work for a key; done in this thread unless another one has begun it. Errors are raised
+        here: work that failed in a thread is repeated here."""
         future = self._begun.get(key)
         if future is None or future.cancel() or future.exception() is not None:
             return self._work(*key)
@@ -82,5 +85,5 @@ class Ahead:
                 continue
             try:
                 future.set_result(self._work(*key))
-            except BaseException as error:       # noqa: BLE001: it is the launch's
+            except BaseException as error:       # noqa: BLE001: `result` raises it for the launch
                 future.set_exception(error)

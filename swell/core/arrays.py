@@ -1,4 +1,4 @@
-"""Arrays that users bring: their type, whether their numbers are finite, and how NumPy reads them."""
+"""Checks of the user's arrays: their type, finite values, and conversion to NumPy."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,12 +8,14 @@ from swell.core.settings import DTYPES
 
 
 def checked_dtype(dtype, name):
-    """One of the four types, in this machine's byte order; integers become double.
+    """The type to compute in, for an array of type ``dtype``: one of `DTYPES`, in this machine's byte order.
+
+    Integers and booleans become double. ``name`` is the array's name in error messages.
 
     Raises
     ------
     InputError
-        For float16, extended precision, objects.
+        For any other type, such as float16, extended precision or objects.
     """
     try:
         dtype = np.dtype(dtype)
@@ -28,16 +30,16 @@ def checked_dtype(dtype, name):
 
 
 def check_finite(name, *arrays, where=""):
-    """Raise InputError for NaN or Inf among the numbers of some arrays, of NumPy or CuPy.
+    """Raise InputError if any of the arrays, of NumPy or CuPy, contains NaN or Inf.
 
     Parameters
     ----------
     name : str
-        Names the arrays in the message.
+        Name of the arrays in the message.
     where : str
-        Follows the number of bad entries in the message, as in " of this rank's".
+        Text after the number of bad entries in the message, as in " of this rank's".
     """
-    finite = [np.isfinite(array) for array in arrays]            # CuPy's arrays answer to NumPy's function
+    finite = [np.isfinite(array) for array in arrays]            # NumPy's function also takes CuPy's arrays
     if all(bool(one.all()) for one in finite):
         return
     raise not_finite(name, sum(int((~one).sum()) for one in finite), where)
@@ -50,18 +52,18 @@ def not_finite(name, bad, where="") -> InputError:
 
 
 def stored_size(A) -> int | None:
-    """The size of the square blocks in which SciPy's BSR came; None for other matrices, and for blocks of 1."""
+    """The size of the square blocks of a SciPy BSR matrix; None for other matrices, and for blocks of size 1."""
     rows, columns = getattr(A, "blocksize", (1, 1))
     return rows if rows == columns and rows > 1 else None
 
 
 def native(array):
-    """The array in this machine's byte order, copied only where its own is the other one."""
+    """The array in this machine's byte order, copied only if its byte order differs."""
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def host_array(array, name: str):
-    """An array, a sequence or a number as a NumPy array in this machine's byte order.
+    """Convert an array, a sequence or a number to a NumPy array in this machine's byte order.
 
     Raises
     ------

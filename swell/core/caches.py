@@ -1,7 +1,7 @@
-"""Folders for compiled kernels: temporary ones where the usual ones cannot be written, as in many containers.
+"""Cache folders for compiled kernels: temporary folders if the usual ones are not writable, as in many containers.
 
-Numba keeps compiled functions beside their source, else in the user's cache folder, and raises an error where it can
-keep them in neither. CuPy keeps them in the user's home, and does the same.
+Numba keeps compiled functions next to their source, else in the user's cache folder. If neither is writable, it raises
+an error. CuPy keeps kernels in the user's home folder; it also raises an error if it cannot.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_THE_USER = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}        
 
 
 def of_numba() -> str:
-    """The folder in which Numba keeps compiled kernels; the package itself where they lie beside their source."""
+    """The folder in which Numba keeps compiled kernels; the package's folder if they lie next to their source."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named and (writable(named) or not writable(BESIDE)):
         return named
@@ -22,7 +22,7 @@ def of_numba() -> str:
 
 
 def of_cupy() -> str:
-    """The same of CuPy."""
+    """The folder in which CuPy keeps compiled kernels."""
     return os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache")
 
 
@@ -32,7 +32,7 @@ def _of_user():
 
 
 def for_numba():
-    """Name a temporary folder to Numba if it could write to none of its own; before Numba compiles anything."""
+    """Give Numba a temporary folder if it can write to none of its own. Call this before Numba compiles."""
     own = os.environ.get("NUMBA_CACHE_DIR") or BESIDE
     if writable(own) or writable(BESIDE) or writable(_of_user()):
         return
@@ -42,13 +42,13 @@ def for_numba():
 
 
 def for_cupy():
-    """The same for CuPy, which looks at its variable whenever it compiles."""
+    """Give CuPy a temporary folder if it cannot write to its own. CuPy reads its variable at every compilation."""
     if not writable(of_cupy()):
         _name_temporary("CUPY_CACHE_DIR")
 
 
 def writable(folder: str) -> bool:
-    """True if files can be written to a folder, which may have to be made first."""
+    """True if files can be written to a folder, or, if it does not exist, to its nearest existing parent."""
     folder = os.path.abspath(os.path.expanduser(folder))
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
@@ -56,7 +56,7 @@ def writable(folder: str) -> bool:
     try:                                         # permissions alone do not tell: a file system may be read-only
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.unlink(probe)
-    except FileExistsError:                      # a thread's, or what an ended process left
+    except FileExistsError:                      # the probe of another thread, or of a process that was killed
         return True
     except OSError:
         return False
@@ -64,7 +64,7 @@ def writable(folder: str) -> bool:
 
 
 def _name_temporary(variable):
-    """Let a variable name a temporary folder, and say so on stderr; processes started from here inherit both."""
+    """Set an environment variable to a temporary folder, and print a line on stderr. Child processes inherit it."""
     import tempfile
     try:
         folder = _own_folder(tempfile.gettempdir())
@@ -78,8 +78,8 @@ def _name_temporary(variable):
 
 
 def _own_folder(parent) -> str:
-    """A folder of this user alone, since what lies in it will be run; the same for each process, which then finds what
-    others compiled."""
+    """A folder that only this user can write to, since its files are executed. All processes of the user get the same
+    one, and so share compiled kernels."""
     import getpass
     import stat
     import tempfile
@@ -93,7 +93,7 @@ def _own_folder(parent) -> str:
         return folder
     except FileExistsError:
         found = os.lstat(folder)
-    with tempfile.TemporaryFile(dir=parent) as mine:             # who am I, in the words of this file system?
+    with tempfile.TemporaryFile(dir=parent) as mine:             # its owner is this user, as this file system sees it
         same = os.fstat(mine.fileno()).st_uid == found.st_uid
     if same and stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022:
         return folder

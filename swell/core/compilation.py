@@ -1,5 +1,5 @@
-"""Kernels are compiled where they are first used: how long that takes, apart from setup and solve, and the line on
-stderr that says so while it takes long."""
+"""Measure the compilation of kernels, which happens at their first use, apart from setup and solve. If it takes long,
+print a line on stderr."""
 from __future__ import annotations
 
 import functools
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 from swell.core import caches
 
-LONG = 1.0              # seconds of compiling for one purpose, after which a line says so
+LONG = 1.0              # seconds of compiling for one purpose, after which the line is printed
 
 
 class _Clock:
-    """Seconds in which any thread of this process was compiling.
+    """Counts the seconds in which at least one thread of this process was compiling.
 
-    Python's collector of cycles rests meanwhile: among the very many small objects of a compiler it takes a tenth of
-    the time, and finds little.
+    Python's garbage collector is off meanwhile: a compiler has very many small objects, so the collector takes a tenth
+    of the time and finds little.
     """
 
     def __init__(self):
@@ -29,11 +29,11 @@ class _Clock:
 
     @property
     def spent(self):
-        """Seconds until now."""
+        """Seconds of compiling so far."""
         return self._before + (time.perf_counter() - self._start if self._open else 0.0)
 
     def begin(self, folder):
-        """A block begins, in any thread; ``folder`` says where its kernels are kept."""
+        """Note that compiling begins, in any thread; ``folder()`` is the folder that keeps the kernels."""
         with self._lock:
             self._open += 1
             self.blocks += 1
@@ -48,7 +48,7 @@ class _Clock:
                 self._timer.start()
 
     def end(self):
-        """A block ends."""
+        """Note that compiling ends."""
         with self._lock:
             self._open -= 1
             if self._open:
@@ -60,7 +60,8 @@ class _Clock:
                 self._timer.cancel()
 
     def serve(self, purpose):
-        """What follows is compiled for this. The line of a purpose without a name holds for the first with one, too."""
+        """Set the purpose of the compilations that follow. A line printed before any purpose was set also counts for
+        the first purpose."""
         with self._lock:
             if self._told == {""}:
                 self._told.add(purpose)
@@ -80,31 +81,31 @@ _clock = _Clock()
 
 
 def spent() -> float:
-    """Seconds that compiling has taken in this process so far."""
+    """Seconds of compiling in this process so far."""
     return _clock.spent
 
 
 def compilations() -> int:
-    """Functions that were compiled in this process so far, those that others call among them."""
+    """Number of functions compiled in this process so far, including functions that kernels call."""
     return _clock.blocks
 
 
 def quiet(quiet: bool = True):
-    """Print no line while kernels are compiled; ``quiet(False)`` prints it again.
+    """Suppress the line printed while kernels are compiled; ``quiet(False)`` brings it back.
 
-    The environment variable ``SWELL_QUIET=1`` does the same from the beginning.
+    The environment variable ``SWELL_QUIET=1`` suppresses it from the start.
     """
     _clock.quiet = bool(quiet)
 
 
 def compiling_for(purpose: str):
-    """Name the configuration that kernels are compiled for from now on."""
+    """Name the configuration for which kernels are compiled from now on."""
     _clock.serve(purpose)
 
 
 @contextmanager
 def counted(folder=caches.of_numba):
-    """What runs within this block is compilation; ``folder()`` says where its kernels are kept."""
+    """Count the time of this block as compilation; ``folder()`` is the folder that keeps the kernels."""
     _clock.begin(folder)
     try:
         yield
@@ -113,12 +114,12 @@ def counted(folder=caches.of_numba):
 
 
 class Stopwatch:
-    """Runs from when it is made.
+    """A stopwatch that starts when it is made, and separates compiling from other work.
 
     Attributes
     ----------
     compiled, seconds : float
-        What went into compiling, and the rest.
+        Seconds of compiling so far, and all other seconds.
     """
 
     def __init__(self):
@@ -135,7 +136,7 @@ class Stopwatch:
 
 @contextmanager
 def timed(timings: dict, part: str, space):
-    """Add the seconds of this block, compiling left out, to ``timings[part]``; the space's work is waited for."""
+    """Add this block's seconds, without compiling, to ``timings[part]``; wait for the space's work at its end."""
     watch = Stopwatch()
     yield
     space.synchronize()
@@ -144,7 +145,7 @@ def timed(timings: dict, part: str, space):
 
 @functools.cache
 def count_numba():
-    """From now on, count what Numba compiles; what it loads from its cache is not compiled."""
+    """Count Numba's compilations from now on; loading from Numba's cache does not count."""
     from numba.core import event
 
     class Listener(event.Listener):

@@ -1,4 +1,4 @@
-"""A configuration: one complete choice of what runs, by settings objects."""
+"""Configuration: the settings objects of all parts of one solve."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from swell.core.registry import name_of
 class Configuration:
     """Settings for every part of a solve; None leaves a part out (or, for ``format``, takes the default).
 
-    ``why`` holds the advisor's sentences where it chose, and ``estimate`` what it predicts, or None. ``without`` names
-    the parts that the user asked to leave out ("none"), which the advisor then does not fill in.
+    If the advisor chose, ``why`` holds its reasons, one sentence each, and ``estimate`` its prediction; else they are
+    empty and None. ``without`` names the parts that the user set to "none"; the advisor leaves them out.
     """
 
     method: object
@@ -26,28 +26,28 @@ class Configuration:
     without: frozenset[str] = frozenset()
 
     def free(self, kind: str) -> bool:
-        """True if the user said nothing of this part."""
+        """True if the user has neither chosen this part nor set it to "none"."""
         return getattr(self, kind) is None and kind not in self.without
 
     @property
     def unusable(self) -> str | None:
-        """A part that the method has no place for, such as "precond", or None."""
+        """The part that the method cannot use ("precond" or "smoother"), or None."""
         if self.precond is not None and not self.method.preconditionable:
             return "precond"
         return "smoother" if self.smoother is not None and not self.method.smooths else None
 
     @property
     def part(self) -> str:
-        """What speeds the method up: its preconditioner by name, else its scaling, else "none"."""
+        """The name of the part that accelerates the method: its preconditioner, else its scaling, else "none"."""
         return self.name("precond") if self.precond is not None else self.name("scaling")
 
     @property
     def parts(self) -> list[str]:
-        """The parts whose kernels are compiled ahead, in the order in which they run: "precond ic0", "method cg"."""
+        """The parts whose kernels are compiled ahead, in order of use, such as "precond ic0" and "method cg"."""
         return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
 
     def name(self, kind: str) -> str:
-        """The registry name of one part: "none" where there is none, "user" for what the user brought."""
+        """The registry name of one part; "none" if it is left out, "user" for the user's own preconditioner."""
         setting = getattr(self, kind)
         if setting is None:
             return "none"

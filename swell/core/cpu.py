@@ -1,4 +1,4 @@
-"""CpuSpace: vectors are NumPy arrays, kernels are Numba's, loops call them one after the other."""
+"""CpuSpace: vectors are NumPy arrays, kernels are Numba functions, and loops call them one after the other."""
 from __future__ import annotations
 
 import functools
@@ -16,12 +16,12 @@ from swell.core.forking import require_threads
 from swell.core.loop import DirectLoop
 from swell.core.space import Space
 
-SERIAL = 20_000         # rows below which one thread is faster than waking more, and does not wait for a busy core
+SERIAL = 20_000         # rows below which one thread is faster: it wakes no others and waits for no busy core
 
 
 @functools.cache
 def _kernels(package, stem):
-    """The module of Numba kernels, which a solve asks for in every operation on a vector."""
+    """A module of Numba kernels; cached, since every vector operation of a solve asks for one."""
     count_numba()
     return importlib.import_module(f"{package}.kernels.{stem}")
 
@@ -35,10 +35,10 @@ class CpuSpace(Space):
     def __init__(self):
         super().__init__()
         require_threads()
-        # Threads that wait shall spin for about 30 µs, as long as what is between two products, and then sleep. To wake
-        # one takes some 80 µs, in which a product of 50 000 rows is done; but by default OpenMP spins on and on, and on
-        # a machine with other work to do a solve then took 20 to 50 s instead of 1.5. Whoever has set one of the
-        # variables keeps that; they count if OpenMP has not started.
+        # Idle threads spin for about 30 µs, the time between two products, and then sleep. Waking a thread takes some
+        # 80 µs, in which a product of 50 000 rows is done. By default OpenMP keeps spinning: on a machine with other
+        # work, a solve then took 20 to 50 s instead of 1.5. If the user has set either variable, both stay as they
+        # are. The variables have an effect only before OpenMP starts.
         if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
             os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
 
@@ -47,7 +47,7 @@ class CpuSpace(Space):
 
     def from_host(self, array, out=None):
         if type(array).__module__.startswith("cupy"):
-            array = array.get()                  # asked to solve on the CPU what lies on a GPU
+            array = array.get()                  # the data is on a GPU, and the solve is on the CPU
         if out is None:
             return np.ascontiguousarray(array)
         out[...] = array

@@ -1,42 +1,43 @@
-"""The loader of device kernels: real .cu files, compiled by NVRTC through CuPy when they are first used, or ahead of
-that in threads (``ahead.py``), and cached.
+"""The loader of device kernels from .cu files. NVRTC compiles a kernel, through CuPy, at its first use or ahead of it
+in threads (``ahead.py``); CuPy caches the result.
 
-A kernel's launch is declared in the comment above it, beside the code that relies on it:
+The comment above a kernel declares its launch, next to the code that relies on it:
 
     // launch: elements of r, 256 threads                          one thread for each element
-    // launch: elements of r, task threads                         the same, in blocks of as many as the argument
-                                                                   ``task`` says
-    // launch: columns of V, 256 threads                           one for each column of a basis
+    // launch: elements of r, task threads                         the same; the argument ``task`` is the block size
+    // launch: columns of V, 256 threads                           one thread for each column of a basis
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
-                                                                   16 bytes at a time (``Pack``), in a grid-stride loop
-    // launch: elements of rows, 256 threads, a warp each              a warp for each element
+                                                                   a thread takes 16 bytes at a time (``Pack``), in a
+                                                                   grid-stride loop
+    // launch: elements of rows, 256 threads, a warp each          one warp for each element
     // launch: a block of height threads for each slice of ptr
-                                                                   one block for each of the len(ptr) - 1 slices, of
-                                                                   as many threads as the argument ``height`` says
+                                                                   one block for each of the len(ptr) - 1 slices; the
+                                                                   argument ``height`` is the number of its threads
     // launch: a block of height threads for each slice of ptr, shared bytes shared
                                                                    with ``shared`` bytes of dynamic shared memory
-    // launch: ..., shared bytes shared, all at once                   and no block waits for another to end: blocks
-                                                                   may wait for one another (a cooperative launch)
-    // launch: ..., all at once, in clusters of cluster                in clusters of as many blocks as the argument
-                                                                   ``cluster`` says, if that is more than 1
+    // launch: ..., shared bytes shared, all at once               a cooperative launch: all blocks run at the same
+                                                                   time, so blocks may wait for one another
+    // launch: ..., all at once, in clusters of cluster            in clusters of ``cluster`` blocks, if that argument
+                                                                   is more than 1
     // launch: one block of 128 threads
     // launch: 2 blocks per multiprocessor of 512 threads, all at once
                                                                    a cooperative launch of a grid that fits
     // launch: 2 blocks per multiprocessor of 512 threads, and one block more
-                                                                   and one apart, for work of its own
-    // launch: ..., 16 bytes at once                                   accesses of 16 bytes in whatever grid
+                                                                   and one extra block, for separate work
+    // launch: ..., 16 bytes at once                               accesses of 16 bytes, with any grid
 
-A kernel with "a pack each" or "16 bytes at once" takes arrays of values (of a bare type parameter) that begin at
-multiples of 16 bytes, and whose rows do. Every array that a space makes does, and every row of a basis; a slice need
-not, and is refused by the launcher before it can be a misaligned address on the device.
+A kernel with "a pack each" or "16 bytes at once" needs aligned arrays of values (of a bare type parameter): each array,
+and each of its rows, begins at a multiple of 16 bytes. Every array that a space makes is aligned, and so is every row
+of a basis. A slice need not be; the launcher then refuses it, since the kernel would use misaligned addresses.
 
-Parameters are the Numba twin's, in the same order, after ``Context* ctx``; the loader adds what C++ has to be
-told: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance of its rows.
-Template parameters: ``T``, the value type, which a kernel on patterns has no need of; any other ``typename`` is deduced
-from the type of the first argument that mentions it; ``int NAME`` is the value of the argument called name, and
-``bool NAME`` says whether the array called name is not empty.
+A kernel has the parameters of its Numba twin, in the same order, after ``Context* ctx``. The loader adds values that
+C++ needs: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance between
+its rows, in entries.
+Template parameters: ``T`` is the value type; a kernel that works on patterns alone has none. Any other ``typename`` is
+deduced from the first argument whose type mentions it. ``int NAME`` is the value of the argument NAME in lower case,
+and ``bool NAME`` tells whether the array of that name is not empty.
 
-The source as compiled begins with the names of ``core/slots.py`` and of the package's own ``slots.py``, as enums.
+Before compilation, the loader prepends the names of ``core/slots.py`` and of the package's own ``slots.py``, as enums.
 """
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ ROOT = CORE.parents[2]      # the folder of the package swell
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
            "int32": "int", "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
            "uint32": "unsigned"}
-# What a launch packs by value; each begins at a multiple of 8 bytes.
+# `struct` formats of the arguments passed by value; each begins at a multiple of 8 bytes.
 FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
            "long long": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
@@ -80,15 +81,15 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
-STATIC_SHARED = 48 << 10    # bytes of shared memory that a block has without asking
+STATIC_SHARED = 48 << 10    # bytes of shared memory that a block may use without a function attribute
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: its C++ type without const, whether it is a pointer, its name, and whether it is an
-    array of values that the kernel may access 16 bytes at a time."""
+    """One parameter of a kernel: ``type`` is its C++ type without const; ``pointer`` is True for an array; ``wide`` is
+    True for an array of values that the kernel may access 16 bytes at a time."""
 
     type: str
     pointer: bool
@@ -98,7 +99,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """What the source says of one kernel."""
+    """The declaration of one kernel, read from its source."""
 
     name: str
     template: tuple[tuple[str, str], ...]
@@ -108,7 +109,7 @@ class Signature:
 
 @functools.lru_cache(maxsize=None)
 def signatures(path: pathlib.Path) -> dict[str, Signature]:
-    """The kernels of a .cu file by name."""
+    """Read the declarations of all kernels in a .cu file, by name."""
     found = {}
     for match in KERNEL.finditer(path.read_text()):
         launch = LAUNCH.match(match["launch"])
@@ -127,14 +128,15 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
 
 
 def source(path: pathlib.Path) -> str:
-    """A .cu file as it is compiled: after the names that its package declares for it."""
+    """The text of a .cu file, as NVRTC compiles it: with the package's slot names before it."""
     package = ".".join(path.parents[1].relative_to(ROOT).parts)
     return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{path.read_text()}'
 
 
 @functools.lru_cache(maxsize=None)
 def headers_digest() -> str:
-    """A digest of our headers: CuPy's cache of compiled kernels does not look into files found through -I."""
+    """A digest of swell's headers, for the compile options: CuPy's cache of kernels ignores changes in included files.
+    """
     digest = hashlib.sha256()
     for header in sorted(CORE.glob("*.cuh")):
         digest.update(header.read_bytes())
@@ -142,22 +144,22 @@ def headers_digest() -> str:
 
 
 def misaligned(array, address: int) -> bool:
-    """True if an array of values at this address, or one of its rows (of a basis, a vector each), does not begin at a
-    multiple of 16 bytes."""
+    """True if an array of values at this address, or one of its rows, does not begin at a multiple of 16 bytes. The
+    rows of a basis are its vectors."""
     if not array.size or array.dtype.kind not in "fc":
         return False
     return bool(address % WIDE or (array.ndim == 2 and array.shape[0] > 1 and array.strides[0] % WIDE))
 
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
-    """The instantiation's name: ``residual<double>``."""
+    """The name of a template instantiation, such as ``residual<double>``."""
     return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
 def built(path: pathlib.Path, device: int, expression: str):
-    """One function of a file, compiled or loaded from CuPy's cache, for one device.
+    """Compile one function of a file for one device, or load it from CuPy's cache.
 
-    It is a module of its own: threads compile several side by side, and none that nobody launches.
+    Each function is a module of its own: threads can compile several at a time, and unused functions are not compiled.
     """
     import cupy
     with cupy.cuda.Device(device):
@@ -171,15 +173,15 @@ functions = Ahead(built)
 
 @functools.lru_cache(maxsize=None)
 def loaded(path: pathlib.Path, device: int, expression: str):
-    """One function, which takes CuPy longer to look up than to launch."""
+    """One compiled function; cached here, since CuPy's look-up takes longer than a launch."""
     return functions.result(path, device, expression)
 
 
 class Kernel(Shareable):
-    """One kernel for one value type: called with the arguments of its Numba twin.
+    """One kernel for one value type; called with the arguments of its Numba twin.
 
-    A launch costs the host some microseconds, so what never changes is prepared once: arguments are packed by one call
-    into a buffer whose addresses the driver has known since the first launch. A space has one caller at a time.
+    A launch costs the host some microseconds, so everything constant is prepared once. One call packs the arguments
+    into a buffer whose addresses never change. A space has one caller at a time.
     """
 
     def __init__(self, space, path, signature, dtype):
@@ -224,11 +226,11 @@ class Kernel(Shareable):
         self.space.launches += 1
 
     def shared(self, sharing):
-        """The kernel of the copy's space: a launch has its arguments in a buffer of its own."""
+        """The kernel for the space of a copy, with its own buffer of arguments."""
         return Kernel(sharing.space, self.path, self.signature, self.dtype)
 
     def _format(self, parameter):
-        """How `struct` packs a parameter, at a multiple of 8 bytes."""
+        """The `struct` format of a parameter; it fills a multiple of 8 bytes."""
         kind = self.value if parameter.type == "T" else parameter.type
         return "Q" if parameter.pointer else FORMATS[kind]
 
@@ -240,7 +242,7 @@ class Kernel(Shareable):
                              f"{WIDE // array.itemsize} entries")
 
     def _allow(self, function, shared):
-        """Let a function have more shared memory than every device gives unasked."""
+        """Set the function attribute that allows ``shared`` bytes of dynamic shared memory, beyond the default."""
         most = self.space.shared_memory - function.shared_size_bytes
         if shared > most:
             raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, "
@@ -266,13 +268,13 @@ class Kernel(Shareable):
 
     @functools.cached_property
     def _deciding(self):
-        """(kind, which argument) that decides each template parameter but T."""
+        """(kind, index of the deciding argument) for each template parameter except T."""
         parameters = self.signature.parameters
         return [(kind, next(k for k, p in enumerate(parameters) if p.type == name) if kind == "typename"
                  else self._at[name.lower()]) for kind, name in self.signature.template if name != "T"]
 
     def _types(self, values):
-        """The template arguments but T, by name."""
+        """The template arguments except T, by name."""
         names = [name for _, name in self.signature.template if name != "T"]
         return {name: C_TYPES[values[k].dtype.name] if kind == "typename" else str(values[k]) if kind == "int"
                 else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
@@ -287,7 +289,7 @@ class Kernel(Shareable):
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
     def _geometry(self, count, values):
-        """(blocks, threads of a block)."""
+        """The launch geometry: (blocks, threads in a block)."""
         launch = self.signature.launch
         if launch["slices"]:
             return count, int(values[self._at[launch["height"]]])
@@ -300,8 +302,8 @@ class Kernel(Shareable):
 
 
 def packing(formats):
-    """(pack, buffer, addresses) for arguments of these formats: ``pack(buffer, 0, *values)`` writes them, and their
-    addresses are what the driver takes."""
+    """(pack, buffer, addresses) for arguments of these formats. ``pack(buffer, 0, *values)`` writes the values; a
+    launch gives ``addresses``, one for each argument, to the driver."""
     packer = struct.Struct("=" + "".join(formats))
     buffer = (ctypes.c_char * packer.size)()
     start = ctypes.addressof(buffer)
@@ -310,10 +312,10 @@ def packing(formats):
 
 
 class Kernels(Shareable):
-    """The kernels of one .cu file for one value type, as attributes, each made when it is first asked for."""
+    """The kernels of one .cu file for one value type, as attributes; each is made at its first use."""
 
     def __init__(self, space, path, dtype):
-        self._given = weakref.proxy(space), path, dtype          # the space holds these kernels
+        self._given = weakref.proxy(space), path, dtype          # weak: the space holds these kernels
 
     def __getattr__(self, name):
         space, path, dtype = self.__dict__["_given"]
@@ -324,6 +326,6 @@ class Kernels(Shareable):
         return kernel
 
     def shared(self, sharing):
-        """The kernels of the copy's space."""
+        """These kernels for the space of a copy."""
         _, path, dtype = self._given
         return Kernels(sharing.space, path, dtype)

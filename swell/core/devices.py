@@ -1,4 +1,4 @@
-"""The spaces that a device's name stands for."""
+"""From the name of a device to its space."""
 from __future__ import annotations
 
 from swell.core.cpu import CpuSpace
@@ -9,14 +9,14 @@ DEVICES = "'cpu', 'cuda' or 'cuda:1', or 'cuda:all' in swell.solve and swell.pre
 
 
 def make_space(device: str) -> Space:
-    """A new space for "cpu", "cuda" or "cuda:1".
+    """Make a new space for "cpu", "cuda" or "cuda:1".
 
     Raises
     ------
     InputError
-        For a device name that means nothing.
+        For any other device name.
     MissingDependency
-        If a GPU is asked for and CuPy or the GPU is missing.
+        For a GPU, if CuPy or the GPU is missing.
     """
     if device == "cpu":
         return CpuSpace()

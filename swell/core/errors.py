@@ -1,6 +1,6 @@
 """The errors that swell raises on purpose.
 
-Each message says what came, what was expected and what to do. Anything that is not a `SwellError` is a bug of swell.
+Each message names the wrong value, the expected one, and the remedy. An error that is not a `SwellError` is a bug.
 """
 
 
@@ -9,22 +9,22 @@ class SwellError(Exception):
 
 
 class InputError(SwellError, ValueError):
-    """An argument or a file is not what it must be."""
+    """An argument or a file is invalid."""
 
 
 class DoesNotFit(InputError):
-    """A matrix is too large for what was chosen; where the advisor chose, it takes its next choice."""
+    """A matrix is too large for the chosen method. If the advisor chose it, the advisor chooses again."""
 
 
 class FactorisationError(SwellError):
-    """A factorisation ended without factors; the message says why.
+    """A factorisation failed; the message says why.
 
     Attributes
     ----------
     singular : bool
-        True if the matrix is to blame, rather than the memory.
+        True if the cause is the matrix and not the memory.
     index : int
-        Of several matrices, which.
+        Index of the matrix that failed, if there are several.
     """
 
     def __init__(self, message, singular=False, index=0):
@@ -33,7 +33,7 @@ class FactorisationError(SwellError):
 
 
 class MissingDependency(SwellError):
-    """An optional package or a GPU is missing; the message carries the line that installs it."""
+    """An optional package or a GPU is missing; the message gives the command that installs it."""
 
 
 class OutOfMemory(SwellError, MemoryError):

@@ -1,11 +1,12 @@
-"""Solves in a forked process, which `multiprocessing` starts by default on Linux up to Python 3.13.
+"""Solves in a forked process. `multiprocessing` forks by default on Linux, up to Python 3.13.
 
 GNU OpenMP keeps its threads from one parallel loop to the next. A forked child has only the thread that called fork:
-its next parallel loop would wait for the others for ever, and Numba therefore ends such a child by SIGTERM. OpenMP 5.0
-(omp_pause_resource_all) can end its threads; the next parallel loop starts new ones. The forking thread does so before
-each fork, and the child tells Numba that its threads are its own. Numba's other threading layers survive a fork.
+its next parallel loop would wait for the other threads forever. Numba therefore ends such a child by SIGTERM. OpenMP
+5.0 (omp_pause_resource_all) can end its threads; the next parallel loop then starts new ones. The forking thread calls
+it before each fork, and the child tells Numba that it has its own threads. Numba's other threading layers survive a
+fork.
 
-A CUDA context does not survive a fork, and nothing can mend that: a GPU is refused in the child.
+A CUDA context does not survive a fork, and there is no remedy: the child refuses to use a GPU.
 """
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ import sys
 from swell.core.errors import SwellError
 
 PAUSE = "omp_pause_resource_all"
-SOFT = 1                # omp_pause_soft: threads end, what OpenMP was told stays
+SOFT = 1                # omp_pause_soft: threads end, OpenMP's settings stay
 REMEDY = "start processes by multiprocessing.get_context('spawn') or 'forkserver', or fork before the first solve"
 
-_lost = []              # in a child whose OpenMP cannot start threads again: why
-_users = set()          # the processes, this one and those that it was forked from, that have used a GPU
+_lost = []              # the error message, in a child whose OpenMP cannot start threads again
+_users = set()          # ids of the processes that have used a GPU: this one and its ancestors by fork
 
 
 def require_threads():
@@ -42,7 +43,7 @@ def require_own_gpu():
 
 
 def _gnu_openmp():
-    """Numba's module for GNU OpenMP if its threads were started, else None."""
+    """Numba's module for GNU OpenMP if a parallel loop has started its threads, else None."""
     if "numba" not in sys.modules:
         return None
     import numba
@@ -57,7 +58,7 @@ def _gnu_openmp():
 
 
 def _pause(openmp):
-    """OpenMP's function that ends the calling thread's team, or None before OpenMP 5.0."""
+    """OpenMP's function that ends the threads of the calling thread, or None before OpenMP 5.0."""
     return getattr(ctypes.CDLL(openmp.__file__), PAUSE, None)
 
 

@@ -1,11 +1,11 @@
-"""The loop driver of a GPU: the body is captured in a CUDA graph, some iterations at a time, and replayed.
+"""The loop driver of a GPU: it captures several iterations of the body in a CUDA graph, and replays the graph.
 
-The host launches one graph ahead of the one that runs, and between the two looks at the judge's record in mapped
-host memory: it never waits for a value from the device, and the device never waits for the host. Kernels become no-ops
-once the judge has spoken, and surplus graph launches cost only their launch overhead.
+The host launches one graph ahead of the running one. In between it reads the judge's record from mapped host memory. It
+never waits for a value from the device, and the device never waits for the host. Once the judge has stopped the
+loop, kernels become no-ops: surplus graph launches cost only their launch overhead.
 
-An operator that cannot be captured (a user's function, a direct solver) makes the driver call the body eagerly; then
-each iteration ends with a synchronisation, and these are counted as host reads.
+If an operator cannot be captured (a user's function, a direct solver), the driver calls the body eagerly. Each
+iteration then ends with a synchronisation, which is counted as a host read.
 """
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from swell.core.loop import Loop, interruptible
 from swell.core.slots import COLUMNS, Flag
 
-# A graph has some iterations: long enough to hide its launch, some 10 µs of the host, and short enough to stop in time.
-# One graph is launched ahead of the one that runs, and both run to their end. The time of an iteration is estimated, so
-# that every run has the same graphs: a kernel takes two microseconds, and longer by what it moves of each row.
+# A graph must be long enough to hide its launch, some 10 µs of the host. It must be short enough to stop in time: the
+# running graph and the one behind it both run to their end. The time of an iteration is estimated, not measured, so
+# that every run has the same graphs. A kernel takes two microseconds, plus the time to move the data of each row.
 STEPS_PER_LAUNCH = 16
 MICROSECONDS_PER_LAUNCH = 120
 MICROSECONDS_PER_KERNEL = 2.0
@@ -24,7 +24,7 @@ MICROSECONDS_PER_ROW = 6e-6     # 24 bytes at 4 TB/s
 
 
 class GraphLoop(Loop):
-    """Captures and replays. One loop serves one bound iteration."""
+    """The loop that captures and replays the body of one bound iteration."""
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
@@ -45,14 +45,14 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def report(self):
-        """Read the judge's word, then hand on the new iterations."""
+        """Unpack the judge's word (stop, verdict and iteration) into the flags; then report the new iterations."""
         word = self._said()
         flags = self.flags
         flags[Flag.STOP], flags[Flag.VERDICT], flags[Flag.ITERATION] = word & 255, word >> 8 & 255, word >> 16
         super().report()
 
     def _said(self) -> int:
-        """The judge's word."""
+        """The judge's word, from mapped host memory."""
         return int(self._word[0])
 
     def end(self):
@@ -62,11 +62,12 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def kernels(self, package, stem, dtype):
-        """The kernels of ``package`` called ``stem``; the device's context is their state."""
+        """The kernels of the file ``stem`` in ``package``; their state is the device's context."""
         return self.space.kernels(package, stem, dtype)
 
     def halted(self) -> bool:
-        """While capturing nothing is left out: stopped kernels do nothing. Eagerly, ask the record."""
+        """True if the rest of a cycle can be skipped. False while capturing: stopped kernels are no-ops. Else, wait and
+        read the record."""
         if self._capturing:
             return False
         self._wait()
@@ -78,7 +79,7 @@ class GraphLoop(Loop):
         self.host_reads += 1  # sync
 
     def run(self, body, capturable=True, steps=1):
-        """Repeat ``body``, which does ``steps`` iterations, until the judge has spoken."""
+        """Repeat ``body``, which does ``steps`` iterations, until the judge stops."""
         self._capturing = capturable
         with interruptible(self.interrupt):
             if capturable:
@@ -111,7 +112,7 @@ class GraphLoop(Loop):
                 return
 
     def _repeat(self, body, most):
-        """Call the body until a graph is long enough, ``most`` times at most."""
+        """Call the body until the captured graph is long enough, at most ``most`` times."""
         begin, each = self.space.launches, MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows
         for _ in range(most):
             body()
@@ -119,10 +120,10 @@ class GraphLoop(Loop):
                 return
 
     def _launch(self, k):
-        """Queue the graph, and behind it event k."""
+        """Queue the graph, and event k after it."""
         self._graph.launch(self.space.stream)
         self._events[k].record(self.space.stream)
 
     def _look(self, k):
-        """Take notice of what the judge has said, event k being past."""
+        """Read the judge's record after event k has occurred."""
         self.report()

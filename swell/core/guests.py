@@ -1,7 +1,7 @@
-"""Guests: the libraries whose matrices and vectors users bring, each one row of a table.
+"""Guests: one class for each other library whose matrices and vectors swell accepts.
 
-A guest is found by the module of an object's class, so that nothing is imported until one of its objects turns up. Rows
-name classes as text, as in `swell.core.registry`. An object that no row knows goes to NumPy and SciPy.
+`guest_of` finds the guest by the module of an object's class. Rows of the table name guests as text, as in
+`swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to NumPy and SciPy.
 """
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ HOME = "swell.guests.scipy:SciPy"
 
 
 class Given(NamedTuple):
-    """A matrix in CSR as a library converts it.
+    """A matrix that its library has converted to CSR.
 
     Attributes
     ----------
     csr : CSR matrix of SciPy or CuPy
     entries : int
-        The number that the original stores. ``csr`` has fewer where the conversion summed duplicates.
+        Number of entries that the original stores. ``csr`` has fewer if the conversion summed duplicates.
     shared : bool
-        True if it may share arrays with the original.
+        True if ``csr`` may share arrays with the original.
     block : int
-        The size of the original's square blocks, 0 where it has none.
+        Size of the original's square blocks, 0 if it has none.
     """
 
     csr: object
@@ -44,35 +44,35 @@ class Given(NamedTuple):
 
 
 class Guest(ABC):
-    """A library whose objects swell reads, where they lie if that can be, and in whose kind it gives x back."""
+    """A library: it reads the library's matrices and vectors, without a copy if possible, and converts x back."""
 
     def device_of(self, given) -> str:
-        """The device where an object lives, "cpu" or "cuda:k"."""
+        """The device of an object: "cpu" or "cuda:k"."""
         return "cpu"
 
     def dtype_of(self, given, name) -> np.dtype:
-        """The type of an object's numbers; ``name`` is for the message of an error."""
+        """The type of an object's numbers; ``name`` is its name in error messages."""
         return given.dtype
 
     @abstractmethod
     def read_matrix(self, A):
-        """A as an array or a sparse matrix of NumPy, SciPy or CuPy, or as their LinearOperator."""
+        """Convert A to an array or a sparse matrix of NumPy, SciPy or CuPy, or to their LinearOperator."""
 
     def block_size(self, A) -> int | None:
-        """The block size that a matrix came with; None where it has none, or is not known to have."""
+        """The block size that a matrix object states, or None."""
         return None
 
     @abstractmethod
     def read_vector(self, v, name):
-        """One vector, or several as columns, as an array of NumPy or CuPy."""
+        """Convert a vector, or several as columns, to an array of NumPy or CuPy; ``name`` is for error messages."""
 
     def give_back(self, x, like):
-        """x, a fresh array of NumPy or CuPy, as the kind of vector that ``like`` is."""
+        """Convert x, a fresh array of NumPy or CuPy, to the array type of ``like``."""
         return x
 
 
 class ArrayLibrary(Guest):
-    """NumPy with SciPy, or CuPy: the libraries in whose arrays all others are read."""
+    """NumPy with SciPy, or CuPy: the libraries to whose arrays objects of all others are converted."""
 
     def read_matrix(self, A):
         return A
@@ -80,20 +80,20 @@ class ArrayLibrary(Guest):
     def check(self, A, quick=False):
         """Raise InputError for a sparse matrix whose arrays contradict each other.
 
-        With ``quick`` the indices of a CSR matrix of 32 bits are not looked at: the pass over its entries will do so.
+        ``quick`` skips the indices of a CSR matrix of 32 bits: the later pass over its entries checks them.
         """
 
     @abstractmethod
     def csr(self, A) -> "Given":
-        """A in CSR; columns may still be in disorder, stored twice or out of range."""
+        """Convert A to CSR; its columns may still be unsorted, duplicate or out of range."""
 
     @abstractmethod
     def summed(self, csr):
-        """A copy of a CSR matrix, its columns sorted and its duplicates summed."""
+        """Copy a CSR matrix, with sorted columns and duplicates summed."""
 
 
 def guest_of(given) -> Guest:
-    """The guest to which an object belongs; NumPy and SciPy if no other."""
+    """The guest for an object; NumPy and SciPy if the table has none."""
     roots = (cls.__module__.split(".")[0] for cls in type(given).__mro__)      # users derive from PETSc's classes
     return _loaded(next((TABLE[root] for root in roots if root in TABLE), HOME))
 

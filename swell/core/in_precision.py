@@ -1,11 +1,11 @@
-"""InPrecision: an operator that computes in another precision than its vectors have, between two scalings.
+"""InPrecision: an operator that computes in a narrower precision than its vectors, between two scalings.
 
-A matrix times a vector in single precision reads half the bytes; as part of a preconditioner it costs no iterations.
-The entries of D A D, with D = diag(``scale``), must fit the narrower type: balanced by D they lie near 1. Vectors are
-multiplied by a power of two that brings their norm near 1, told by `expect` before a solve, so that a right-hand side
-of 1e-100 does not vanish. It lies on the device: captured work sees a new one.
+A product in single precision reads half the bytes; as part of a preconditioner it costs no extra iterations. The
+entries of D A D, with D = diag(``scale``), must fit the narrower type: balanced by D they lie near 1. Vectors are
+multiplied by a power of two that brings their norm near 1, so that a right-hand side of 1e-100 does not vanish. A solve
+sets this factor by `expect` before it starts. The factor lies on the device, so that a captured graph uses a new one.
 
-An application: 1 pass over 3 vectors before, 1 after, fused with the inner products that CG needs.
+Cost of an application: 1 pass over 3 vectors before, and 1 after, fused with the inner products that CG needs.
 """
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from swell.core.operator import OperatorAround
 
 
 class InPrecision(OperatorAround):
-    """D M D for an operator M of another precision, ``inner``, and D = diag(``scale``).
+    """D M D, where M is the operator ``inner`` of another precision and D = diag(``scale``).
 
     Parameters
     ----------
     inner : LinearOperator
         Its vectors are of the narrower type.
     scale : array of the space, shape (n,)
-        Real and not zero.
+        Real, without zeros.
     dtype : numpy.dtype
-        Of the vectors outside.
+        Type of the vectors x and out.
     """
 
     scratch = ("_x", "_y", "factor")
@@ -52,7 +52,7 @@ class InPrecision(OperatorAround):
         return self.inner.self_adjoint
 
     def expect(self, norm):
-        """Vectors of about this norm are coming."""
+        """Prepare for vectors of about this norm."""
         ready = 0 < norm < math.inf
         self.space.from_host(np.array([math.ldexp(1.0, -math.frexp(norm)[1]) if ready else 1.0]), self.factor)
 

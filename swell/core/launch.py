@@ -1,12 +1,13 @@
-"""Launching with an attribute, which CuPy's own launch has no argument for.
+"""Kernel launches with a launch attribute, for which CuPy's own launch has no argument.
 
-Programmatic dependent launch: a kernel may begin while the one before it drains, so that its launch latency, and
-whatever it can do before ``wait_for_previous`` (context.cuh), is hidden. Every kernel of swell waits before it touches
-what another wrote, so the order of work is that of the stream. Needs compute capability 9.0.
+Programmatic dependent launch: a kernel may begin while the previous one drains. This hides its launch latency, and all
+its work before ``wait_for_previous`` (context.cuh). Every kernel of swell waits before it touches data that another
+kernel wrote, so results are as if kernels ran in stream order. Needs compute capability 9.0.
 
-Cooperative launch: all blocks run at once, or the launch fails; so blocks may wait for one another. Blocks of a cluster
-do so by themselves, on neighbouring multiprocessors, and see each other's shared memory. Up to 8 are in a cluster on
-every device that has them, and up to 16 where a function may ask for them.
+Cooperative launch: all blocks run at the same time, or the launch fails. Blocks may therefore wait for one another.
+Cluster launch: the blocks of a cluster always run at the same time, on neighbouring multiprocessors, and access each
+other's shared memory. A cluster has up to 8 blocks on every device with clusters, and up to 16 if the function has the
+attribute that allows it.
 """
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import functools
 from swell.core.errors import InputError
 
 COOPERATIVE, CLUSTER, DEPENDENT = 2, 4, 6    # CUlaunchAttributeID; the last: PROGRAMMATIC_STREAM_SERIALIZATION
-PORTABLE, LARGER = 8, 14                     # blocks of a cluster; CUfunction_attribute that allows more
+PORTABLE, LARGER = 8, 14                     # portable cluster size; CUfunction_attribute that allows a larger one
 TOO_LARGE = 720                              # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 
 
@@ -37,12 +38,12 @@ def _driver():
 
 
 class Launch:
-    """Launches with one attribute and arguments at fixed addresses; one caller at a time.
+    """A launcher with one launch attribute and arguments at fixed addresses; one caller at a time.
 
     Parameters
     ----------
     addresses : ctypes array of void pointers
-        Where each argument lies.
+        Address of each argument.
     attribute : int or None
         COOPERATIVE or DEPENDENT.
     """
@@ -55,15 +56,17 @@ class Launch:
         self._reference = ctypes.byref(self._config)
 
     def __call__(self, function: int, grid: int, block: int, stream: int, shared: int = 0, cluster: int = 1):
-        """Launch a function (a CUfunction's address) with ``shared`` bytes of dynamic shared memory a block. A
-        ``cluster`` of more than one block takes the place of the attribute.
+        """Launch ``function`` (a CUfunction's address) with ``grid`` blocks of ``block`` threads.
+
+        ``shared`` is the dynamic shared memory of a block, in bytes. If ``cluster``, the number of blocks in a cluster,
+        is more than 1, it replaces the attribute.
 
         Raises
         ------
         InputError
-            If not all blocks of a cooperative launch can run at once.
+            If the blocks of a cooperative launch cannot all run at the same time.
         RuntimeError
-            With the driver's error number.
+            If the driver reports any other error; the message has its number.
         """
         config, attribute = self._config, self._attribute
         attribute.id, attribute.value = (CLUSTER, cluster) if cluster > 1 else (self._given, 1)

@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when they are first used, so that ``import swell`` stays light."""
+"""Lazy imports: a package imports a public name at its first use, so that ``import swell`` stays light."""
 from __future__ import annotations
 
 import importlib
@@ -12,10 +12,14 @@ def public(package: str, places: dict, modules=()):
     package : str
         Its ``__name__``.
     places : dict
-        For each public name the module of the package that defines it. No module may have a public name: the module
-        would hide it.
+        For each public name, the module of the package that defines it. A module must not have the name of a public
+        name, which it would hide.
     modules : sequence of str
         Modules of the package that are public themselves.
+
+    Returns
+    -------
+    The three, in this order.
     """
     names = [*places, *modules]
 

@@ -1,8 +1,8 @@
-"""The loop driver: the same method body, called directly on a CPU and replayed as a CUDA graph on a GPU.
+"""The loop driver: it calls the body of a method directly on a CPU, and replays it as a CUDA graph on a GPU.
 
-A method gives the body of its iteration (or of its cycle) as fused steps whose scalars stay where the vectors are. The
-driver repeats it until the judge has spoken, reports progress, and honours Ctrl-C and the user's monitor. It allocates
-nothing and, on a GPU, reads nothing from the device: the judge mirrors its record into host memory.
+A method gives the body of its iteration (or of its cycle) as fused steps, whose scalars stay on the device. The driver
+repeats the body until the judge stops it, reports progress, and obeys Ctrl-C and the user's monitor. It allocates
+nothing. On a GPU it reads nothing from the device: the judge mirrors its record into host memory.
 """
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from swell.core.slots import COLUMNS, Flag, Limit
 from swell.core.stopping import Reason
 
 
-_running = []           # what the loops under way, of all threads, want called at Ctrl-C
+_running = []           # functions to call at Ctrl-C, one for each running loop of any thread
 
 
 def pass_on_interrupt() -> bool:
-    """Ctrl-C for all loops under way, from the main thread, to which signals belong; False if there are none."""
+    """Pass Ctrl-C on to all running loops, for the main thread, which receives signals; False if none is running."""
     calls = list(_running)
     for call in calls:
         call()
@@ -27,7 +27,7 @@ def pass_on_interrupt() -> bool:
 
 
 class _FirstInterrupt:
-    """A handler that ends all loops at the first Ctrl-C and leaves the second to the handler before it."""
+    """A signal handler that ends all loops at the first Ctrl-C, and restores the previous handler for the second."""
 
     def __init__(self, previous):
         self.previous = previous
@@ -39,12 +39,12 @@ class _FirstInterrupt:
 
 @contextmanager
 def interruptible(on_interrupt):
-    """The first Ctrl-C within this block calls ``on_interrupt``; every other block under way, around this one or in
-    another thread, calls its own. The second Ctrl-C raises KeyboardInterrupt.
+    """Call ``on_interrupt`` at the first Ctrl-C within this block. The second Ctrl-C raises KeyboardInterrupt.
 
-    The main thread of the main interpreter alone gets signals: a block elsewhere hears of Ctrl-C where that thread is
-    in such a block, or calls ``pass_on_interrupt``. SIGINT that is ignored, as in what a shell starts by ``&`` or
-    nohup, stays ignored, and a handler that Python did not install stays what it is.
+    The first Ctrl-C also calls the functions of all other active blocks, around this one or in other threads. Only the
+    main thread of the main interpreter receives signals. A block in another thread is called if the main thread is in
+    such a block too, or calls ``pass_on_interrupt``. An ignored SIGINT stays ignored (a shell ignores it for commands
+    started by ``&`` or nohup), and a handler that Python did not install stays in place.
     """
     _running.append(on_interrupt)
     try:
@@ -56,7 +56,7 @@ def interruptible(on_interrupt):
 
 @contextmanager
 def _handled():
-    """Our handler of SIGINT within this block, where it can and may be installed and is not yet."""
+    """Install our SIGINT handler for this block, unless SIGINT is ignored or foreign, or ours is there already."""
     previous = signal.getsignal(signal.SIGINT)
     if previous in (signal.SIG_IGN, None) or isinstance(previous, _FirstInterrupt):
         yield
@@ -73,23 +73,24 @@ def _handled():
 
 
 def _squared(number: float) -> float:
-    """The square, at most the largest double: Python's ``**`` raises OverflowError beyond it."""
+    """The square, limited to the largest double; Python's ``**`` would raise OverflowError."""
     return min(float(number) * float(number), np.finfo(np.float64).max)
 
 
 class Loop:
-    """What both drivers share: the judge's record, the history, the abort flag and the monitor.
+    """Base of both drivers: the judge's record, the history, the abort flag and the monitor.
 
-    ``core/slots.py`` names the places of ``flags`` and ``limits``; each has a column for every right-hand side.
+    ``core/slots.py`` names the rows of ``flags`` and ``limits``; each has one column for every right-hand side.
 
     Parameters
     ----------
     space : Space
     stopping : Stopping
     n : int
-        Unknowns.
-    monitor : callable or None
-        Called as ``monitor(iteration, residual_norm)`` for every iteration, in order; a true return value stops.
+        Number of unknowns.
+
+    `begin` takes the monitor. The loop calls ``monitor(iteration, residual_norm)`` for every iteration, in order; a
+    true return value stops the loop.
     """
 
     def __init__(self, space, stopping, n):
@@ -100,12 +101,16 @@ class Loop:
         self.limits = np.zeros((len(Limit), COLUMNS))
         self.history = np.zeros((self.maxiter + 1, COLUMNS))[:, 0]
         self._stop, self._iteration = self.flags[Flag.STOP], self.flags[Flag.ITERATION]
-        self.cycle, self.patience = 0, 0         # iterations of a cycle, and slow cycles that are a stagnation
-        self.abort = None                        # Reason that ended the loop from outside
+        self.cycle, self.patience = 0, 0         # Flag.CYCLE and Flag.SLOW_CYCLES of the next run
+        self.abort = None                        # Reason, if the loop was ended from outside
         self.host_reads = 0
 
     def begin(self, threshold: float, scale: float, window: int, done: int = 0, monitor=None):
-        """Reset the record for a new run after ``done`` iterations; growth is measured against ``scale``."""
+        """Reset the record for a new run.
+
+        ``threshold`` is the residual norm of convergence. Growth is measured relative to the norm ``scale``. ``window``
+        is the method's default for stagnation. ``done`` iterations of earlier runs count against the limit.
+        """
         flags, limits = self.flags, self.limits
         flags[:] = 0
         flags[Flag.MAXITER] = max(self.maxiter - done, 0)
@@ -122,11 +127,11 @@ class Loop:
         self._send()
 
     def end(self):
-        """Make the record final; operators may be used outside the loop again."""
+        """Bring the record up to date after a run; operators may then be used outside the loop again."""
 
     @property
     def iterations(self) -> int:
-        """Iterations judged so far."""
+        """Number of iterations judged so far."""
         return int(self._iteration[0])
 
     @property
@@ -136,19 +141,19 @@ class Loop:
 
     @property
     def stopped(self) -> bool:
-        """True once the judge or the user has spoken."""
+        """True once the judge or the user has stopped the loop."""
         return self.abort is not None or self._stop[0] != 0
 
     def interrupt(self):
-        """Stop at the next chance, because of Ctrl-C."""
+        """Stop as soon as possible, because of Ctrl-C."""
         self.ask(Reason.INTERRUPTED)
 
     def ask(self, reason):
-        """Stop at the next chance, for a reason from outside; the first one stands."""
+        """Stop as soon as possible, for a reason from outside; the first reason stands."""
         self.abort = self.abort or reason
 
     def report(self):
-        """Hand the iterations that are new to the monitor."""
+        """Call the monitor for each iteration that it has not seen."""
         if self._monitor is None:
             return
         for k in range(self._seen, self.iterations + 1):
@@ -158,26 +163,26 @@ class Loop:
 
 
 class DirectLoop(Loop):
-    """Calls the body from Python: the driver of the CPU."""
+    """The driver of the CPU, which calls the body from Python."""
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
         self.state = (self.flags[:, 0], self.limits[:, 0], self.history)
 
     def _send(self):
-        pass                                     # the kernels work on the record itself
+        pass                                     # the kernels write to the record directly
 
     def kernels(self, package, stem, dtype):
-        """The kernels of ``package`` called ``stem``, bound to this loop's state."""
+        """The kernels of the file ``stem`` in ``package``, bound to this loop's state."""
         return self.space.kernels(package, stem, dtype, self.state)
 
     def halted(self) -> bool:
-        """Inside a cycle: should the remaining steps be left out?"""
+        """True if a method should skip the remaining steps of its cycle."""
         self.report()
         return self.stopped
 
     def run(self, body, capturable=True, steps=1):
-        """Repeat ``body`` until the judge has spoken; the other two matter on a GPU only."""
+        """Repeat ``body`` until the judge stops; ``capturable`` and ``steps`` matter on a GPU only."""
         with interruptible(self.interrupt):
             self.report()
             while not self.stopped:

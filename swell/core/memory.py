@@ -1,4 +1,4 @@
-"""This machine's memory, as far as its system tells: Linux tells what is free, macOS the whole, Windows nothing."""
+"""This machine's memory. Linux reports free and total memory, macOS only the total, Windows neither."""
 from __future__ import annotations
 
 import os
@@ -6,12 +6,12 @@ import pathlib
 import sys
 
 MEMINFO = pathlib.Path("/proc/meminfo")
-AVAILABLE, HEAD = b"MemAvailable:", 256     # its third line, and bytes that hold the first three
-UNKNOWN = sys.maxsize   # more than any need: what nobody knows refuses nothing
+AVAILABLE, HEAD = b"MemAvailable:", 256     # the third line of MEMINFO, and a length that covers the first three
+UNKNOWN = sys.maxsize   # larger than any request: unknown memory refuses nothing
 
 
 def _bytes_of(pages: str) -> int:
-    """Bytes of the pages that sysconf counts under a name, or UNKNOWN."""
+    """Memory in bytes for a page count of sysconf, given by its name; or UNKNOWN."""
     try:
         size = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):    # Windows has no sysconf, macOS not every name
@@ -20,12 +20,12 @@ def _bytes_of(pages: str) -> int:
 
 
 def whole() -> int:
-    """Bytes that this machine has, or UNKNOWN."""
+    """Total memory of this machine in bytes, or UNKNOWN."""
     return _bytes_of("SC_PHYS_PAGES")
 
 
 def free() -> int:
-    """Bytes that are free: counting the page cache, which gives way, where the system tells."""
+    """Free memory in bytes, or UNKNOWN. On Linux it includes the page cache, which can be reclaimed."""
     try:
         with open(MEMINFO, "rb", buffering=0) as file:           # each solve reads it twice
             fields = file.read(HEAD).split()

@@ -1,4 +1,4 @@
-"""LinearOperator: everything that multiplies, be it a matrix, a preconditioner or a user's function."""
+"""LinearOperator: the interface of matrices, preconditioners and users' functions."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -15,30 +15,30 @@ class LinearOperator(ABC):
     dtype : numpy.dtype
         Type of its vectors.
     space : Space
-        Where its vectors live.
+        The space of its vectors.
     spd, symmetric, hermitian : bool
-        What is known; False says "not known".
+        True if the property is known to hold; False means "not known".
     name : str
         The registry name of a matrix's format; "matrix-free" for an operator that only multiplies.
     nnz : int or None
-        Entries of a matrix; None of other operators.
+        Number of entries of a matrix; None for other operators.
     origin : str
-        How a matrix's format, or its division among ranks, was chosen; empty where there is nothing to tell.
+        How a matrix's format, or its distribution over ranks, was chosen; may be empty.
     has_entries : bool
         True for a `SystemMatrix`, whose entries can be read and scaled.
     self_adjoint : bool or None
-        Of a preconditioner: False if it is known not to be its own adjoint, for a Hermitian matrix; None: not known.
+        For a preconditioner of a Hermitian matrix: False if it is known not to be self-adjoint; None: not known.
     variable : bool
         True if it is not a fixed linear map; Krylov methods then need their flexible form.
     capturable : bool
         True if ``apply`` launches the same device work at every call, so that a CUDA graph can hold it.
     revision : int
-        Changes where ``update`` has changed what ``apply`` launches: captured work is made anew.
+        Changes if ``update`` changes the work that ``apply`` launches; it must then be captured again.
     notes : tuple of str
-        What the user must know of how it was set up; the result of a solve shows it.
+        Notes for the user on its setup; the result of a solve shows them.
     scratch : tuple of str
-        Attributes whose arrays an application writes to: copies for other threads have their own (``sharing.py``).
-        A class names its own; its bases' count too.
+        Attributes whose arrays ``apply`` writes to: a copy for another thread has its own (``sharing.py``).
+        A class lists only its own; those listed by its bases are added.
     """
 
     name = "matrix-free"
@@ -76,7 +76,7 @@ class LinearOperator(ABC):
                          "(cg, gmres or bicgstab)")
 
     def apply_dots(self, x, out, w, dots):
-        """``out = A x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused where that saves a pass."""
+        """``out = A x``, ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``, fused if that saves a pass."""
         self.apply(x, out)
         self.space.dots(w, out, dots)
 
@@ -96,10 +96,11 @@ class LinearOperator(ABC):
         self.apply(x, out, -1, 1)
 
     def update(self, A):
-        """Recompute for new values of A, of the same pattern, in place. An operator that was not built from A stays."""
+        """Recompute in place for new values of A, with the same pattern. An operator not built from A is unchanged."""
 
     def keep_for(self, A):
-        """Stay while A takes new values; a preconditioner that depends on A itself adjusts what must follow it."""
+        """Keep the old values although A has new ones. A preconditioner that also multiplies by A must use the new A.
+        """
 
     @property
     def diagonal_block(self) -> "LinearOperator":
@@ -108,22 +109,22 @@ class LinearOperator(ABC):
 
     @property
     def arithmetic(self):
-        """The type in which it computes: narrower than ``dtype`` for an operator in lower precision."""
+        """The type of its arithmetic; narrower than ``dtype`` for an operator in lower precision."""
         return self.dtype
 
     def expect(self, norm):
-        """Vectors of about this norm are coming: a solve says so before it starts."""
+        """Prepare for vectors of about this norm; a solve calls this before it starts."""
 
     def check(self, configuration, stopping):
         """Raise InputError for a configuration that cannot be used with this operator."""
 
     def norm_inf(self) -> float:
-        """‖A‖∞; NaN where there are no entries."""
+        """‖A‖∞; NaN for an operator without entries."""
         return float("nan")
 
     @property
     def nbytes(self) -> int:
-        """Bytes of storage."""
+        """Storage in bytes."""
         return 0
 
     def describe(self) -> str:
@@ -132,13 +133,12 @@ class LinearOperator(ABC):
 
 
 class OperatorAround(LinearOperator):
-    """An operator around another one, ``inner``, which decides how it may be used."""
+    """An operator around another one, ``inner``, from which it takes the properties below."""
 
     inner: LinearOperator
 
     @property
     def variable(self):
-        """As the inner operator says; so for the next three."""
         return self.inner.variable
 
     @property
@@ -160,8 +160,8 @@ class OperatorAround(LinearOperator):
 class CallableOperator(LinearOperator):
     """A user's function as an operator: ``matvec(x)`` returns A x as an array of the same space.
 
-    It may do anything, so it is never captured in a graph, and a preconditioner made from it counts as variable
-    unless the user says that it is linear.
+    The function may do anything, so a CUDA graph never captures it. A preconditioner made from it counts as variable,
+    unless the user declares it linear.
     """
 
     capturable = False
@@ -180,11 +180,11 @@ class CallableOperator(LinearOperator):
             return super().apply_adjoint(x, out, alpha, beta)
         try:
             self._combine(self._adjoint, x, out, alpha, beta)
-        except NotImplementedError:              # SciPy's operators have an rmatvec that says this
+        except NotImplementedError:              # SciPy's operators always have an rmatvec, which may raise this
             super().apply_adjoint(x, out, alpha, beta)
 
     def _combine(self, function, x, out, alpha, beta):
-        # The user gets a copy: a function that writes into its argument must not change the method's vectors.
+        # Give a copy of x: a function that writes to its argument must not change the method's vectors.
         y = self.space.xp.asarray(function(x.copy())).reshape(-1)
         if y.shape != out.shape:
             raise InputError(f"{self._name} returned {y.size} values for a vector of {x.size}: expected {out.size}")

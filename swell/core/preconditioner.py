@@ -10,25 +10,25 @@ class Preconditioner(ABC):
     Attributes
     ----------
     problem : str
-        The class of matrices it is for.
+        The class of matrices for which it is meant.
     cost : str
         Cost of an application.
     hermitian_only : bool
-        True if it is for Hermitian matrices alone; others are refused.
+        True if it accepts Hermitian matrices only.
     kinds : str
-        Kinds of data types that it takes: "f" for real, "c" for complex.
+        Kinds of data types that it accepts: "f" for real, "c" for complex.
     as_given : bool
-        True if it must see the system as it was given, without ordering and scaling.
+        True if it must be built for the original system, without ordering and scaling.
     across_ranks : bool
-        True if, of a matrix in parts, it takes the whole; others are built on each rank's diagonal block.
+        True if it is built from the whole distributed matrix; others are built from each rank's diagonal block.
     from_entries : bool
-        True if it is built from the entries of A. What the user brought is not: it needs no entries, and it stays
-        when A takes new values.
+        True if it is built from the entries of A. False for the user's own preconditioner: it needs no entries, and
+        stays unchanged when A takes new values.
     method : str or None
-        Name of the method, with the same fields, that solves with this preconditioner alone. Its settings may be given
-        in the method's place.
+        Name of the method, with the same fields, that solves with this preconditioner alone. ``method=`` also accepts
+        these settings.
     against_scaling : str
-        Why a scaling usually harms it, for a note; empty if it does not.
+        The reason why a scaling usually harms it, for a note; empty if it does not.
     idle : tuple of Idle
         Fields that have no effect on some devices or matrices; the operator's notes say so.
     """
@@ -46,4 +46,4 @@ class Preconditioner(ABC):
 
     @abstractmethod
     def build(self, A):
-        """The operator M ≈ A⁻¹ for a matrix in CSR (of the space where it is to be used)."""
+        """Build the operator M ≈ A⁻¹ for a CSR matrix A, in the space of A."""

@@ -1,7 +1,7 @@
-"""The registry: every algorithm is one row, under the name that the literature uses.
+"""The registry: every algorithm is one row, under its name in the literature.
 
-The command line, the documentation and the contract suite read this table, so that a new algorithm is offered,
-documented and tested from the day its row is here. Rows name modules as text: nothing is imported until it is used.
+The command line, the documentation and the contract tests read this table: a new row is at once offered, documented
+and tested. Rows name modules as text: a module is imported at its first use.
 """
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ TABLE = {
     },
 }
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
-# The operators of the preconditioners that take a whole matrix, where several ranks share it.
+# Operators of the preconditioners that are built from a whole distributed matrix.
 RANK_OPERATORS = {
     "schwarz": "swell.distributed.schwarz:RankSchwarz",
     "bddc": "swell.distributed.bddc:RankBDDC",
@@ -114,12 +114,12 @@ RANK_OPERATORS = {
 
 
 def names(kind: str) -> list[str]:
-    """Names registered under a kind: method, precond, smoother, scaling, ordering or format, for instance.
+    """Names registered under a kind, such as method, precond, smoother, scaling, ordering or format.
 
     Raises
     ------
     InputError
-        For any other kind; the message lists all there are.
+        For an unknown kind; the message lists all kinds.
     """
     if not isinstance(kind, str) or kind not in TABLE:
         raise InputError(f"unknown kind {shown(kind)}: {_nearest(kind, TABLE)}There are: {', '.join(TABLE)}")
@@ -127,18 +127,18 @@ def names(kind: str) -> list[str]:
 
 
 def _nearest(name, rows) -> str:
-    """A hint at the name that was probably meant, or nothing."""
+    """A hint at the most similar name, or an empty text."""
     near = difflib.get_close_matches(str(name), rows, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
 def load(kind: str, name: str):
-    """The class registered under a name; an unknown name is an error that suggests the nearest.
+    """The class registered under a name.
 
     Raises
     ------
     InputError
-        If nothing is registered under that name.
+        If nothing is registered under that name; the message suggests the most similar one.
     """
     rows = TABLE[kind]
     key = name.lower().replace("-", "_")
@@ -149,7 +149,7 @@ def load(kind: str, name: str):
 
 
 def rank_operator(name: str):
-    """The class of a preconditioner's operator on the parts of a matrix, built as ``cls(A, settings)``."""
+    """The class of a preconditioner's operator for a distributed matrix; ``cls(A, settings)`` builds it."""
     return _imported(RANK_OPERATORS[name])
 
 
@@ -159,7 +159,7 @@ def _imported(row: str):
 
 
 def name_of(kind: str, cls: type) -> str:
-    """The name under which a class is registered."""
+    """The name under which a class is registered, else its own name in lower case."""
     target = f"{cls.__module__}:{cls.__name__}"
     for name, row in TABLE[kind].items():
         if row == target:
@@ -168,12 +168,14 @@ def name_of(kind: str, cls: type) -> str:
 
 
 def counterpart(settings, kind: str, name: str):
-    """Settings of another kind whose fields have the same names, with the same values."""
+    """Copy the field values to the settings class ``name`` of another kind, which has fields of the same names."""
     return load(kind, name)(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)})
 
 
 def resolve(kind: str, choice):
-    """A settings object from what the user gave: None, a name, a name with settings in brackets, or the object itself.
+    """Convert the user's choice to a settings object, or to None.
+
+    A choice is None, "none", a name, a name with settings in brackets, a settings class, or a settings object.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Settings: the frozen dataclasses by which a user says what should run, and their text form for the command line."""
+"""Settings: the frozen dataclasses with which a user chooses algorithms, and their text form for the command line."""
 from __future__ import annotations
 
 import ast
@@ -19,15 +19,15 @@ _SHORT.maxstring = _SHORT.maxother = 100
 
 
 def shown(value) -> str:
-    """A value for a message: on one line, its middle left out where it is long."""
+    """The text of a value for a message: on one line, and without its middle if it is long."""
     try:
         return " ".join(_SHORT.repr(value).split())
-    except ValueError:                           # Python writes no integer of more than 4300 digits
+    except ValueError:                           # Python does not print an integer of more than 4300 digits
         return f"an integer of {value.bit_length()} bits"
 
 
 def describe(setting) -> str:
-    """One line for a settings object: its class and the fields that differ from their defaults."""
+    """One line of text for a settings object: its class and the fields that differ from their defaults."""
     if setting is None:
         return "none"
     changed = [f"{f.name}={getattr(setting, f.name)!r}" for f in dataclasses.fields(setting)
@@ -38,12 +38,12 @@ def describe(setting) -> str:
 def parse(text: str) -> tuple[str, dict]:
     """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``.
 
-    Words need no quotes, as in ``stationary(smoother=chebyshev)`` or ``ic0(solve=sweeps(count=5))``; inf is the number.
+    Words need no quotes: ``stationary(smoother=chebyshev)``, ``ic0(solve=sweeps(count=5))``. The word inf is a number.
 
     Raises
     ------
     InputError
-        If the text is neither a name nor a name with keyword arguments that are literals or words.
+        If the text is not a name, or a name with keyword arguments that are literals or words.
     """
     match = re.fullmatch(r"\s*([A-Za-z0-9_]+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     if not match:
@@ -66,7 +66,7 @@ def parse(text: str) -> tuple[str, dict]:
 
 
 def _value(node):
-    """A literal, inf, or a word as text, with its own settings."""
+    """The value of a syntax node: a literal, infinity, or the text of a word with its own settings."""
     if isinstance(node, ast.Name):
         return math.inf if node.id == "inf" else node.id
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -75,7 +75,7 @@ def _value(node):
 
 
 def construct(cls, arguments: dict):
-    """Build a settings object; an unknown field is an error that names the fields there are."""
+    """Build a settings object from a dict; InputError for an unknown field, with a list of the known ones."""
     known = [f.name for f in dataclasses.fields(cls)]
     for name in arguments:
         if name not in known:
@@ -93,24 +93,24 @@ def positive(owner, name: str, minimum=1, most=None):
 
 
 def differs(owner, name: str) -> bool:
-    """True unless the field ``name`` of ``owner`` is at its default."""
+    """True unless the field ``name`` of ``owner`` has its default value."""
     default = next(f.default for f in dataclasses.fields(owner) if f.name == name)
     value = getattr(owner, name)
     return value is not default and (default is None or value != default)
 
 
 def without_effect(owner, where: str, remedy: str, *names: str):
-    """Raise InputError if one of these fields of ``owner`` is not at its default, since it has no effect there.
+    """Raise InputError if a field of ``owner`` that has no effect here differs from its default.
 
     Parameters
     ----------
     owner : settings object
     where : str
-        When the fields have no effect: "with factor='exact'".
+        The condition under which the fields have no effect: "with factor='exact'".
     remedy : str
-        What gives them one: "give factor='sweeps'".
+        The change that would give them an effect: "give factor='sweeps'".
     *names : str
-        The fields.
+        Names of the fields.
     """
     for name in names:
         if differs(owner, name):
@@ -123,7 +123,7 @@ AS_GIVEN = "for this matrix"
 
 
 class Idle(NamedTuple):
-    """A field that has no effect in a circumstance that only the device or the matrix shows.
+    """A field that has no effect in a circumstance known only when the device and the matrix are known.
 
     Attributes
     ----------
@@ -131,9 +131,9 @@ class Idle(NamedTuple):
     where : str
         The circumstance, such as `ON_CPU`.
     why : str
-        The rest of the note's sentence.
+        The reason, as the end of the note's sentence.
     value : object
-        The one value that has no effect; None: every value but the default.
+        The only value that has no effect; None for every value except the default.
     """
 
     field: str
@@ -143,13 +143,13 @@ class Idle(NamedTuple):
 
 
 def circumstances(A) -> tuple[str, ...]:
-    """What the device and the type of a matrix say about settings: of `ON_CPU`, `ON_GPU` and `IN_SINGLE`."""
+    """The circumstances of a matrix: `ON_CPU` or `ON_GPU`, and `IN_SINGLE` if it is in single precision."""
     device = ON_CPU if A.space.name == "cpu" else ON_GPU
     return (device, IN_SINGLE) if A.dtype.char in "fF" else (device,)
 
 
 def idle_notes(settings, where) -> tuple[str, ...]:
-    """A note for each field that has no effect in these circumstances and is not at its default (``settings.idle``)."""
+    """A note for each field in ``settings.idle`` that has no effect in these circumstances and was changed."""
     return tuple(f"{type(settings).__name__}({row.field}={shown(getattr(settings, row.field))}) has no effect "
                  f"{row.where}: {row.why}" for row in settings.idle
                  if row.where in where and differs(settings, row.field)
@@ -164,5 +164,5 @@ def switch(owner, name: str):
 
 
 def real(value) -> bool:
-    """True for a number, which a bool is not."""
+    """True for a real number; False for a bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

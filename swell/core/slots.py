@@ -1,10 +1,10 @@
-"""Names for the places of arrays that kernels share: the judge's record here, each method's scalars in its package.
+"""Slots: named indices of the arrays that kernels share. The judge's are here, a method's scalars in its package.
 
-A name is declared once. Hosts and Numba's kernels import it, and the loader of device kernels writes it as an ``enum``
-before the source (``declarations``). Such an array is laid out as [place][column]; a column belongs to one right-hand
-side, and one column is in use.
+A name is declared once. The host and Numba's kernels import it; the loader of device kernels writes it as an ``enum``
+before the source (``declarations``). The layout of such an array is [slot][column]. A column belongs to one right-hand
+side; at present there is one column.
 
-Numba's compiled functions in ``__pycache__`` hold these numbers: delete them (``*.nbi``) after a change here.
+Numba's compiled functions in ``__pycache__`` contain these numbers: delete them (``*.nbi``) after a change here.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = 1
 
 
 class Slots(enum.IntEnum):
-    """Places of one array, numbered from 0 by ``auto()``."""
+    """Indices of one array, numbered from 0 by ``auto()``."""
 
     @staticmethod
     def _generate_next_value_(name, start, count, last):
@@ -28,28 +28,28 @@ class Flag(Slots):
 
     STOP = enum.auto()              # not zero: every kernel of the iteration becomes a no-op
     VERDICT = enum.auto()           # a Code
-    ITERATION = enum.auto()         # iterations judged
+    ITERATION = enum.auto()         # number of iterations judged
     MAXITER = enum.auto()
-    BEST_ITERATION = enum.auto()    # when the least norm² so far was met
-    WINDOW = enum.auto()            # iterations without progress that count as stagnation; 0: never
+    BEST_ITERATION = enum.auto()    # the iteration that had the smallest norm² so far
+    WINDOW = enum.auto()            # number of iterations without progress that is stagnation; 0: never
     FINAL = enum.auto()             # not zero: the end of a cycle may not lift the stop
-    EVERY = enum.auto()             # iterations from one judgement to the next; 0 or 1: each is judged
-    CYCLE = enum.auto()             # iterations of a cycle
-    SLOW_CYCLES = enum.auto()          # slow cycles that count as stagnation; 0: any number is allowed
+    EVERY = enum.auto()             # judge every EVERY iterations; 0 or 1: judge each
+    CYCLE = enum.auto()             # iterations in a cycle
+    SLOW_CYCLES = enum.auto()       # number of slow cycles, from now on, that is stagnation; 0: no limit
 
 
 class Limit(Slots):
     """The judge's squared norms."""
 
-    THRESHOLD2 = enum.auto()        # converged at or below
-    GROWTH2 = enum.auto()           # diverged above
-    BEST2 = enum.auto()             # the least so far
-    CYCLE2 = enum.auto()            # the true residual at the start of this cycle
-    RATIO2 = enum.auto()            # judged norm² over the norm² of a cycle's recursion; 1 unless the system is scaled
+    THRESHOLD2 = enum.auto()        # converged if norm² is at or below it
+    GROWTH2 = enum.auto()           # diverged if norm² is above it
+    BEST2 = enum.auto()             # the smallest norm² so far
+    CYCLE2 = enum.auto()            # norm² of the true residual at the start of this cycle
+    RATIO2 = enum.auto()            # judged norm² / norm² of the cycle's recursion; 1 unless the system is scaled
 
 
 class Code(Slots):
-    """Verdicts: the numbers of ``Reason``."""
+    """Verdicts, with the codes of ``Reason``."""
 
     RUNNING = enum.auto()
     CONVERGED = enum.auto()
@@ -59,21 +59,21 @@ class Code(Slots):
     NONFINITE = enum.auto()
     BREAKDOWN = enum.auto()
     INDEFINITE = enum.auto()
-    JUDGED = -1                     # in place of a verdict: nothing is left to be judged
+    JUDGED = -1                     # in place of a verdict: this iteration has been judged already
 
 
 class Norms(Slots):
     """The squared norms of one residual."""
 
     JUDGED2 = enum.auto()           # of the original system
-    OWN2 = enum.auto()              # of the system iterated on, which differs if it is scaled
+    OWN2 = enum.auto()              # of the transformed system, on which the method iterates
 
 
 STEMS = {"judging": (Norms,)}
 
 
 def declarations(package: str, stem: str) -> str:
-    """C++ for the kernels ``stem`` of a package: the judge's names, and what ``STEMS`` of ``package.slots`` adds."""
+    """C++ enums for the kernel file ``stem`` of a package: the judge's slots, and those in ``package.slots.STEMS``."""
     groups = [Flag, Limit, Code]
     if importlib.util.find_spec(f"{package}.slots"):
         groups += importlib.import_module(f"{package}.slots").STEMS.get(stem, ())

@@ -1,8 +1,8 @@
-"""One judge: the reasons for which a solve ends, the tolerance, and the state that the judging kernels share.
+"""When a solve stops: the reasons for which it ends, and the user's tolerances and limits.
 
-Only the judge compares norms. It runs where the residual norm is: at the end of a kernel (``core/kernels/judge.cuh``)
-on a GPU, in a Numba function (``core/kernels/judge.py``) on a CPU; both keep the same record and the same order of
-questions: not finite, converged, out of iterations, diverged, stagnated.
+Only the judge compares norms. It runs on the device, where the residual norm is: on a GPU at the end of a kernel
+(``core/kernels/judge.cuh``), on a CPU in a Numba function (``core/kernels/judge.py``). Both keep the same record, and
+test in the same order: not finite, converged, out of iterations, diverged, stagnated.
 """
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from swell.core.errors import InputError
 from swell.core.settings import Idle, shown
 
-MOST_ITERATIONS = 10**8     # the history keeps 8 bytes of each
+MOST_ITERATIONS = 10**8     # the history takes 8 bytes for each iteration
 
 
 def _finite(number) -> bool:
-    """False for NaN and infinity, and for integers that no double holds."""
+    """False for NaN and infinity, and for integers too large for a double."""
     try:
         return math.isfinite(number)
     except OverflowError:
@@ -52,12 +52,12 @@ class Reason(enum.Enum):
     ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance for this method: the residual is already at the level "
                                "of the rounding errors of A x; accept this x, relax rtol, use a wider dtype, or try "
                                "method='direct'")
-    SINGULAR = (12, "the matrix is singular, or so to working precision for this b: check boundary conditions, name "
-                    "what A annihilates (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
+    SINGULAR = (12, "the matrix is singular, at least to working precision for this b: check boundary conditions, give "
+                    "its null space (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
     NOT_FACTORED = (13, "the matrix could not be factored: see the note, or choose another preconditioner, or an "
                         "iterative method in place of a direct one")
-    OUT_OF_MEMORY = (14, "memory ran out for what would have been tried next, and x is the best of what was: use "
-                         "dtype='float32', name a method with short recurrences (bicgstab), or a larger machine")
+    OUT_OF_MEMORY = (14, "memory is too small for the next choice, and x is the best result of those tried: use "
+                         "dtype='float32', name a method with short recurrences (bicgstab), or use a larger machine")
 
     OVERTAKEN = (15, "at this rate another choice is predicted to be sooner")
 
@@ -67,31 +67,32 @@ class Reason(enum.Enum):
 
     @classmethod
     def of(cls, code: int) -> "Reason":
-        """The reason with this code."""
+        """The reason that has this code."""
         return next(r for r in cls if r.code == code)
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop.
+    """Settings that say when a solve stops.
 
     Attributes
     ----------
     rtol : float
         Relative tolerance: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``).
     atol : float
-        Absolute tolerance beside it: the larger bound counts.
+        Absolute tolerance: ‖b − A x‖₂ ≤ atol. The larger of both bounds counts.
     maxiter : int or None
-        Iteration limit; None lets the solver choose (at least 1000, at most 20 000, n between).
+        Iteration limit; None means n, but at least 1000 and at most 20 000.
     relative_to : {"b", "r0"}
+        The norm that ``rtol`` refers to.
     every : int
-        Judge the residual after each so-many-th iteration (and after the last) only. In a scaled system the norm of the
-        original residual then costs nothing in between. GMRES, whose norms are free, judges all.
+        Judge the residual every ``every`` iterations, and after the last. In a scaled system the other iterations do
+        not compute the norm of the original residual. GMRES, whose norms are free, judges all.
     window : int or None
-        Iterations without a new least residual (by at least 1 %) that count as stagnation; 0: never; None chooses by
-        method.
+        Stagnation: number of iterations without a new smallest residual (by at least 1 %). 0: never; None: the
+        method's default.
     growth : float
-        Residual over the larger of ‖b‖ and the first residual that counts as divergence.
+        Divergence: the residual exceeds ``growth`` times the larger of ‖b‖ and the first residual.
     """
 
     rtol: float = 1e-8
@@ -131,5 +132,5 @@ class Stopping:
         return self.maxiter if self.maxiter is not None else min(max(1000, n), 20_000)
 
     def threshold(self, reference: float) -> float:
-        """The residual norm that counts as converged, for ‖b‖ (or the first residual) = ``reference``."""
+        """The residual norm at which a solve has converged; ``reference`` is ‖b‖ or the first residual norm."""
         return max(self.rtol * reference, self.atol)

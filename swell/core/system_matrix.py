@@ -1,4 +1,4 @@
-"""SystemMatrix: what a setup may ask of the matrix of a system, whole on one device or in parts on ranks."""
+"""SystemMatrix: the interface of a system's matrix, on one device or distributed over ranks."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -9,13 +9,13 @@ from swell.core.operator import LinearOperator
 class SystemMatrix(LinearOperator):
     """A square matrix whose entries can be read and scaled: `CSRMatrix`, or across ranks `DistributedMatrix`.
 
-    Vectors that a method takes or returns hold this rank's rows, as all vectors of the space do. Matrices that a method
-    returns have the same pattern and the same parts.
+    All vectors are vectors of the space: across ranks, they hold this rank's rows. Matrices that a method returns have
+    the same pattern and the same distribution over ranks.
 
     Attributes
     ----------
     nnz : int
-        Entries of the whole matrix.
+        Number of entries of the whole matrix.
     """
 
     has_entries = True
@@ -23,30 +23,30 @@ class SystemMatrix(LinearOperator):
     @property
     @abstractmethod
     def block_size(self) -> int:
-        """Rows that belong together, as the unknowns of a mesh point do; 1: each stands alone.
+        """Number of consecutive rows that belong together, such as the unknowns of a mesh point; 1: no blocks.
 
-        A size that came with the matrix stays; else the largest that `blocks.detect` finds. All ranks have the same
-        one, and no rank's rows begin or end inside a block. Matrices of the same pattern inherit it; a permutation
-        does not know it, and it is detected in the result.
+        It is the size given with the matrix, else the largest that `blocks.detect` finds. All ranks have the same size,
+        and no rank's rows begin or end inside a block. Matrices of the same pattern inherit the size. A permuted
+        matrix does not: its size is detected anew.
         """
 
     @abstractmethod
     def update(self, new):
-        """Take the values of another matrix of the same pattern and parts, in place.
+        """Copy the values of another matrix of the same pattern and distribution, in place.
 
         Raises
         ------
         InputError
-            If its pattern or its parts differ.
+            If the pattern or the distribution differs.
         """
 
     @abstractmethod
     def stored_as(self, settings) -> LinearOperator:
-        """The matrix in the format that these settings name."""
+        """Convert the matrix to the format that ``settings`` names."""
 
     @abstractmethod
     def astype(self, dtype) -> "SystemMatrix":
-        """The matrix with values of another type."""
+        """Convert the values to another type; returns a new matrix."""
 
     @abstractmethod
     def scaled(self, left, right) -> "SystemMatrix":
@@ -58,7 +58,7 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def power(self, p) -> "SystemMatrix":
-        """The matrix of the aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
+        """The matrix of the powers aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
 
     @abstractmethod
     def transpose(self) -> "SystemMatrix":
@@ -70,34 +70,34 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def diagonal(self):
-        """The diagonal, zero where nothing is stored."""
+        """The diagonal as a vector; zero where no entry is stored."""
 
     @abstractmethod
     def diagonal_range(self) -> tuple[float, float]:
-        """The least and the largest |aᵢᵢ| of the whole matrix."""
+        """(smallest |aᵢᵢ|, largest |aᵢᵢ|) of the whole matrix."""
 
     @abstractmethod
     def gershgorin(self) -> tuple[float, float, float]:
-        """Of a Hermitian matrix: the least aᵢᵢ, and the least and the greatest number within its Gershgorin circles."""
+        """For a Hermitian matrix: the smallest aᵢᵢ, and the lower and the upper Gershgorin bound of the eigenvalues."""
 
     @abstractmethod
     def longest_row(self) -> int:
-        """Entries of the longest row of the whole matrix."""
+        """Number of entries in the longest row of the whole matrix."""
 
     @abstractmethod
     def row_lengths(self):
-        """The number of entries of each row."""
+        """Number of entries in each row, as a vector."""
 
     @abstractmethod
     def row_maxima(self, x):
-        """maxⱼ |aᵢⱼ| xⱼ of each row, for a real vector x ≥ 0."""
+        """maxⱼ |aᵢⱼ| xⱼ for each row, for a real vector x ≥ 0."""
 
     @abstractmethod
     def modulus_sums(self):
-        """Σⱼ |aᵢⱼ| of each row, in double precision."""
+        """Σⱼ |aᵢⱼ| for each row, in double precision."""
 
     def asymmetry(self, conjugate=True) -> float | None:
-        """‖A − Aᴴ‖ in the Frobenius norm (‖A − Aᵀ‖ where not ``conjugate``); None where nobody has compared entries."""
+        """‖A − Aᴴ‖ in the Frobenius norm, or ‖A − Aᵀ‖ without ``conjugate``; None if the entries were not compared."""
 
     @abstractmethod
     def norm_inf(self) -> float:
@@ -105,4 +105,4 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def norm_frobenius(self) -> float:
-        """‖A‖ of the whole matrix in the Frobenius norm."""
+        """The Frobenius norm of the whole matrix."""

@@ -1,4 +1,4 @@
-"""How long a call takes on a device, for choices made by measurement: few calls, no arrays beside those of the call."""
+"""Time measurements on a device, for choices between implementations: few calls, and no extra arrays."""
 from __future__ import annotations
 
 import time
@@ -7,17 +7,17 @@ REPLAYS = 3
 
 
 def seconds(space, call, count: int) -> float:
-    """The least time of a call: other work on the machine only ever adds to it.
+    """Measure the time of a call in seconds: the minimum, since other work on the machine can only add to it.
 
-    On a GPU ``count`` calls are captured in a graph, as methods run them, and the graph is replayed ``REPLAYS`` times;
-    on a CPU each of ``count`` calls is timed. One call before them warms up.
+    On a CPU each of ``count`` calls is timed. On a GPU ``count`` calls are captured in a graph, as methods run them,
+    and the graph is replayed ``REPLAYS`` times. One call before them warms up.
 
     Parameters
     ----------
     space : Space
-        Active.
+        Must be active.
     call : callable
-        Without arguments; on a GPU it launches the same work every time and allocates nothing.
+        Takes no arguments. On a GPU it must launch the same work every time and allocate nothing.
     count : int
         At least 1.
     """
@@ -25,7 +25,10 @@ def seconds(space, call, count: int) -> float:
 
 
 def times(space, call, count: int, replays: int = REPLAYS) -> list[float]:
-    """All that ``seconds`` takes the least of: the mean of each replay on a GPU, every call on a CPU."""
+    """Every measured time of a call in seconds, of which ``seconds`` returns the minimum.
+
+    On a GPU these are the mean times of a call in each replay; on a CPU the times of all calls.
+    """
     call()
     space.synchronize()
     return list(_wall(call, count) if space.name == "cpu" else _replayed(space, call, count, replays))

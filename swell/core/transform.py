@@ -1,7 +1,7 @@
-"""Transform: what changes the system itself and is undone afterwards, unseen by the user.
+"""Transform: the base of changes to the system that are undone after the solve, such as scaling and reordering.
 
-A transform replaces A x = b by A' x' = b' with A' = L A R, b' = L b, x = R x'. It is not a preconditioner: the
-judge stays on the original residual b − A x = L⁻¹ (b' − A' x').
+A transform replaces A x = b by A' x' = b' with A' = L A R, b' = L b, x = R x'. It is not a preconditioner: the judge
+still uses the original residual b − A x = L⁻¹ (b' − A' x').
 """
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from abc import ABC, abstractmethod
 
 
 class Transform(ABC):
-    """A change of the system, bound to one matrix by its settings object's ``build``.
+    """A change of the system for one matrix; ``build`` of a settings object makes it.
 
     Attributes
     ----------
     uniform : bool
-        True of a scaling that would change nothing.
+        True for a scaling by a constant, which would have no effect.
     note : str
-        What the printed configuration says of it, beside its settings.
+        Text that the printed configuration adds to its settings.
     """
 
     uniform = False
@@ -24,11 +24,11 @@ class Transform(ABC):
 
     @abstractmethod
     def matrix(self, A):
-        """A' = L A R, for a matrix of the space."""
+        """A' = L A R, for a matrix A of the space."""
 
     @abstractmethod
     def update(self, A):
-        """Take the values of another matrix of the same pattern, in place; `matrix` then gives its A'."""
+        """Recompute in place for another matrix of the same pattern; ``matrix(A)`` then gives its A'."""
 
     @abstractmethod
     def forward_b(self, b, out):
@@ -43,9 +43,9 @@ class Transform(ABC):
         """``out = R x``."""
 
     def facts(self, A):
-        """Lines on what it did to the matrix, A by now, for the printed configuration."""
+        """Lines for the printed configuration about the effect on the matrix; ``A`` is the transformed matrix A'."""
         return []
 
     def residual_weights(self):
-        """Weights w (float32) with ‖b − A x‖² = Σ wᵢ |r'ᵢ|², or None where they are all one."""
+        """Weights w (float32) with ‖b − A x‖² = Σ wᵢ |r'ᵢ|², or None if all are one."""
         return None

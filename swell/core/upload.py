@@ -1,7 +1,7 @@
-"""Copies from the host to a GPU by several threads, each through page-locked memory of its own.
+"""Copies from the host to a GPU by several threads, each with its own page-locked memory.
 
-The driver copies an ordinary array through one page-locked buffer with one thread: 7 GB/s on an H200's host. A thread
-for each of four buffers fills them while others are on their way.
+The driver copies an ordinary array with one thread, through one page-locked buffer: 7 GB/s on an H200's host. Here four
+threads, with two buffers each, fill one buffer while the other is being transferred.
 """
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 
 THREADS = 4
 PIECE = 2 << 20         # bytes of a buffer
-WORTH = 4 << 20         # bytes from which a copy is divided
+WORTH = 4 << 20         # smallest copy, in bytes, that is divided among threads
 
 
 class _Lane:
-    """A stream and two page-locked buffers: one is filled while the other is on its way."""
+    """A stream with two page-locked buffers: one is filled while the other is being transferred."""
 
     def __init__(self, cupy, device):
         self.cupy, self.device, self.turn = cupy, device, threading.Lock()
@@ -28,7 +28,8 @@ class _Lane:
             self.done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def copy(self, pieces, source, target, after):
-        """Copy the pieces (first byte, last byte) of ``source`` to the address ``target``, after an event."""
+        """Copy pieces of ``source`` to the address ``target``, after the event ``after``. A piece is (first byte, end).
+        """
         runtime = self.cupy.cuda.runtime
         with self.turn, self.cupy.cuda.Device(self.device):
             self.stream.wait_event(after)
@@ -49,7 +50,8 @@ def _lanes(cupy, device):
 
 
 def upload(cupy, device: int, array: np.ndarray, out):
-    """Copy a contiguous array of the host to one of the same size and type on a GPU, in the current stream's order."""
+    """Copy a contiguous host array to a GPU array ``out`` of the same size and type, in order with the current stream.
+    """
     source, target = array.reshape(-1).view(np.uint8), out.data.ptr
     pool, lanes = _lanes(cupy, device)
     after = cupy.cuda.get_current_stream().record()

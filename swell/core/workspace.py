@@ -1,11 +1,11 @@
-"""Workspace: the named buffers of a solve, allocated once and kept, so that a second solve allocates nothing."""
+"""Workspace: the named buffers of a solve. They are allocated once and kept, so a second solve allocates nothing."""
 from __future__ import annotations
 
 
 class Workspace:
-    """Named arrays of one space; asking again for a name of the same shape and type returns the same array.
+    """Named arrays of one space; a second request for the same name, shape and type returns the same array.
 
-    The contents of a buffer are undefined when it is handed out: whoever reads it writes it first.
+    The contents of a buffer are undefined: the caller must write it before reading it.
     """
 
     def __init__(self, space):
@@ -13,7 +13,7 @@ class Workspace:
         self._buffers = {}
 
     def array(self, name: str, shape, dtype):
-        """The buffer called ``name`` (uninitialised)."""
+        """The buffer ``name``, uninitialised, allocated if it does not exist with this shape and type."""
         shape = tuple(shape) if isinstance(shape, tuple) else (int(shape),)
         held = self._buffers.get(name)
         if held is None or held.shape != shape or held.dtype != dtype:
@@ -22,11 +22,10 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Size of all buffers in bytes."""
         return sum(b.nbytes for b in self._buffers.values())
 
     def poison(self):
-        """Fill every buffer with NaN (integers with a huge number), to test that nothing is read before it is written.
-        """
+        """Fill every buffer with NaN (integers with a huge number), to test that no solve reads before it writes."""
         for buffer in self._buffers.values():
             buffer.fill(float("nan") if buffer.dtype.kind in "fc" else 2**31 - 1)
