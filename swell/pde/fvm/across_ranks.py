@@ -1,9 +1,9 @@
 """The steady equation across ranks: each assembles the rows of its own part of the mesh, and all solve together.
 
-A rank has the whole mesh as a list of faces, of which it takes a part, or a part alone (part_mesh.py). The geometry,
-the coefficients and the matrix it computes for its part with as many layers of neighbours as the gradients of deferred
-terms need, so that its rows are those of the serial system, to rounding. The values of the layers come with the halo
-before each correction.
+Each rank has either the whole mesh, and takes a part of it, or only its own part (part_mesh.py). It computes geometry,
+coefficients and matrix on its part with some layers of neighbour cells. The gradients of deferred terms set the number
+of layers. The rank's rows then equal the serial system's rows, to rounding. A halo exchange brings the values of the
+layers before each correction.
 """
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ from swell.pde.fvm.part_mesh import PartMesh
 from swell.pde.fvm.submesh import SubMesh
 from swell.pde.fvm.system import compatible
 
-LAYERS = {"least_squares": 2, "gauss": 3}        # a face's two cells, and what their gradients reach
+LAYERS = {"least_squares": 2, "gauss": 3}        # a face's two cells, and the reach of their gradients' stencils
 
 
-class ShareOfMesh:
-    """A rank's share of a mesh that every rank has whole, by a partition of its graph.
+class DividedMesh:
+    """A mesh that every rank has whole, divided by a partition of its graph of cells.
+
+    The system numbers cells by ranks: rank 0's cells first, then rank 1's, and so on.
 
     Attributes
     ----------
     sub : SubMesh
-    starts : int array
-        First cells of all ranks, in their numbering.
+        This rank's part, with layers of neighbours.
+    starts : int array, shape (ranks + 1,)
+        The first cell of each rank, in the system's numbering.
     order : int array or None
-        The rank's cells in the numbers of the mesh; None: they are numbered so already.
+        This rank's cells, in the mesh's numbering; None: the two numberings agree.
     there : int array
-        The cells of ``sub`` in the ranks' numbers.
+        The cells of ``sub``, in the system's numbering.
     """
 
     def __init__(self, ranks, mesh, layers):
@@ -50,11 +53,11 @@ class ShareOfMesh:
         self.there = number[self.sub.cells]
 
     def cells(self, A, values):
-        """Values of the rank's cells, for all of the mesh."""
+        """Gather the ranks' cell values into one array for the whole mesh."""
         return A.gather(values)
 
     def faces(self, values):
-        """Values of the faces of ``sub`` whose owner is one of the rank's cells, for all of the mesh."""
+        """Gather values on the faces of ``sub`` into one array for the whole mesh; the owner's rank sends each."""
         sub, whole = self.sub, np.zeros(self.mesh.n_faces)
         mine = np.isin(sub.mesh.owner, sub.own) & ~sub.turned
         for numbers, part in self.ranks.allgather((sub.faces[mine], values[mine])):
@@ -62,13 +65,13 @@ class ShareOfMesh:
         return whole
 
     def require_fixed(self, fixed):
-        """As of `every_part_is_fixed`, for the faces of the boundary."""
+        """Raise InputError on every rank if a component has no fixed face; see `check.every_part_is_fixed`."""
         with self.ranks.agreed():
             every_part_is_fixed(self.mesh, fixed)
 
 
-class ShareOfOwn:
-    """The part of a mesh that a rank has: what `ShareOfMesh` is, for the cells and faces of the part."""
+class DecomposedMesh:
+    """A mesh of which each rank has only a part; like `DividedMesh`, but results cover the part's cells and faces."""
 
     order = None
 
@@ -89,29 +92,30 @@ class ShareOfOwn:
 
 
 class RankSystem:
-    """The equation of a problem on one rank's part of the mesh, among others: what `System` is on one device.
+    """The equation of a problem across ranks, with the interface of `System`.
 
-    Vectors are of the rank's cells in ascending order, on the CPU; on device="cuda" systems are solved on each rank's
-    GPU, and assembled and corrected on CPUs.
+    Vectors hold the rank's cells in ascending order, on the CPU. On device="cuda" each rank solves on its GPU, but
+    assembles and corrects on its CPU.
 
     Attributes
     ----------
     A : DistributedMatrix
     space : DistributedSpace
-        Of the corrections.
+        The space of the corrections' vectors, on the CPU.
     b, flux, source, deferred, floating
-        As of `System`; the flux is that of the rank's cells and the layers around them.
+        See `System`; the flux covers the rank's cells and the layers around them.
     """
 
     def __init__(self, ranks, problem, device, dtype):
         self._ranks, mesh, layers = ranks, problem.mesh, LAYERS[problem.gradient]
         with ranks.agreed():
-            self._share = ShareOfOwn(mesh, layers) if isinstance(mesh, PartMesh) else ShareOfMesh(ranks, mesh, layers)
-            self._sub = sub = self._share.sub
+            decomposed = isinstance(mesh, PartMesh)
+            self._division = DecomposedMesh(mesh, layers) if decomposed else DividedMesh(ranks, mesh, layers)
+            self._sub = sub = self._division.sub
             self._part = part = problem.of_part(sub).assemble("cpu", dtype)
-        starts, there = self._share.starts, self._share.there
+        starts, there = self._division.starts, self._division.there
         rows = _renumbered(part.A.to_scipy()[sub.own], there, starts[-1])
-        self.A = from_rows(ranks, rows, device=device, starts=starts, order=self._share.order)
+        self.A = from_rows(ranks, rows, device=device, starts=starts, order=self._division.order)
         self.space = DistributedSpace(make_space("cpu"), ranks, starts)
         self.b, self.source, self._volumes = part.b[sub.own], part.source[sub.own], part.metrics.volumes[sub.own]
         self.flux, self.deferred, self.floating = part.flux, self.any(part.deferred), not self.any(not part.floating)
@@ -121,7 +125,7 @@ class RankSystem:
         self._all = np.zeros(sub.cells.size, self.A.dtype)
 
     def _extended(self, p):
-        """The values of the rank's cells with those of the layers."""
+        """Extend the values of the rank's cells by the layers' values, from a halo exchange."""
         self._halo.start(p)
         self._all[self._sub.own] = p
         self._halo.finish()
@@ -129,15 +133,15 @@ class RankSystem:
         return self._all
 
     def whole(self, p):
-        """The fluxes with the explicit terms for p."""
+        """The fluxes including the explicit terms at p."""
         return self._part.whole(self._extended(p))
 
     def rhs(self, flux):
-        """V q less what is explicit in the fluxes."""
+        """V q minus the divergence of the explicit fluxes."""
         return self._part.rhs(flux)[self._sub.own]
 
     def implicit(self, flux, p):
-        """What the implicit part of the fluxes takes out of each cell, A p."""
+        """A p: the divergence of the implicit part of the fluxes."""
         return self._part.implicit(flux, self._extended(p))[self._sub.own]
 
     def through(self, flux, p):
@@ -153,38 +157,38 @@ class RankSystem:
         return [math.fsum(column) for column in zip(*self._ranks.allgather([float(v.sum()) for v in vectors]))]
 
     def span(self, p):
-        """(least, largest) of the values of cells and boundary faces, of all ranks."""
+        """(minimum, maximum) of p over the cells and boundary faces of all ranks."""
         least, largest = zip(*self._ranks.allgather(self._part.span(self._extended(p))))
         return min(least), max(largest)
 
     def any(self, flag) -> bool:
-        """True if it is, on any rank."""
+        """True if ``flag`` is true on any rank."""
         return any(self._ranks.allgather(bool(flag)))
 
     def require_fixed(self, mesh):
-        """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
-        fixed = self._share.faces(self._part.fixed().astype(float))
-        self._share.require_fixed(fixed[mesh.n_internal:] != 0)
+        """Raise InputError if a connected component of the mesh has no face that fixes the solution."""
+        fixed = self._division.faces(self._part.fixed().astype(float))
+        self._division.require_fixed(fixed[mesh.n_internal:] != 0)
 
     def balanced(self, b, shift):
-        """As of `System`."""
+        """See `System.balanced`."""
         with self._ranks.agreed():
             mean, note = compatible(*self.totals(b, abs(b), self.source, self._volumes), shift)
         return b - mean * self._volumes, note
 
     def levelled(self, p, mean):
-        """p with that mean over the volume."""
+        """Shift p so that its volume average is ``mean``."""
         moment, volume = self.totals(self._volumes * p, self._volumes)
         return p + (mean - moment / volume)
 
     def on_mesh(self, p, flux, source):
-        """(p, fluxes through the faces, source) for the mesh that every rank has, whole or a part."""
-        metrics = self._part.metrics
+        """(p, fluxes through the faces, source) for the problem's mesh, which is the whole mesh or this rank's part."""
+        metrics, division = self._part.metrics, self._division
         fluxes = metrics.mesh.on_mesh(flux.of(metrics, self._extended(p)))
-        return self._share.cells(self.A, p), self._share.faces(fluxes), self._share.cells(self.A, source)
+        return division.cells(self.A, p), division.faces(fluxes), division.cells(self.A, source)
 
 
 def _renumbered(rows, numbers, n):
-    """The columns of CSR rows by other numbers, in a matrix of n columns."""
+    """CSR rows whose column j becomes numbers[j], in a matrix of n columns."""
     import scipy.sparse as sp
     return sp.csr_array((rows.data, numbers[rows.indices], rows.indptr), shape=(rows.shape[0], n))

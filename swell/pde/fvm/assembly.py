@@ -1,12 +1,12 @@
-"""Face-based assembly: from the fluxes of the faces straight into the values of a matrix, where it is solved.
+"""Face-based assembly: one kernel writes the fluxes of the faces into the values of a matrix, on the device.
 
-The paper (chapter 6) leaves assembly on the GPU to future work. Here the pattern is made once from owner and neighbour.
-After it, one thread a cell gathers the coefficients of its faces in a fixed order and writes its row: no atomic
-addition, so that results are reproducible, and no conversion, since it writes into CSR or, through a map of places that
-is made once a format, into any format that has one.
+The paper (chapter 6) leaves assembly on the GPU to future work. Here the pattern is made once, from owner and
+neighbour. Then one thread a cell gathers the coefficients of its faces in a fixed order and writes its row. There is no
+atomic addition, so that results are reproducible. There is no conversion: the thread writes into CSR, or into another
+format through a map of positions, which is made once a format.
 
-Cost of ``matrix``: one launch; a cell of six faces reads 56 bytes of connectivity and, each face's from both sides, 96
-of coefficients in double (48 if the second side finds them in cache), and writes its 56 bytes of values.
+Cost of ``matrix``: one launch. A cell of six faces reads 56 bytes of connectivity and 96 bytes of coefficients in
+double, as each face is read from both sides (48 if the second read hits the cache). It writes 56 bytes of values.
 Storage: 2 words a side of a face and 2 a cell, and as much again for each further format.
 """
 from __future__ import annotations
@@ -21,24 +21,25 @@ from swell.formats.matrix import index_type
 
 
 class Pattern:
-    """Where the coefficients of each face lie in a matrix.
+    """The sparsity pattern of a mesh's matrices, and the position of each face's coefficients in them.
 
     Parameters
     ----------
     space : Space
     n : int
-        Cells.
+        Number of cells.
     owner, neighbour : arrays of the space, shapes (f,) and (fi,)
-        As of a ``Mesh``. Two cells may share several faces.
+        See ``Mesh``. Two cells may share several faces.
     dtype : numpy.dtype
-        Of the values.
+        Type of the values.
 
     Attributes
     ----------
     indptr, indices : arrays of the space
         The CSR pattern: a diagonal in every row, and an entry for every pair of cells that share a face.
     ptr, faces : arrays of the space, shapes (n + 1,) and (f + fi,)
-        The faces of each cell, ~f where the cell is the neighbour; by neighbour, those of the boundary last.
+        The faces of each cell, sorted by the cell on the other side, boundary faces last; ~f if the cell is the
+        face's neighbour.
     """
 
     def __init__(self, space, n, owner, neighbour, dtype=np.float64):
@@ -50,16 +51,16 @@ class Pattern:
         row = xp.concatenate([owner, neighbour]).astype(np.int64)
         column = xp.concatenate([neighbour, xp.full(f - fi, n), owner[:fi]]).astype(np.int64)
         key = row * (n + 1) + column
-        order = xp.argsort(key, kind="stable")                   # a row's cells in order, its boundary after them
+        order = xp.argsort(key, kind="stable")                   # a row's columns ascend, its boundary faces come last
         key = key[order]
         row, column = key // (n + 1), key % (n + 1)
         self.faces = xp.concatenate([face, ~face[:fi]])[order]
         self.ptr = _pointers(xp, row, n, kind)
         inner = column < n
         new = inner.copy()
-        new[1:] &= key[1:] != key[:-1]                           # several faces of the same two cells: one entry
-        before = xp.cumsum(new) - 1                              # entries off the diagonal up to here
-        place = before + row + (column > row)                    # and a diagonal for each row before it
+        new[1:] &= key[1:] != key[:-1]                           # several faces between the same cells: one entry
+        before = xp.cumsum(new) - 1                              # off-diagonal entries before this one
+        place = before + row + (column > row)                    # plus the diagonals of the rows before it
         self.places = xp.where(inner, place, -1).astype(kind)
         row, column = row[new], column[new]
         lower = xp.bincount(row[column < row], minlength=n)
@@ -74,23 +75,23 @@ class Pattern:
 
     @property
     def nnz(self) -> int:
-        """Entries of the matrix."""
+        """Number of entries of the matrix."""
         return self.indices.size
 
     def matrix(self, flux, diagonal=None, out=None):
-        """The matrix of Σ F over the faces of each cell, F = a p_O + b p_N (+ c, which belongs to the right-hand side).
+        """Assemble the matrix of Σ F over each cell's faces, F = a p_O + b p_N + c; c belongs to the right-hand side.
 
         Parameters
         ----------
         flux : Flux
         diagonal : array of the space, shape (n,), optional
-            Added to the diagonal, as of a time term.
+            Added to the diagonal, for example for a time term.
         out : CSRMatrix or SELLMatrix, optional
             A matrix of this pattern whose values are overwritten; a new CSRMatrix by default.
 
         Returns
         -------
-        CSRMatrix, or what ``out`` is
+        CSRMatrix, or the type of ``out``
             CSR matrices of one Pattern share its index arrays; ``Solver.update`` takes them without comparing patterns.
         """
         if out is None:
@@ -103,7 +104,7 @@ class Pattern:
         return out
 
     def _target(self, out):
-        """(places off the diagonal, of the diagonal, of rows that lie one after the other, values) of a matrix."""
+        """(positions off the diagonal, positions of the diagonal, indptr, values); only CSR has a nonempty indptr."""
         if isinstance(out, CSRMatrix):
             if out.nnz != self.nnz:
                 raise InputError(f"out has {out.nnz} entries and this mesh's pattern {self.nnz}: give a matrix that "
@@ -122,19 +123,22 @@ class Pattern:
         return *self._maps[out], self.indptr[:0], out.values
 
     def collect(self, flux, sign=-1, out=None):
-        """Σ over the faces of each cell: of outward fluxes (sign −1), or of what both sides see alike (sign +1)."""
+        """Sum face values over each cell's faces, shape (n,); ``sign`` multiplies the neighbour's side.
+
+        −1: outward fluxes. +1: quantities that both cells count alike.
+        """
         if out is None:
             out = self.space.empty(self.n, self.dtype)
         self._kernels.collect(self.ptr, self.faces, self._array(flux), self.dtype.type(sign), out)
         return out
 
     def _array(self, values):
-        """As a kernel takes it: of the pattern's type, without gaps; the array itself where it is so."""
+        """A contiguous array of the pattern's type, as kernels need; copies only if necessary."""
         return self.space.xp.ascontiguousarray(values, self.dtype)
 
 
 def _pointers(xp, row, n, kind):
-    """Where each row begins in a list sorted by rows."""
+    """Row pointers, shape (n + 1,), of a sorted list of row indices."""
     ptr = xp.zeros(n + 1, kind)
     ptr[1:] = xp.cumsum(xp.bincount(row, minlength=n))
     return ptr

@@ -1,13 +1,13 @@
-"""Boundary conditions: Dirichlet, Neumann and Robin (mixed), all as one line  a p + b ∂p/∂n = c  a face.
+"""Boundary conditions: Dirichlet, Neumann and Robin (mixed), each as one equation a face: a p + b ∂p/∂n = c.
 
-With dₙ the distance of the cell's centre from the face along its outward normal n, and p' the cell's value carried
-along the face to the foot of that normal, p' = p_P + t·∇p (t = 0 on orthogonal meshes), a one-sided difference
+dₙ is the distance of the cell's centre from the face along the outward normal n. p' is the cell's value carried along
+the face to the foot of that normal: p' = p_P + t·∇p (t = 0 on orthogonal meshes). The one-sided difference
 ∂p/∂n = (p_b − p')/dₙ gives
 
     p_b = (c dₙ + b p') / (a dₙ + b),    ∂p/∂n = (c − a p') / (a dₙ + b):    (2.10) for b = 0, (2.12) for a = 0.
 
-Patches of kind "empty" (the front and the back of a mesh in two dimensions) need no condition: nothing crosses them.
-Nor do those of kind "cyclic", which are no boundary (``periodic.py``).
+Patches of kind "empty" (the front and the back of a two-dimensional mesh) need no condition: nothing crosses them.
+Patches of kind "cyclic" need none either: they are no boundary (``periodic.py``).
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swell.core.errors import InputError
 from swell.pde.fvm.mesh import CUT
 from swell.pde.fvm.periodic import CYCLIC
 
-UNCONDITIONED = "empty", CUT, CYCLIC         # kinds of patches
+UNCONDITIONED = "empty", CUT, CYCLIC         # kinds of patches that take no condition
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Robin:
 
 @dataclass(frozen=True, eq=False)
 class Extrapolated:
-    """Nothing is imposed: values on the face are extrapolated from the cell. For gradients, not for a Laplacian."""
+    """No condition: values on the face are extrapolated from the cell. For gradients, not for a Laplacian."""
 
     def line(self):
         return 0.0, 0.0, 0.0
@@ -67,8 +67,9 @@ class Extrapolated:
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
-    """A plane of symmetry, or a wall without friction: no gradient of a scalar along its normal; of a velocity, the
-    normal component is zero and the others have no gradient."""
+    """A plane of symmetry, or a wall without friction.
+
+    A scalar and the tangential components of a velocity have ∂/∂n = 0; a velocity's normal component is zero."""
 
     def line(self):
         return 0.0, 1.0, 0.0
@@ -78,7 +79,7 @@ KINDS = (Dirichlet, Neumann, Robin, Extrapolated, Symmetry)
 
 
 def lines(mesh, conditions, components=1):
-    """The conditions of all patches as arrays over the boundary faces.
+    """Turn the conditions of all patches into the arrays a, b, c of a p + b ∂p/∂n = c over the boundary faces.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def lines(mesh, conditions, components=1):
     conditions : dict
         Patch name → condition.
     components : int
-        Values of a condition: 1, or 3 for a vector field (then a value is a vector, or one vector a face).
+        Components of c: 1, or 3 for a vector field, whose values are one vector, or one vector a face.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def lines(mesh, conditions, components=1):
     Raises
     ------
     InputError
-        For patches without a condition, conditions without a patch, values of another shape.
+        For patches without a condition, conditions without a patch, values of a wrong shape.
     """
     _check_names(mesh, conditions)
     first = mesh.neighbour.size
@@ -146,7 +147,7 @@ def _check_names(mesh, conditions):
 
 
 def _values(value, centres, components, patch):
-    """One row of values a face."""
+    """Return a condition's checked values, shape (faces, components)."""
     given = value(centres) if callable(value) else value
     try:
         value = np.asarray(given, float)
@@ -164,7 +165,7 @@ def _values(value, centres, components, patch):
 
 
 class Boundary:
-    """The conditions of one scalar field on all boundary faces, where it is solved.
+    """The conditions of one scalar field on all boundary faces, as arrays of the space.
 
     Attributes
     ----------
@@ -173,9 +174,9 @@ class Boundary:
     slope, rate : arrays, shape (nb,)
         ∂p/∂n = rate − slope p'.
     free : bool array
-        Faces on which nothing is imposed.
+        True for faces without a condition (a = b = 0).
     natural : bool array
-        Faces on which the normal derivative alone is known (a = 0).
+        True for faces with only the normal derivative given (a = 0, b ≠ 0).
     """
 
     def __init__(self, metrics, a, b, c):
@@ -193,22 +194,22 @@ class Boundary:
 
     @classmethod
     def of(cls, metrics, conditions):
-        """From a dictionary of conditions."""
+        """Build a Boundary from a dictionary of conditions."""
         return cls(metrics, *lines(metrics.mesh, conditions))
 
     @property
     def floating(self) -> bool:
-        """True if no value is imposed anywhere, so that p is known up to a constant only."""
+        """True if no face fixes a value, so that p is determined only up to a constant."""
         return not bool((self.slope != 0).any())
 
     def along(self, gradient):
-        """t·∇p, by which p' differs from the cell's value; zero where no gradient is given."""
+        """t·∇p = p' − p_P, shape (nb,); 0 without a gradient."""
         if gradient is None:
             return 0
         return (self.metrics.tangent * gradient[:, self.cells]).sum(0)
 
     def values(self, p, gradient=None):
-        """p_b; extrapolated with the gradient where nothing is imposed."""
+        """p_b, shape (nb,); on free faces extrapolated with the gradient."""
         p_b = self.share * (p[self.cells] + self.along(gradient)) + self.offset
         if gradient is not None and bool(self.free.any()):
             normal = self.metrics.d[:, self.faces] - self.metrics.tangent

@@ -1,4 +1,4 @@
-"""What must hold for a mesh, and what to say about the first place where it does not."""
+"""Checks of a mesh; each error message names the first place where the check fails."""
 from __future__ import annotations
 
 import re
@@ -7,12 +7,12 @@ import numpy as np
 
 from swell.core.errors import InputError
 
-OPEN = 1e-8             # of its surface: the sum of a closed cell's area vectors is zero to rounding
-FLAT = 1e-14            # of the square of its perimeter: a face without area to rounding
-EMPTY = 1e-15           # of its surface to the power of 3/2: a cell without volume to rounding
-HUGE = 1e75             # a coordinate whose fourth power is still a number
+OPEN = 1e-8             # |sum of area vectors| / surface above which a cell is open; a closed cell's is rounding
+FLAT = 1e-14            # area / perimeter² up to which a face counts as without area
+EMPTY = 1e-15           # volume / surface^(3/2) up to which a cell counts as without volume
+HUGE = 1e75             # coordinates below it have a finite fourth power
 INT32 = np.iinfo(np.int32).max
-# Kinds of patches that couple faces or turn planes, other than "cyclic", and what to do: the first that fits.
+# Unsupported kinds of patches that couple faces or turn planes, and the advice for each; the first match counts.
 REMEDIES = {
     "processorCyclic": "put the mesh together (reconstructParMesh -constant), and start the ranks on the whole",
     "wedge": "give it the type symmetryPlane, and Neumann(0), where nothing depends on the angle, as for a scalar",
@@ -25,7 +25,7 @@ COUPLED = re.compile("|".join(REMEDIES), re.IGNORECASE)
 
 
 def points(given) -> np.ndarray:
-    """Points as an array of shape (p, 3)."""
+    """Return the points as a float64 array of shape (p, 3)."""
     try:
         points = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -42,7 +42,7 @@ def points(given) -> np.ndarray:
 
 
 def faces(face_ptr, face_points, n_points):
-    """The lists of the faces' points as int32 arrays."""
+    """Return face_ptr and face_points as int32 arrays."""
     face_ptr, face_points = _integers("face_ptr", face_ptr), _integers("face_points", face_points)
     if face_ptr.size < 2 or face_ptr[0] != 0 or face_ptr[-1] != face_points.size:
         raise InputError(f"face_ptr must begin with 0 and end with the size of face_points, {face_points.size}; it "
@@ -61,17 +61,17 @@ def faces(face_ptr, face_points, n_points):
 
 
 def cells(owner, neighbour, n_faces):
-    """Owner and neighbour as int32 arrays; every cell between the first and the last has a face."""
+    """Return owner and neighbour as int32 arrays; every cell between the first and the last must have a face."""
     owner, neighbour = _integers("owner", owner), _integers("neighbour", neighbour)
     if owner.size != n_faces:
         raise InputError(f"owner has {owner.size} entries, but there are {n_faces} faces; every face has one owner")
     if neighbour.size > n_faces:
-        raise InputError(f"neighbour has {neighbour.size} entries, but there are only {n_faces} faces; it holds "
-                         "those of the internal faces alone, which come first")
+        raise InputError(f"neighbour has {neighbour.size} entries, but there are only {n_faces} faces; expected one "
+                         "entry for each internal face, and internal faces first")
     for name, of in (("owner", owner), ("neighbour", neighbour)):
         if (of < 0).any():
             raise InputError(f"face {_first(of < 0)} has the {name} {of[np.argmax(of < 0)]}; cells are numbered from "
-                             "0, and neighbour holds those of the internal faces alone")
+                             "0, and neighbour has entries for internal faces only")
     same = owner[:neighbour.size] == neighbour
     if same.any():
         raise InputError(f"face {_first(same)} has cell {neighbour[np.argmax(same)]} on both sides; an internal face "
@@ -84,7 +84,7 @@ def cells(owner, neighbour, n_faces):
 
 
 def patches(given, n_internal, n_faces, Patch) -> tuple:
-    """Patches that cover the faces n_internal to n_faces, each face once, in order."""
+    """Return the patches in order, as a tuple; they must cover each boundary face once."""
     if given is None:
         return (Patch("boundary", n_internal, n_faces - n_internal),)
     ordered = sorted(given, key=lambda patch: (patch.start, patch.size))
@@ -101,7 +101,7 @@ def patches(given, n_internal, n_faces, Patch) -> tuple:
         where = f"patch {patch.name!r} has {patch.size} faces from {patch.start} on"
         if patch.size < 0 or patch.start < n_internal or patch.start + patch.size > n_faces:
             raise InputError(f"{where}, but the boundary faces are {n_internal} to {n_faces - 1}; write the mesh again")
-        if not patch.size:                      # it may stand anywhere
+        if not patch.size:                      # an empty patch may start anywhere
             continue
         if patch.start != at:
             problem = "which overlaps the patch before it" if patch.start < at else f"but no patch has face {at}"
@@ -113,12 +113,12 @@ def patches(given, n_internal, n_faces, Patch) -> tuple:
 
 
 def no_face_twice(mesh):
-    """No two faces have the same points, but for the two sides of a wall without thickness inside the domain.
+    """Check that no two faces have the same points, except the two sides of a wall without thickness.
 
     Raises
     ------
     InputError
-        A face would have two owners; the message names both faces and their cells.
+        For a duplicate face; the message names both faces and their cells.
     """
     from swell.pde.fvm.kernels import geometry as kernels
     hashes = np.empty(mesh.n_faces, np.uint64)
@@ -135,12 +135,12 @@ def no_face_twice(mesh):
 
 
 def shapes(mesh):
-    """Faces have area, cells are closed and have positive volume.
+    """Check that faces have area, and that cells are closed and have positive volume.
 
     Raises
     ------
     InputError
-        The message names the face or the cell, and where it is.
+        The message names the face or the cell, and its location.
     """
     from swell.pde.fvm.kernels import geometry as kernels
     size, lengths = np.linalg.norm(mesh.face_areas, axis=1), np.empty(mesh.n_faces)
@@ -171,18 +171,18 @@ def shapes(mesh):
 
 
 def every_part_is_fixed(mesh, fixed):
-    """Each connected part of a mesh of several has a face on which the solution is fixed.
+    """Check that a mesh is connected, or that each connected component has a face that fixes the solution.
 
     Parameters
     ----------
     mesh : Mesh
     fixed : numpy.ndarray of bool, shape (nb,)
-        The faces of the boundary with a Dirichlet or Robin condition.
+        True for boundary faces with a Dirichlet or Robin condition.
 
     Raises
     ------
     InputError
-        The message names the part.
+        The message names the component.
     """
     count = int(mesh.parts.max()) + 1
     if count == 1:
@@ -198,7 +198,7 @@ def every_part_is_fixed(mesh, fixed):
 
 
 def _integers(name, given) -> np.ndarray:
-    """A contiguous int32 vector."""
+    """Return ``given`` as a contiguous int32 vector."""
     array = np.asarray(given)
     if array.size == 0:
         return np.zeros(0, np.int32)
@@ -211,18 +211,18 @@ def _integers(name, given) -> np.ndarray:
 
 
 def _first(bad) -> str:
-    """The number of the first place where ``bad``, and how many there are."""
+    """The index of the first True in ``bad``, and the count if there are more, as text."""
     count = int(np.count_nonzero(bad))
     return f"{int(np.argmax(bad))}" + (f" (the first of {count})" if count > 1 else "")
 
 
 def _near(place) -> str:
-    """A place in words."""
+    """Coordinates as text."""
     return "near " + "({:.6g}, {:.6g}, {:.6g})".format(*place)
 
 
 def _patch_of(mesh, face) -> str:
-    """Where a face is, in words."""
+    """The patch or the two cells of a face, as text."""
     for patch in mesh.patches:
         if patch.start <= face < patch.start + patch.size:
             return f"patch {patch.name!r}"

@@ -1,14 +1,14 @@
-"""∇·(u p) from the volume flux φ = u·s of each face: upwind, linear, and linear-upwind differencing.
+"""Convection: ∇·(u p) from the volume flux φ = u·s of each face, by upwind, linear, or linear-upwind differencing.
 
-    upwind          p_f of the cell that φ comes from: first order, bounded, an M-matrix where Σ φ = 0
+    upwind          p_f = p_U, U the cell that φ comes from: first order, bounded, an M-matrix where Σ φ = 0
     linear          p_f = w p_O + (1 − w) p_N: second order; oscillates where |φ| dₙ exceeds 2 k |s| (cell Péclet)
     linear_upwind   p_f = p_U + (x_f − x_U)·(∇p)_U: second order (Warming and Beam 1976)
 
-At the boundary p_f is the value of the condition, but upwind's is that of the cell where φ leaves: a value that is
-imposed on an outflow makes a layer that a coarse mesh cannot hold, and would take the diagonal its dominance.
+At the boundary p_f is the value of the condition. Upwind takes the cell's value instead where φ leaves: a value imposed
+on an outflow makes a layer too thin for a coarse mesh, and the matrix would lose its diagonal dominance.
 
-The two second-order ones can be deferred (Khosla and Rubin 1974): the matrix is that of upwind, and what is missing is
-explicit, from the last solution. linear_upwind is always so.
+The two second-order schemes can be deferred (Khosla and Rubin 1974): the matrix is upwind's, and the difference to the
+scheme is explicit, from the last solution. linear_upwind is always deferred.
 """
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def check_scheme(scheme):
 
 
 def face_flux(metrics, velocity):
-    """φ = u·s of every face from a velocity: three numbers, one vector a cell (n, 3), or a function of points (k, 3).
+    """Compute φ = u·s of every face, shape (f,), from a velocity.
 
-    A function is taken at the centres of faces; cells' vectors are interpolated; at the boundary, the cell's.
+    The velocity is three numbers, one vector a cell (n, 3), or a function of points (k, 3). A function is evaluated at
+    the faces' centres. Cell vectors are interpolated linearly; a boundary face takes its cell's vector.
     """
     to_space = metrics.space.from_host
     if callable(velocity):
@@ -59,7 +60,7 @@ class Convection:
         Volume flux of each face.
     scheme : {"upwind", "linear", "linear_upwind"}
     deferred : bool
-        Whether ``linear`` stands in the matrix (False) or beside upwind's on the right-hand side.
+        For ``linear`` only. False: it is in the matrix. True: the matrix is upwind's, and the difference is explicit.
     """
 
     def __init__(self, metrics, boundary, phi, scheme="upwind", deferred=False):
@@ -68,14 +69,14 @@ class Convection:
         self.deferred = scheme == "linear_upwind" or (deferred and scheme == "linear")
 
     def flux(self) -> Flux:
-        """The implicit part, F = φ p_f."""
+        """The implicit part of the fluxes F = φ p_f."""
         metrics, boundary, phi, xp = self.metrics, self.boundary, self.phi, self.metrics.space.xp
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         a, c = xp.empty_like(phi), xp.zeros_like(phi)
         if self.scheme == "linear" and not self.deferred:
             a[inside] = metrics.weight * phi[inside]
             b = (1 - metrics.weight) * phi[inside]
-            leaving, entering = 0, phi[outside]                  # p_b on both
+            leaving, entering = 0, phi[outside]                  # p_b for both directions of φ
         else:
             a[inside] = xp.maximum(phi[inside], 0)
             b = xp.minimum(phi[inside], 0)
@@ -85,7 +86,7 @@ class Convection:
         return Flux(a, b, c)
 
     def explicit(self, p, gradient):
-        """What the scheme adds to the implicit fluxes, from p and its gradient."""
+        """The explicit part of the fluxes, shape (f,), from p and its gradient (3, n)."""
         metrics, boundary, phi, xp = self.metrics, self.boundary, self.phi, self.metrics.space.xp
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         c = xp.zeros_like(phi)
@@ -97,7 +98,7 @@ class Convection:
         return c
 
     def _beyond_upwind(self, p, gradient):
-        """p_f of the scheme less that of upwind, on the internal faces."""
+        """p_f of the scheme minus upwind's p_f, on the internal faces."""
         metrics, xp = self.metrics, self.metrics.space.xp
         inside = slice(0, metrics.n_internal)
         own, other = metrics.owner[inside], metrics.neighbour

@@ -1,9 +1,9 @@
-"""Meshes divided among ranks: a folder processor<k> for each part, as OpenFOAM's decomposePar writes them.
+"""Decomposition of a mesh into parts: a folder processor<k> for each, as OpenFOAM's decomposePar writes them.
 
-One process does this, once and for all; each rank then reads its own part, and none has the whole mesh (`part_mesh`).
-Where two parts meet, each has a patch of type processor, with the same faces in the same order: those of the lower part
-as they were, those of the other turned round. The lists that reconstructPar wants (which cells, faces, points and
-patches these were) are beside each part.
+One process decomposes the mesh once. Each rank then reads its own part, and no rank has the whole mesh (`part_mesh`).
+Where two parts meet, each has a patch of type processor, with the same faces in the same order. Faces keep their
+direction in the part of their owner and are reversed in the other. Each folder also has the lists that reconstructPar
+needs: the whole mesh's numbers of its cells, faces, points and patches.
 """
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from swell.pde.fvm.submesh import points_of
 
 
 def decompose(mesh, parts, case) -> list:
-    """Write a mesh in parts, for as many ranks.
+    """Write a mesh in parts, one for each rank.
 
     Parameters
     ----------
     mesh : Mesh
     parts : int, or int array of shape (n_cells,)
-        How many, by a partition of the graph of cells (needs pymetis); or which part each cell belongs to.
+        The number of parts, by a partition of the graph of cells (needs pymetis); or the part of each cell.
     case : str or path-like
-        A folder, made where it is missing, without parts; the case that the mesh is of, or another.
+        The folder for processor0, processor1, ...; created if missing. It may be the mesh's own case, but must not
+        have parts yet.
 
     Returns
     -------
     list of int arrays
-        The cells of each part, in their order there.
+        The cells of each part, in the part's order.
 
     Raises
     ------
     InputError
         For parts without cells, cyclic patches, or a folder that has parts already or cannot be written.
     MissingDependency
-        Without pymetis, for a number of parts.
+        If ``parts`` is a number and pymetis is not installed.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def decompose(mesh, parts, case) -> list:
 
 
 def _part_of_cells(mesh, parts):
-    """The part of each cell."""
+    """Return the part of each cell as an integer array."""
     if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
         if parts < 1:
             raise InputError(f"parts={parts}: expected 1 or more, as many as there will be ranks")
@@ -79,7 +80,7 @@ def _part_of_cells(mesh, parts):
 
 
 def _faces(mesh, part, rank):
-    """(the faces of a part: inside, on each patch, and towards each part beside it; those parts)."""
+    """(lists of a part's faces, adjacent parts): faces inside, on each patch, towards each adjacent part."""
     first, second = part[mesh.owner], np.full(mesh.n_faces, -1)
     second[:mesh.n_internal] = part[mesh.neighbour]
     inside = (first == rank) & (second == rank)
@@ -92,7 +93,7 @@ def _faces(mesh, part, rank):
 
 
 def _write(mesh, part, rank, folder):
-    """Write one part; its cells."""
+    """Write one part; return its cells."""
     groups, beside = _faces(mesh, part, rank)
     names = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
                                               "neighbProcNo": other} for other in beside}

@@ -1,7 +1,7 @@
-"""From elements, which list their corners, to the faces of a mesh.
+"""Conversion of elements, which list their corners, into the faces of a mesh.
 
-Two cells have the same face if it has the same corners: the faces of all cells are sorted into buckets by their lowest
-corner, and compared in there. A cell that is numbered inside out is turned round.
+Two cells share a face if its corners are the same. To find such pairs, the faces of all cells are sorted into buckets
+by their lowest corner, and compared within each bucket. A cell that is numbered inside out is reversed.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swell.pde.fvm.mesh import Mesh, Patch
 DIMENSION = {"vertex": 0, "line": 1, "triangle": 2, "quad": 2, "polygon": 2,
              "tetra": 3, "pyramid": 3, "wedge": 3, "hexahedron": 3}
 COUNT = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4, "pyramid": 5, "wedge": 6, "hexahedron": 8}
-# The faces of each solid, all of one orientation; triangles are padded with -1.
+# The faces of each solid, all with the same orientation; triangles are padded with -1.
 FACES = {
     "tetra": [(0, 2, 1, -1), (0, 1, 3, -1), (1, 2, 3, -1), (0, 3, 2, -1)],
     "pyramid": [(0, 3, 2, 1), (0, 1, 4, -1), (1, 2, 4, -1), (2, 3, 4, -1), (3, 0, 4, -1)],
@@ -28,12 +28,12 @@ SHORT = {"quadrilateral": "quad", "tetrahedron": "tetra"}
 
 
 def corners(kind, data):
-    """The shape of a block of cells, and their corners, shape (cells, corners).
+    """Return (shape's name, corners of shape (cells, corners)) for a meshio block of the type ``kind``.
 
     Raises
     ------
     InputError
-        A type that is not read.
+        For an unsupported type.
     """
     found = KIND.fullmatch(kind)
     if not found:
@@ -45,15 +45,15 @@ def corners(kind, data):
 
 
 def mesh_of_solids(points, blocks, groups) -> Mesh:
-    """A mesh of solids.
+    """Build a mesh from solid elements.
 
     Parameters
     ----------
     points : numpy.ndarray, shape (p, 3)
     blocks : list of (str, numpy.ndarray)
-        Shapes, and corners as `corners` gives them; cells are numbered through.
+        Shape's name and corners, as `corners` returns them; cells are numbered across all blocks.
     groups : dict of str to list of numpy.ndarray
-        Faces of the boundary by patch, as their corners.
+        Patch name → corners of its boundary faces.
 
     Returns
     -------
@@ -80,9 +80,9 @@ def mesh_of_solids(points, blocks, groups) -> Mesh:
 
 
 def mesh_of_prisms(points, blocks, groups, thickness) -> Mesh:
-    """A plane mesh of polygons, extruded by one layer, whose patches "front" and "back" are of kind "empty".
+    """Build a mesh of one layer of prisms from plane polygons; its patches "front" and "back" are of kind "empty".
 
-    Parameters are those of `mesh_of_solids`, and the thickness of the layer.
+    The parameters are as in `mesh_of_solids`; ``thickness`` is the layer's.
     """
     points = np.column_stack([points, np.zeros((len(points), 3 - points.shape[1]))])
     for shape, members in blocks:
@@ -119,7 +119,7 @@ def mesh_of_prisms(points, blocks, groups, thickness) -> Mesh:
 
 
 def _check_range(points, shape, members):
-    """Corners are points that there are."""
+    """Raise InputError for corners that are no points."""
     if members.size and not 0 <= members.min() <= members.max() < len(points):
         wrong = members.max() if members.max() >= len(points) else members.min()
         raise InputError(f"a cell of the type {shape} has the point {wrong}, but points are numbered 0 to "
@@ -127,19 +127,19 @@ def _check_range(points, shape, members):
 
 
 def _turned(faces):
-    """Faces with their corners in the opposite order, -1 still last."""
+    """Faces with their corners in reverse order, -1 still last."""
     return np.where(faces[..., 3:] >= 0, faces[..., ::-1], faces[..., [2, 1, 0, 3]])
 
 
 def _sorted(faces, n_points):
-    """The corners of each face in rising order, -1 last and as n_points."""
+    """The corners of each face in ascending order; -1 becomes n_points and comes last."""
     return np.sort(np.where(faces < 0, n_points, faces), axis=1)
 
 
 def _match(faces, cells, points):
-    """Which faces are two sides of one: ((first sides, second sides), the others).
+    """Find the pairs of equal faces; return ((first faces, second faces), unpaired faces).
 
-    First sides are those of the lower cell, in the order of the matrix's upper triangle.
+    The first face of a pair belongs to the lower cell. Pairs are in the order of the matrix's upper triangle.
     """
     from swell.pde.fvm.kernels import elements as kernels
     mates, corners = np.empty(len(faces), np.int64), _sorted(faces, len(points))
@@ -149,14 +149,14 @@ def _match(faces, cells, points):
         raise InputError(f"cells {', '.join(map(str, three))} share one face, near "
                          f"({', '.join(f'{x:.6g}' for x in place)}); a face lies between two cells at most: drop the "
                          "cell that overlaps")
-    first = np.flatnonzero(mates > np.arange(len(faces)))       # cells are numbered as their faces
+    first = np.flatnonzero(mates > np.arange(len(faces)))       # faces are in the order of their cells
     second = mates[first]
     order = np.lexsort((cells[second], cells[first]))
     return (first[order], second[order]), np.flatnonzero(mates < 0)
 
 
 def _patches(faces, outer, groups, start, points):
-    """The faces of the boundary ordered by patch, and the patches; those in no group come last, as "boundary"."""
+    """Return (boundary faces ordered by patch, patches); faces in no group come last, as the patch "boundary"."""
     names, of, corners = list(groups), np.full(len(outer), -1), _sorted(faces[outer], len(points))
     for number, name in enumerate(names):
         found = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
@@ -178,7 +178,7 @@ def _patches(faces, outer, groups, start, points):
 
 
 def _find(corners, members, n_points):
-    """Which rows of ``corners`` the faces ``members`` are; those inside the domain are none."""
+    """The row of ``corners`` for each face of ``members``; faces inside the domain have no row and are dropped."""
     wanted = np.full((len(members), corners.shape[1]), n_points)
     wanted[:, :members.shape[1]] = members
     wanted.sort(axis=1)

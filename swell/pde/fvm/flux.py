@@ -1,10 +1,11 @@
-"""What every spatial term is made of: the flux through each face as an affine function of the cells beside it.
+"""Flux: the form of every spatial term, a flux through each face that is affine in the values of the adjacent cells.
 
-F = a p_O + b p_N + c, counted from the owner O to the neighbour N, or out of the domain, where there is no b.
+F = a p_O + b p_N + c, positive from the owner O to the neighbour N. A boundary face has no neighbour and no b; there F
+is positive out of the domain.
 
-The neighbour's balance holds −F with the same numbers, so that whatever is assembled from fluxes conserves; and the
-matrix, with b off the diagonal of the owner's row and −a of the neighbour's (2.13–2.15), is symmetric if and only if
-b = −a on every internal face.
+The neighbour's balance contains −F with the same numbers, so that every assembled system conserves. Off the diagonal,
+the matrix has b in the owner's row and −a in the neighbour's (2.13–2.15). It is symmetric if and only if b = −a on
+every internal face.
 """
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ class Flux:
         return Flux(self.a + other.a, self.b + other.b, self.c + other.c)
 
     def with_explicit(self, c) -> "Flux":
-        """The same with more that is known: c + c'."""
+        """A copy with the array ``c`` added to the explicit part."""
         return Flux(self.a, self.b, self.c + c)
 
     def of(self, metrics, p):
-        """The fluxes for values p of the cells, shape (f,)."""
+        """Evaluate the fluxes for cell values p; shape (f,)."""
         fluxes = self.a * p[metrics.owner] + self.c
         fluxes[:metrics.n_internal] += self.b * p[metrics.neighbour]
         return fluxes

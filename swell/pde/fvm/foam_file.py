@@ -1,9 +1,9 @@
-"""OpenFOAM's files: a header, then a list or a dictionary, in text or binary, compressed or not.
+"""Parser of OpenFOAM's files: a header, then a list or a dictionary, in text or binary, compressed or not.
 
-The header's ``format`` says whether numbers are text or raw, its ``arch`` the byte order and the width of integers
-("labels") and reals ("scalars"). A list is written ``N ( ... )``, or ``N { value }`` where all N are the same; in
-binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``, or, of the class
-faceCompactList, two lists: where each face begins, and the points of all.
+The header's ``format`` says whether numbers are text or raw bytes. Its ``arch`` gives the byte order and the width of
+integers ("labels") and reals ("scalars"). A list is written ``N ( ... )``, or ``N { value }`` for N equal values. In
+binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``. In the class faceCompactList
+they are two lists instead: the start of each face, and the points of all faces.
 """
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ PARENTHESES = bytes.maketrans(b"()", b"  ")
 
 
 class FoamFile:
-    """One file, read whole.
+    """The content of one file, with methods that parse its lists in order.
 
     Parameters
     ----------
     folder : pathlib.Path
     name : str
-        Of the file; ``name.gz`` is taken where there is no ``name``.
+        Name of the file; if there is no such file, ``name.gz`` is read.
 
     Raises
     ------
     InputError
-        No such file, a damaged one, or one without OpenFOAM's header.
+        For a missing or damaged file, or one without OpenFOAM's header.
     """
 
     def __init__(self, folder: Path, name: str):
@@ -63,15 +63,15 @@ class FoamFile:
             self.content, self.at = COMMENT.sub(b"", self.content[self.at:]), 0
 
     def labels(self) -> np.ndarray:
-        """The list of integers that comes next; int32, or int64 where the file has those."""
+        """Parse the next list of integers; int64, or int32 from a binary list of 32 bits."""
         return self._next("label", "integers", np.int64, 1)
 
     def points(self) -> np.ndarray:
-        """The list of vectors that comes next, shape (p, 3), float64."""
+        """Parse the next list of vectors; shape (p, 3), float64."""
         return self._next("scalar", "points", np.float64, 3).reshape(-1, 3)
 
     def faces(self):
-        """The faces: where each begins among the points of all, and those points."""
+        """Parse the faces; return (face_ptr, face_points), as in `Mesh`."""
         if self.header.get("class") == "faceCompactList":
             ptr, points = self.labels(), self.labels()
             if not ptr.size or ptr[0] != 0 or ptr[-1] != points.size:
@@ -91,9 +91,9 @@ class FoamFile:
         return ptr, points
 
     def patches(self) -> list[tuple[str, dict]]:
-        """The patches of a boundary file: names, and entries as text."""
+        """Parse a boundary file; return a list of (patch name, dict of entries as text)."""
         tokens = TOKEN.findall(COMMENT.sub(b"", self.content[self.at:]).decode("utf-8", "replace"))
-        tokens.append("")                       # where the file ends
+        tokens.append("")                       # marks the end of the file
         at = 1 if tokens[0].isdecimal() else 0
         if tokens[at] != "(":
             raise InputError(f"{self.path}: {tokens[at] or 'nothing'!r} came, expected the number of patches and a "
@@ -107,7 +107,9 @@ class FoamFile:
         return patches
 
     def _dictionary(self, tokens, at):
-        """``name { key value; ... }`` from a token on; inner dictionaries are passed over."""
+        """Parse ``name { key value; ... }`` from token ``at``; return (name, entries, index of the next token).
+
+        Inner dictionaries are skipped."""
         name, entries, depth = tokens[at].strip('"'), {}, 0
         if not name or tokens[at + 1] != "{":
             raise InputError(f"{self.path}: {tokens[at + bool(name)] or 'the end of the file'!r} came where patch "
@@ -130,7 +132,7 @@ class FoamFile:
             at += 1
 
     def _next(self, kind, what, dtype, width):
-        """The next list of numbers, ``width`` of them an entry, flat."""
+        """Parse the next list of numbers, with ``width`` numbers an entry; return a flat array."""
         found = LIST.match(self.content, self.at)
         if not found or not found[1] and self.binary:
             if empty := NO_ENTRIES.match(self.content, self.at):
@@ -158,14 +160,14 @@ class FoamFile:
         return numbers
 
     def _end(self, closing, start, what):
-        """Where a list without inner lists ends."""
+        """The position of the closing bracket of a list without inner lists."""
         end = self.content.find(closing, start)
         if end < 0:
             raise InputError(f"{self.path} is truncated: its list of {what} has no end; copy or write it again")
         return end
 
     def _nested(self, what):
-        """The count of the next list, the last of the file, whose entries are in parentheses, and the text inside."""
+        """(count, text inside) of the next list, which has entries in parentheses and is the last of the file."""
         found = LIST.match(self.content, self.at)
         if not found or found[2] != b"(":
             raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
@@ -180,7 +182,7 @@ class FoamFile:
         return count, inside
 
     def _numbers(self, text, dtype):
-        """All numbers of a text."""
+        """Parse a text of numbers into an array."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)
@@ -192,7 +194,7 @@ class FoamFile:
                              "again") from error
 
     def _raw(self, kind, what, count, start):
-        """So many raw numbers from a byte on, as int32, int64 or float64."""
+        """Read ``count`` raw numbers from byte ``start``, as int32, int64 or float64."""
         arch = self.header.get("arch", "")
         bits = int((re.search(rf"{kind}=(\d+)", arch) or (0, 32 if kind == "label" else 64))[1])
         if bits not in (32, 64):
@@ -213,7 +215,7 @@ class FoamFile:
 
     @staticmethod
     def _wrong_face(inside):
-        """Which face has not the points that it announces."""
+        """A sentence on the first face whose number of points is not as announced."""
         for face, found in enumerate(re.finditer(rb"(\d*)\s*\(([^)]*)\)", inside)):
             if found[1] != b"%d" % len(found[2].split()):
                 return (f"face {face} announces {found[1].decode() or 'no number of'} points and has "

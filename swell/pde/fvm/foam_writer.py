@@ -1,4 +1,4 @@
-"""Meshes written as OpenFOAM writes them: constant/polyMesh in binary, labels of 32 bits and scalars of 64."""
+"""Writer of OpenFOAM meshes: constant/polyMesh in binary, with labels of 32 bits and scalars of 64."""
 from __future__ import annotations
 
 import re
@@ -19,11 +19,11 @@ def write_polymesh(mesh, case, entries=None, lists=None):
     ----------
     mesh : Mesh
     case : str or path-like
-        The folder of the case, made where it is missing; what is in its constant/polyMesh is replaced.
+        The case's folder, created if missing. Files of a mesh in its constant/polyMesh are replaced.
     entries : dict of str to dict, optional
-        What else the boundary file shall say of a patch, by its name.
+        Patch name → further entries of the patch in the file boundary.
     lists : dict of str to int array, optional
-        Lists of integers beside the mesh, by their files' names.
+        File name → list of integers to write beside the mesh.
 
     Raises
     ------
@@ -47,21 +47,21 @@ def write_polymesh(mesh, case, entries=None, lists=None):
 
 
 def _header(name, kind, form):
-    """The head of a file."""
+    """The FoamFile header of a file, as bytes."""
     says = {"version": "2.0", "format": form, "arch": '"LSB;label=32;scalar=64"', "class": kind,
             "location": '"constant/polyMesh"', "object": name}
     return "\n".join(["FoamFile", "{", *_entries(says, 4), "}", "", ""]).encode()
 
 
 def _list(kind, *parts):
-    """(class, format, content) of lists of so many entries; of none, nothing follows the number."""
+    """(class, format, content) of a file of binary lists, each given as (count, values, type)."""
     content = [b"%d\n" % count + (b"(" + np.asarray(values).astype(form).tobytes() + b")" if count else b"") + b"\n"
                for count, values, form in parts]
     return kind, "binary", b"\n".join(content)
 
 
 def _boundary(patches, entries):
-    """(class, format, content) of the list of patches."""
+    """(class, format, content) of the file boundary."""
     lines = [str(len(patches)), "("]
     for patch in patches:
         says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}
@@ -72,10 +72,10 @@ def _boundary(patches, entries):
 
 
 def _entries(says, indent):
-    """The lines of a dictionary."""
+    """The lines "key value;" of a dictionary."""
     return [f"{' ' * indent}{key} {value};" for key, value in says.items()]
 
 
 def _word(name):
-    """A name, in quotes where it is no word."""
+    """A name, in quotes unless it is one word."""
     return name if WORD.fullmatch(name) else f'"{name}"'

@@ -1,12 +1,12 @@
-"""Geometry of polyhedra: area vectors, volumes, centres, and the measures of a mesh's quality.
+"""Geometry of polyhedra: area vectors, volumes, centres, and measures of mesh quality.
 
-Faces are cut into triangles about the mean of their points, cells into pyramids about the mean of their faces' centres,
-as OpenFOAM does (Jasak 1996, section 3.2). Exact for polyhedra with plane faces, convex or not. Where a face is warped,
-the two cells beside it share one area vector and one centre, so that volumes still add up to that of the domain and
+A face is cut into triangles about the mean of its points, a cell into pyramids about the mean of its faces' centres, as
+in OpenFOAM (Jasak 1996, section 3.2). The result is exact for polyhedra with plane faces, convex or not. The two cells
+beside a warped face share its area vector and its centre. Volumes therefore still add up to the domain's volume, and
 the area vectors of a cell still add up to zero.
 
-What differs from the textbook: a face's triangles are weighted with their areas along its mean normal, with sign, which
-keeps centres exact for faces that are not star-shaped about that mean.
+What differs from the textbook: a face's triangles are weighted with their signed areas along its mean normal. Centres
+are then exact even for faces that are not star-shaped about the mean of their points.
 
 Cost: one pass over the points of the faces and two over the faces; about 0.1 s a million faces.
 """
@@ -19,18 +19,18 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What a mesh's sizes are; lengths in the unit of its points.
+    """Areas, volumes and centres of a mesh; lengths are in the unit of its points.
 
     Attributes
     ----------
     face_areas : numpy.ndarray, shape (f, 3)
-        Area vectors: along the normal, of the length of the area.
+        Area vectors: the unit normal times the area.
     face_centres : numpy.ndarray, shape (f, 3)
     volumes : numpy.ndarray, shape (n,)
     centres : numpy.ndarray, shape (n, 3)
         Centroids of the cells.
     closure : numpy.ndarray, shape (n, 3)
-        Sum of a cell's outward area vectors: zero to rounding where the cell is closed.
+        Sum of a cell's outward area vectors; zero to rounding for a closed cell.
     surface : numpy.ndarray, shape (n,)
         Sum of the areas of a cell's faces.
     """
@@ -44,7 +44,7 @@ class Geometry:
 
 
 def geometry(mesh) -> Geometry:
-    """Areas, volumes and centres of a mesh."""
+    """Compute the Geometry of a mesh."""
     from swell.pde.fvm.kernels import geometry as kernels
     areas, face_centres = np.empty((mesh.n_faces, 3)), np.empty((mesh.n_faces, 3))
     kernels.face_geometry(mesh.points, mesh.face_ptr, mesh.face_points, areas, face_centres)
@@ -55,12 +55,12 @@ def geometry(mesh) -> Geometry:
 
 
 def non_orthogonality(mesh) -> np.ndarray:
-    """The angle of each internal face's normal against the line that joins its two cells' centres.
+    """Compute the angle between each internal face's normal and the line through its two cells' centres.
 
     Returns
     -------
     numpy.ndarray, shape (fi,)
-        Degrees, 0 to 180; above 90 the cells lie on the wrong sides of their face.
+        Degrees, 0 to 180; above 90 the centres lie on the wrong sides of the face.
     """
     from swell.pde.fvm.kernels import geometry as kernels
     degrees = np.empty(mesh.n_internal)
@@ -69,11 +69,11 @@ def non_orthogonality(mesh) -> np.ndarray:
 
 
 def aspect_ratios(mesh) -> np.ndarray:
-    """How flat each cell is: 1 for a cube.
+    """Compute the aspect ratio of each cell: 1 for a cube, larger for flat or long cells.
 
-    The larger of two ratios, as OpenFOAM's checkMesh: the areas that a cell shows along x, y and z, largest over
-    smallest, and its surface over that of the cube of its volume. A mesh with patches of kind "empty" is measured
-    in its plane.
+    It is the larger of two ratios, as in OpenFOAM's checkMesh: the largest to the smallest of the cell's projected
+    areas along x, y and z; and the sum of these three areas to the surface of a cube of the same volume. On a mesh with
+    patches of kind "empty" it is the ratio of the two projected areas in the plane.
 
     Returns
     -------

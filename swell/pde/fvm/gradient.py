@@ -1,13 +1,13 @@
 """Gradients of cell values, shape (3, n): least squares, which is exact for linear fields on any mesh, and Gauss.
 
 - ``LeastSquares``: ∇p minimises Σ_f (d·∇p − Δp)²/|d|² over the faces of a cell; one 3 × 3 inverse a cell, made once.
-  Both cells of a face see the same d Δp/|d|², so that it is computed once a face and gathered without sign.
-- ``Gauss``: ∇p = (1/V) Σ_f p_f s_f with p_f interpolated linearly; first order where faces are skewed, but the sum over
-  all cells is that over the boundary, as the pressure's force should be.
+  Both cells of a face use the same d Δp/|d|². It is computed once a face and gathered without sign.
+- ``Gauss``: ∇p = (1/V) Σ_f p_f s_f with p_f interpolated linearly; first order where faces are skewed. Inner faces
+  cancel in Σ V ∇p over all cells, and only the boundary remains, as the pressure's force requires.
 
-A boundary face enters least squares with its condition a p_b + b ∂p/∂n = c as (a d + b n)·∇p = c − a p_P: along d where
-the value is known, along n where the normal derivative is. Where nothing is imposed it does not enter, which amounts to
-linear extrapolation. Cost: 3 gathers of 8 bytes a face side.
+A boundary face enters least squares with its condition a p_b + b ∂p/∂n = c as (a d + b n)·∇p = c − a p_P. The direction
+is d if the value is known, and n if the normal derivative is known. A face without a condition does not enter, which
+amounts to linear extrapolation. Cost: 3 gathers of 8 bytes a face side.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THIN = 1e-9             # det G over (tr G / 3)³ below which a cell's neighbour
 
 
 class LeastSquares:
-    """Gradients by weighted least squares; for the conditions of one field."""
+    """Gradients by weighted least squares, with the boundary conditions of one field."""
 
     def __init__(self, metrics, boundary):
         xp = metrics.space.xp
@@ -29,13 +29,13 @@ class LeastSquares:
         collect = metrics.pattern.collect
         g = {(i, j): collect(self.reach[i] * d[j], 1) for i in range(3) for j in range(i, 3)}
         third = (g[0, 0] + g[1, 1] + g[2, 2]) / 3
-        lift = xp.where(_determinant(g) < THIN * third**3, 1e-6 * third, 0)     # the least gradient that fits
+        lift = xp.where(_determinant(g) < THIN * third**3, 1e-6 * third, 0)     # the smallest fitting gradient
         for i in range(3):
             g[i, i] = g[i, i] + lift
         self.inverse = _inverse(g)
 
     def __call__(self, p):
-        """∇p."""
+        """Return ∇p, shape (3, n)."""
         metrics, boundary, xp = self.metrics, self.boundary, self.metrics.space.xp
         jump = xp.empty(metrics.owner.size, metrics.dtype)
         jump[:metrics.n_internal] = metrics.difference(p)
@@ -47,13 +47,13 @@ class LeastSquares:
 
 
 class Gauss:
-    """Gradients by the divergence theorem."""
+    """Gradients by the divergence theorem, with the boundary conditions of one field."""
 
     def __init__(self, metrics, boundary):
         self.metrics, self.boundary = metrics, boundary
 
     def __call__(self, p):
-        """∇p; in two passes, since values at the boundary may need a gradient where the mesh is not orthogonal."""
+        """Return ∇p, shape (3, n), in two passes: on non-orthogonal meshes, boundary values need a gradient."""
         return self._pass(p, self._pass(p, None))
 
     def _pass(self, p, gradient):
@@ -68,7 +68,7 @@ GRADIENTS = {"least_squares": LeastSquares, "gauss": Gauss}
 
 
 def gradient(name, metrics, boundary):
-    """The gradient scheme of a name, for the conditions of one field.
+    """Make the gradient scheme of the given name, for the conditions of one field.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def gradient(name, metrics, boundary):
 
 
 def _cofactors(g):
-    """The adjugate of a symmetric 3 × 3 matrix, by its upper triangle."""
+    """The upper triangle of the adjugate of a symmetric 3 × 3 matrix."""
     return {(0, 0): g[1, 1] * g[2, 2] - g[1, 2] ** 2, (0, 1): g[0, 2] * g[1, 2] - g[0, 1] * g[2, 2],
             (0, 2): g[0, 1] * g[1, 2] - g[0, 2] * g[1, 1], (1, 1): g[0, 0] * g[2, 2] - g[0, 2] ** 2,
             (1, 2): g[0, 1] * g[0, 2] - g[0, 0] * g[1, 2], (2, 2): g[0, 0] * g[1, 1] - g[0, 1] ** 2}

@@ -1,8 +1,9 @@
-"""−∇·(k ∇p) by face fluxes: (2.7)–(2.16), with variable k and Jasak's non-orthogonal correction (1996).
+"""Laplacian: −∇·(k ∇p) by face fluxes, (2.7)–(2.16), with variable k and Jasak's non-orthogonal correction (1996).
 
-Through an internal face, −k ∇p·s = −k g (p_N − p_O) − k (s − g d)·(∇p)_f. The first part is implicit, with b = −a
-whatever g and k are, so that the matrix is symmetric by construction (2.14); the second is explicit, from the gradient
-of the last solution, and is the same number for both cells (footnote 3 of the paper). On orthogonal faces it is zero.
+Through an internal face, −k ∇p·s = −k g (p_N − p_O) − k (s − g d)·(∇p)_f. The first part is implicit. It has b = −a for
+every g and k, so that the matrix is symmetric by construction (2.14). The second part, the correction, is explicit,
+from the gradient of the last solution. Both cells use the same number (footnote 3 of the paper). On orthogonal faces
+the correction is zero.
 
     correction       g              the paper's |s|/|Δf| (2.9)
     over_relaxed     |s|²/(d·s)     converges on the strongest non-orthogonality; the default
@@ -10,9 +11,9 @@ of the last solution, and is the same number for both cells (footnote 3 of the p
     minimum          d·s/|d|²       the smallest explicit part, and the first to diverge: on a box sheared by 39 degrees
     none             |s|²/(d·s), and no explicit part
 
-What differs from the textbook: at the boundary the value of the cell is carried to the foot of the face's normal with
-the cell's gradient (``boundary.py``), for which g = |s|/dₙ. The correction restores the order on non-orthogonal meshes,
-not where lines between centres miss the centres of faces (skewness).
+What differs from the textbook: at a boundary face, the cell's gradient carries the cell's value to the foot of the
+face's normal (``boundary.py``); there g = |s|/dₙ. The correction restores the order on non-orthogonal meshes, but not
+on skewed ones, where lines between centres miss the centres of faces.
 """
 from __future__ import annotations
 
@@ -37,15 +38,16 @@ class Laplacian:
         k > 0: a number, one value a cell (n,), one a face (f,), or a function of the cells' centres (n, 3).
     correction : {"over_relaxed", "orthogonal", "minimum", "none"}
     interpolation : {"harmonic", "linear"}
-        Of a k that is given by cells: harmonic is exact for layers that meet at faces.
+        How a k given by cells is taken to the faces; harmonic is exact for layers that meet at faces.
     gradient : {"least_squares", "gauss"}
-        For the explicit part.
+        The gradient scheme of the explicit part.
 
     Attributes
     ----------
     g : array, shape (f,)
+        The factor g of each face, as in the table above.
     k : array, shape (f,)
-        On the faces.
+        The diffusivity on the faces.
     """
 
     def __init__(self, metrics, boundary, diffusivity=1.0, correction="over_relaxed", interpolation="harmonic",
@@ -69,7 +71,7 @@ class Laplacian:
         self.diffuse(diffusivity)
 
     def diffuse(self, diffusivity):
-        """Take another k."""
+        """Replace k; see the class for ``diffusivity``."""
         metrics = self.metrics
         by_faces = not callable(diffusivity) and np.shape(diffusivity) == (metrics.mesh.whole.n_faces,)
         k = metrics.of_faces(diffusivity) if by_faces else metrics.full(diffusivity, "diffusivity")
@@ -79,7 +81,7 @@ class Laplacian:
         self.k = k if by_faces else self._on_faces(k)
 
     def _on_faces(self, k):
-        """In series, as resistances, or linearly."""
+        """Interpolate cell values of k to the faces: harmonically (resistances in series) or linearly."""
         metrics = self.metrics
         faces = metrics.space.empty(metrics.owner.size, metrics.dtype)
         kernels = metrics.space.kernels("swell.pde.fvm", "interpolation", metrics.dtype)
@@ -87,9 +89,9 @@ class Laplacian:
         return faces
 
     def flux(self) -> Flux:
-        """The implicit part, F = a p_O + b p_N + c, outwards.
+        """The implicit fluxes F = a p_O + b p_N + c, with c from the boundary data.
 
-        Integrated over a cell, Σ F = ∫ −∇·(k ∇p) dV, so that Σ F = V q is (2.12).
+        Summed over a cell's faces, Σ F = ∫ −∇·(k ∇p) dV, so that Σ F = V q is (2.12).
         """
         metrics, boundary, inside = self.metrics, self.boundary, slice(0, self.metrics.n_internal)
         xp, outside = metrics.space.xp, slice(metrics.n_internal, None)
@@ -101,7 +103,7 @@ class Laplacian:
         return Flux(a, b, c)
 
     def explicit(self, gradient):
-        """The correction: the part of the fluxes that is known from a gradient of shape (3, n)."""
+        """The correction: the explicit part of the fluxes, shape (f,), from a gradient of shape (3, n)."""
         metrics, boundary, inside = self.metrics, self.boundary, slice(0, self.metrics.n_internal)
         outside = slice(metrics.n_internal, None)
         c = metrics.space.xp.empty(metrics.owner.size, metrics.dtype)

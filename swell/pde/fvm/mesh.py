@@ -1,8 +1,8 @@
 """Meshes of arbitrary polyhedra as lists of faces, in OpenFOAM's order.
 
-A face knows its points, the cell it belongs to (owner) and, if it is internal, the cell on the other side (neighbour).
-Internal faces come first. Seen from outside the owner, a face's points run anticlockwise, so that its area vector
-points from owner to neighbour, or out of the domain. The faces of a patch are consecutive.
+Each face lists its points and the cell it belongs to (owner). An internal face also names the cell on its other side
+(neighbour). Internal faces come first. Seen from outside the owner, a face's points run anticlockwise. Its area vector
+therefore points from owner to neighbour, or out of the domain. The faces of a patch are consecutive.
 """
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from swell.pde.fvm.geometry import Geometry, aspect_ratios, geometry, non_orthog
 from swell.pde.fvm.periodic import CoupledMesh, check_pairs, pairs
 
 
-CUT = "cut"             # kind of a patch at which the mesh goes on in another part
+CUT = "cut"             # kind of a patch beyond which the mesh continues in another rank's part
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A named part of the boundary: the faces start to start + size.
+    """A named part of the boundary: the faces from ``start`` up to, not including, ``start + size``.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class Patch:
     start : int
         The first face, counted among all faces of the mesh.
     size : int
-        How many faces.
+        Number of faces.
     kind : str
-        "patch"; "empty" for the front and the back of a mesh that stands for two dimensions: nothing flows through
-        them, and they need no condition; nor do those of kind "cut", where the mesh goes on in another rank's part,
-        and "cyclic", where it goes on at another patch. OpenFOAM's other types ("wall", "symmetry", ...) are kept as
-        they come, but those that couple faces in other ways are refused.
+        "patch" for a boundary that needs a condition. Three kinds need none: "empty", the front and back of a
+        two-dimensional mesh, which nothing crosses; "cut", where the mesh continues in another rank's part; "cyclic",
+        where it continues at another patch. OpenFOAM's other types ("wall", "symmetry", ...) keep their names. Types
+        that couple faces in other ways are refused.
     neighbour : str
-        Of a cyclic patch: the patch whose faces, one by one, are the same as its own.
+        The name of the patch that a cyclic patch is coupled with, face by face.
     """
 
     name: str
@@ -49,13 +49,15 @@ class Patch:
 
     @property
     def faces(self) -> slice:
-        """Its faces among all faces of the mesh."""
+        """The patch's faces, as a slice of all faces of the mesh."""
         return slice(self.start, self.start + self.size)
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A mesh of polyhedra. Made by `Mesh.from_faces`, which checks it, or by `box`, which need not.
+    """A mesh of polyhedra. `Mesh.from_faces` builds and checks one; `box` builds one without the checks.
+
+    In shapes, p, f, fi and n are the numbers of points, faces, internal faces and cells.
 
     Parameters
     ----------
@@ -64,10 +66,11 @@ class Mesh:
         The points of face i are face_points[face_ptr[i]:face_ptr[i + 1]], anticlockwise seen from outside its owner.
     face_points : numpy.ndarray, shape (face_ptr[-1],), int32
     owner : numpy.ndarray, shape (f,), int32
+        The cell that each face belongs to.
     neighbour : numpy.ndarray, shape (fi,), int32
-        The internal faces, which come first, have owner < neighbour.
+        The other cell of each internal face; always greater than the owner. Internal faces come first.
     patches : tuple of Patch
-        The boundary faces in order.
+        The patches that cover the boundary faces, in order.
     """
 
     points: np.ndarray
@@ -79,19 +82,19 @@ class Mesh:
 
     @classmethod
     def from_faces(cls, points, face_ptr, face_points, owner, neighbour, patches=None) -> Mesh:
-        """A mesh from its faces, checked.
+        """Build a mesh from its faces, and check it.
 
         Parameters
         ----------
         points : array_like, shape (p, 3) or (p, 2)
             Points that no face uses are kept.
         face_ptr, face_points : array_like of int
-            The points of each face, as of `Mesh`.
+            The points of each face; see `Mesh`.
         owner : array_like of int, shape (f,)
         neighbour : array_like of int, shape (fi,)
-            Internal faces come first. Where owner > neighbour, the two are swapped and the face is turned round.
+            Internal faces come first. Where owner > neighbour, this function swaps the two and reverses the face.
         patches : sequence of Patch, optional
-            The boundary faces in order; one patch "boundary" by default.
+            Patches that cover the boundary faces; one patch "boundary" by default.
 
         Returns
         -------
@@ -100,9 +103,9 @@ class Mesh:
         Raises
         ------
         InputError
-            Indices out of range, a face that comes twice (which would have two owners), faces without area, cells that
-            are open or whose volume is not positive, patches that do not cover the boundary, cyclic patches that do
-            not match. The message names the face, the cell or the patch, and where it is.
+            For indices out of range, duplicate faces, faces without area, cells that are open or whose volume is not
+            positive, patches that do not cover the boundary, cyclic patches that do not match. The message names the
+            face, the cell or the patch, and its location.
 
         Examples
         --------
@@ -131,27 +134,27 @@ class Mesh:
 
     @property
     def n_points(self) -> int:
-        """Points."""
+        """Number of points."""
         return len(self.points)
 
     @property
     def n_faces(self) -> int:
-        """Faces, internal ones and those of the boundary."""
+        """Number of faces, internal and boundary."""
         return self.owner.size
 
     @property
     def n_internal(self) -> int:
-        """Faces between two cells."""
+        """Number of faces between two cells."""
         return self.neighbour.size
 
     @functools.cached_property
     def n_cells(self) -> int:
-        """Cells."""
+        """Number of cells."""
         return int(max(self.owner.max(initial=-1), self.neighbour.max(initial=-1))) + 1
 
     @functools.cached_property
     def parts(self) -> np.ndarray:
-        """The number of the connected part that each cell belongs to, shape (n,), from 0; most meshes have one part."""
+        """The connected component of each cell, shape (n,), counted from 0; most meshes have one component."""
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
         first, second = self.links
@@ -170,18 +173,18 @@ class Mesh:
 
     @property
     def links(self) -> tuple:
-        """The cells on the two sides of the internal faces, then of the cyclic pairs."""
+        """(first cells, second cells) of the internal faces, then of the cyclic pairs."""
         first, second = self.owner[self.pairs]
         return np.concatenate([self.owner[:self.n_internal], first]), np.concatenate([self.neighbour, second])
 
     @functools.cached_property
     def geometry(self) -> Geometry:
-        """Areas, volumes and centres, computed when they are first asked for."""
+        """Areas, volumes and centres, computed on first use."""
         return geometry(self)
 
     @property
     def face_areas(self) -> np.ndarray:
-        """Area vectors, shape (f, 3): from owner to neighbour, or outwards."""
+        """Area vectors, shape (f, 3); they point from owner to neighbour, or outwards."""
         return self.geometry.face_areas
 
     @property
@@ -200,12 +203,12 @@ class Mesh:
         return self.geometry.centres
 
     def patch(self, name: str) -> Patch:
-        """The patch of a name.
+        """Return the patch of the given name.
 
         Raises
         ------
         InputError
-            If there is none; the message suggests the nearest name.
+            If no patch has that name; the message suggests the nearest one.
         """
         names = [patch.name for patch in self.patches]
         if name in names:
@@ -215,7 +218,7 @@ class Mesh:
         raise InputError(f"the mesh has no patch {name!r}: {hint}There are: {', '.join(names) or 'none'}")
 
     def facts(self) -> dict:
-        """What the mesh is like, in plain types: sizes, patches, parts, volumes, angles (degrees), aspect ratios."""
+        """Statistics in plain types: sizes, patches, components, volumes, angles (degrees), aspect ratios."""
         angles, aspects = non_orthogonality(self), aspect_ratios(self)
         return {
             "cells": self.n_cells, "faces": self.n_faces, "internal_faces": self.n_internal, "points": self.n_points,
@@ -235,7 +238,7 @@ class Mesh:
 
 
 def turned_round(face_ptr, face_points, faces):
-    """The points of all faces, those of ``faces`` in the opposite order; the first point stays the first."""
+    """A copy of face_points with the given faces reversed; each face keeps its first point."""
     turned = face_points.copy()
     lengths = np.diff(face_ptr)[faces]
     starts = np.repeat(face_ptr[faces], lengths)

@@ -1,9 +1,9 @@
 """Meshes from every format that meshio reads: Gmsh .msh, VTK, Exodus, Abaqus, MED, XDMF, ...
 
-Tetrahedra, hexahedra, wedges and pyramids, mixed, of any order: only corners count. Where there is none of them, a
-plane mesh of triangles, quadrilaterals and polygons, extruded by one layer whose front and back are of kind "empty".
-Boundary patches come from the groups of the boundary's elements: physical names and tags, or sets; the other faces of
-the boundary make one patch "boundary".
+Supported solids: tetrahedra, hexahedra, wedges and pyramids, mixed, of any order; only corners count. A file without
+solids may have a plane mesh of triangles, quadrilaterals and polygons. It is extruded by one layer, whose front and
+back are patches of kind "empty". Boundary patches come from the groups of boundary elements: physical names and tags,
+or sets. The other boundary faces make one patch "boundary".
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swell.core.errors import InputError, MissingDependency
 from swell.pde.fvm.faces_of_cells import DIMENSION, corners, mesh_of_prisms, mesh_of_solids
 
 INSTALL = "pip install 'swell[pde]' (or: pip install meshio)"
-TAGS = ("gmsh:physical", "medit:ref", "su2:tag", "nastran:ref")     # cell data that number the groups
+TAGS = ("gmsh:physical", "medit:ref", "su2:tag", "nastran:ref")     # names of cell data that hold group numbers
 PACKED = (".gz", ".bz2")
 
 
@@ -29,7 +29,7 @@ def read_meshio(path, thickness=1.0):
     ----------
     path : str or path-like
     thickness : float
-        Of the layer that a plane mesh is extruded by; with 1, volumes are the areas of the plane.
+        Thickness of the layer by which a plane mesh is extruded; with 1, volumes equal the plane cells' areas.
 
     Returns
     -------
@@ -38,9 +38,9 @@ def read_meshio(path, thickness=1.0):
     Raises
     ------
     InputError
-        A damaged file, a type of cell that is not read, a face of three cells, or what `Mesh.from_faces` finds.
+        For a damaged file, an unsupported cell type, a face shared by three cells, or an error of `Mesh.from_faces`.
     MissingDependency
-        Without meshio, or what meshio needs for this format.
+        Without meshio, or without a package that meshio needs for this format.
     """
     from swell.io.files import regular_file
     path = regular_file(path)
@@ -48,14 +48,24 @@ def read_meshio(path, thickness=1.0):
 
 
 def from_meshio(given, thickness=1.0, name="the mesh"):
-    """Take over a ``meshio.Mesh``; the other parameters and the errors are those of `read_meshio`.
+    """Convert a ``meshio.Mesh``.
 
     Parameters
     ----------
     given : meshio.Mesh
     thickness : float
+        See `read_meshio`.
     name : str
-        What errors call it.
+        The mesh's name in error messages.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    InputError
+        See `read_meshio`.
     """
     if not thickness > 0:
         raise InputError(f"thickness = {thickness} came, expected a positive number")
@@ -76,7 +86,7 @@ def from_meshio(given, thickness=1.0, name="the mesh"):
 
 
 def parsed(path):
-    """The file as a ``meshio.Mesh``."""
+    """Read a file, which may be compressed, as a ``meshio.Mesh``."""
     try:
         import meshio
     except ImportError as error:
@@ -91,7 +101,7 @@ def parsed(path):
 
 
 def _parse(meshio, path, name):
-    """What meshio makes of a file; whatever it raises, or prints and ends with, becomes our error."""
+    """Read a file with meshio; its exceptions, its exits and its printed messages become one InputError."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -114,7 +124,7 @@ def _groups(given, blocks, dimension):
         for (shape, cells), tags in zip(blocks, given.cell_data.get(key, [])):
             if DIMENSION[shape] == dimension:
                 for tag in np.unique(tags):
-                    if tag or int(tag) in names:        # 0: in no group
+                    if tag or int(tag) in names:        # 0 without a name: in no group
                         name = names.get(int(tag), f"patch{int(tag)}")
                         groups.setdefault(name, []).append(cells[np.asarray(tags).ravel() == tag])
     for name, members in given.cell_sets.items():

@@ -1,7 +1,7 @@
-"""Metrics: a mesh's sizes on the device where it is solved, as the discretisation needs them; made once a mesh.
+"""Metrics: the mesh geometry that the discretisation needs, on the device; computed once a mesh.
 
-For an internal face, d joins the centre of the owner O to that of the neighbour N; at the boundary, the centre of the
-cell to that of the face. s is the area vector. Vectors are stored component by component, shape (3, f).
+For an internal face, d points from the owner's centre (O) to the neighbour's centre (N). At the boundary, d points from
+the cell's centre to the face's centre. s is the area vector. Vectors are stored by component, shape (3, f).
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swell.pde.fvm.part_mesh import PartMesh
 
 
 class Metrics:
-    """Geometry and connectivity of a mesh in a space.
+    """Geometry and connectivity of a mesh, in arrays of a space.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Metrics:
     mesh : CoupledMesh
         The mesh with each pair of cyclic faces as one internal face; all faces below are its faces.
     n, n_internal : int
-        Cells, internal faces.
+        Numbers of cells and of internal faces.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
     volumes : array, shape (n,)
     s, d : arrays, shape (3, f)
-        Area vectors, and centre to centre (at the boundary: centre to face).
+        Area vectors, and vectors from centre to centre (at the boundary: from centre to face).
     area : array, shape (f,)
         |s|.
     normal_distance : array, shape (f,)
@@ -39,13 +39,13 @@ class Metrics:
     weight : array, shape (fi,)
         p_f = weight p_O + (1 − weight) p_N.
     tangent : array, shape (3, boundary faces)
-        From the cell's centre to the foot of the face's normal: d less its part along the normal.
+        d minus its component along the face's normal: from the cell's centre to the foot of that normal.
     pattern : Pattern
 
     Raises
     ------
     InputError
-        If a cell's centre lies on the wrong side of one of its faces (d·s ≤ 0), where no two-point flux makes sense.
+        If a cell's centre lies on the wrong side of one of its faces (d·s ≤ 0): no two-point flux exists there.
     """
 
     def __init__(self, mesh, space, dtype=np.float64):
@@ -77,7 +77,7 @@ class Metrics:
         self.pattern = Pattern(space, self.n, self.owner, self.neighbour, dtype)
 
     def interpolate(self, p):
-        """Values of the cells, shape (..., n), on the internal faces, linearly."""
+        """Interpolate cell values, shape (..., n), linearly to the internal faces."""
         inside = self.owner[:self.n_internal]
         return self.weight * p[..., inside] + (1 - self.weight) * p[..., self.neighbour]
 
@@ -86,7 +86,7 @@ class Metrics:
         return p[..., self.neighbour] - p[..., self.owner[:self.n_internal]]
 
     def divergence(self, flux):
-        """Σ outward flux of each cell, shape (n,); not divided by the volume."""
+        """The sum of each cell's outward fluxes, shape (n,); not divided by the volume."""
         return self.pattern.collect(flux)
 
     @property
@@ -100,14 +100,14 @@ class Metrics:
 
     @property
     def orthogonal(self) -> bool:
-        """True if no face needs a non-orthogonal correction, to rounding."""
+        """True if d is parallel to s on every face, to rounding: no face needs a non-orthogonal correction."""
         xp = self.space.xp
         normal = self.normal_distance * self.s / self.area
         return bool((xp.abs(self.d - normal).max(0) <= 1e-7 * self.normal_distance).all())
 
     @property
     def dimensions(self) -> list[int]:
-        """The axes along which something may flow: those that are not normal to patches of kind "empty"."""
+        """The axes (0 to 2) along which something may flow; axes normal to patches of kind "empty" are left out."""
         flat = np.zeros(3)
         for patch in self.mesh.patches:
             if patch.kind == "empty" and patch.size:
@@ -116,17 +116,17 @@ class Metrics:
         return [axis for axis in range(3) if not flat[axis]]
 
     def of_faces(self, values):
-        """One value a face of the given mesh as an array of the space, for the faces here."""
+        """Copy one value for each face of the original Mesh to the space, for the faces of the CoupledMesh."""
         values = self.space.from_host(values).astype(self.dtype, copy=False)
         return values[self.space.from_host(self.mesh.faces)] if self.mesh.twins.size else values
 
     def full(self, value, name):
-        """A scalar, an array of shape (n,) or a function of the centres as an array of the space, shape (n,).
+        """Turn a scalar, an array of shape (n,) or a function of the centres into an array of the space, shape (n,).
 
         Raises
         ------
         InputError
-            For another shape, or for values that are not finite.
+            For a wrong shape, or values that are not finite; the message calls the data ``name``.
         """
         if callable(value):
             value = value(self.mesh.centres)
@@ -139,12 +139,12 @@ class Metrics:
 
 
 def numbers(value, name):
-    """An array as it came, or numbers as one.
+    """Convert numbers to a NumPy array; arrays of any library are returned unchanged.
 
     Raises
     ------
     InputError
-        For anything else.
+        If ``value`` is not numeric.
     """
     if hasattr(value, "dtype"):
         return value
@@ -155,7 +155,7 @@ def numbers(value, name):
 
 
 def _check_sides(mesh, distance):
-    """Every centre must lie on its own side of its faces."""
+    """Raise InputError unless every cell's centre lies on the inner side of its faces."""
     wrong = np.flatnonzero(~(distance > 0))
     if not wrong.size:
         return

@@ -1,9 +1,9 @@
-"""A mesh in parts, of which each rank has its own: a decomposed case of OpenFOAM.
+"""A mesh in parts, one for each rank: a decomposed case of OpenFOAM.
 
-decomposePar writes a folder processor<k> for each part. Where it goes on in another part, the mesh there has a patch of
-type processor, whose faces come in the same order on both sides. Cells are numbered by ranks, one rank's after the
-other's, and so are faces; those between two parts belong to the lower rank. A rank asks the others for the cells around
-its own, layer by layer, so that no rank ever has the whole mesh.
+decomposePar writes a folder processor<k> for each part. Where two parts meet, each has a patch of type processor, and
+both list the patch's faces in the same order. Global numbers of cells and of faces run rank by rank; a face between two
+parts is numbered by the lower rank. A rank asks the others for the cells around its own, layer by layer. No rank ever
+has the whole mesh.
 """
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from swell.pde.fvm.periodic import CYCLIC
 from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
 from swell.pde.fvm.submesh import Faces, SubMesh
 
-MEET = 1e-6             # distance, over the size of a face, up to which two are the same
+MEET = 1e-6             # distance of two faces, relative to their size, up to which they are the same face
 
 
 @dataclass(frozen=True, eq=False)
 class PartMesh(Mesh):
-    """A rank's part of a mesh: a Mesh whose patches of kind "cut" are where it goes on in another rank's.
+    """A rank's part of a mesh: a Mesh that continues in other ranks' parts beyond its patches of kind "cut".
 
     Attributes
     ----------
     ranks : Communicator
     starts : int array, shape (ranks + 1,)
-        First cells of all ranks, among the cells of all.
+        The first cell of each rank, in global numbers.
     known : Faces
-        Its faces, by their numbers among those of all ranks.
+        The part's faces, with global numbers and with the owners of the whole mesh.
     reversed : array of bool, shape (f,)
-        Those that belong to another rank, and point here from the owner that they have in this part.
+        True for faces whose owner in the whole mesh is another rank's cell; in this part they point the other way.
     label, labels : int array, shape (n,), and int
-        Which of the connected parts of the whole mesh each cell belongs to, and how many there are.
+        The connected component of the whole mesh that each cell belongs to, and the number of components.
     """
 
     ranks: object
@@ -46,7 +46,7 @@ class PartMesh(Mesh):
     labels: int
 
     def with_layers(self, layers) -> "Neighbourhood":
-        """The rank's cells with so many layers of neighbours, asked for by all ranks together."""
+        """The rank's cells with the given number of layers of neighbours; a collective call."""
         ranks, own = self.ranks, np.arange(self.starts[self.ranks.rank], self.starts[self.ranks.rank + 1])
         faces, inside = self.known, own
         for _ in range(layers):
@@ -58,11 +58,11 @@ class PartMesh(Mesh):
         return Neighbourhood(**vars(sub), asked=tuple(ranks.alltoall(self._by_rank(np.setdiff1d(inside, own)))))
 
     def _by_rank(self, cells):
-        """Cells (ascending) as a list for each rank."""
+        """Split global cell numbers (ascending) into one array for each owning rank."""
         return np.split(cells, np.searchsorted(cells, self.starts[1:-1]))
 
     def every_part_is_fixed(self, fixed):
-        """As of `check.every_part_is_fixed`; a call of all ranks together."""
+        """See `check.every_part_is_fixed`; a collective call."""
         if self.labels == 1:
             return
         mine = np.unique(self.label[self.owner[self.n_internal:][fixed]])
@@ -73,7 +73,7 @@ class PartMesh(Mesh):
                              "singular: give each a patch with a Dirichlet or Robin condition")
 
     def facts(self) -> dict:
-        """As of `Mesh`, for the mesh of all ranks; a call of all of them together. Points between parts count twice."""
+        """See `Mesh.facts`, for the mesh of all ranks; a collective call. Points between two parts count twice."""
         own = self.ranks.allgather(super().facts())
         cut = sum(patch["faces"] for facts in own for patch in facts["patches"] if patch["kind"] == CUT) // 2
         patches = [{**first, **{key: sum(facts["patches"][k][key] for facts in own) for key in ("faces", "area")}}
@@ -91,18 +91,18 @@ class PartMesh(Mesh):
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood(SubMesh):
-    """A rank's part with layers of neighbours; cells and faces by their numbers among those of all ranks.
+    """A rank's part with layers of neighbours; cells and faces have global numbers.
 
     Attributes
     ----------
     asked : tuple of int arrays
-        The rank's own cells that are in the layers of each other rank.
+        For each rank: this rank's cells that lie in the other's layers.
     """
 
     asked: tuple
 
     def conditions(self, whole, mesh) -> dict:
-        """The conditions here; one value a face could not follow the faces."""
+        """Return the conditions; per-face arrays are refused, since they cannot be redistributed."""
         for name, condition in whole.items():
             if any(np.ndim(value) and not callable(value) for value in vars(condition).values()):
                 raise InputError(f"the condition of patch {name!r} has one value a face: expected a number or a "
@@ -110,7 +110,7 @@ class Neighbourhood(SubMesh):
         return whole
 
     def of_cells(self, value, mesh):
-        """Data of the rank's cells, and that of the layers from their own ranks."""
+        """Extend cell data by the layers' values, which their ranks send; numbers and functions stay unchanged."""
         shape = () if callable(value) else np.shape(value)
         mesh.ranks.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
         if not shape:
@@ -128,24 +128,24 @@ class Neighbourhood(SubMesh):
 
 
 def count_parts(case) -> int:
-    """The folders processor0, processor1, ... of a case."""
+    """The number of folders processor0, processor1, ... of a case."""
     return sum(path.name[len("processor"):].isdecimal() for path in case.glob("processor*"))
 
 
 def read_part(case, ranks) -> PartMesh:
-    """Read this rank's part of a decomposed OpenFOAM case; a call of all ranks together.
+    """Read this rank's part of a decomposed OpenFOAM case; a collective call.
 
     Parameters
     ----------
     case : str or path-like
-        Of the folders processor0, processor1, ..., as many as there are ranks.
+        The folder that holds processor0, processor1, ..., one for each rank.
     ranks : Communicator
 
     Raises
     ------
     InputError
-        On every rank: for another number of parts than of ranks, a damaged part, parts that do not meet, or that are
-        coupled across a cyclic patch.
+        On every rank: if the numbers of parts and ranks differ, a part is damaged, or two parts' faces do not match;
+        also for cyclic patches.
     """
     with ranks.agreed():
         case = as_path(case)
@@ -169,7 +169,7 @@ def read_part(case, ranks) -> PartMesh:
 
 
 def whole_instead(what, patches):
-    """Refuse cyclic patches: ranks divide a mesh with those themselves, where each has it whole."""
+    """Refuse cyclic patches; a mesh that has them can only be given whole to every rank. ``what``: for the message."""
     for patch in patches:
         if patch.kind == CYCLIC:
             raise InputError(f"patch {patch.name!r} is cyclic, and such a mesh cannot be {what}: give each rank the "
@@ -178,7 +178,7 @@ def whole_instead(what, patches):
 
 
 def _joined(mesh, beside, ranks):
-    """The part, its faces numbered among those of all ranks."""
+    """Build the PartMesh: exchange cells and faces across the cuts, and number them globally."""
     sides = {beside[p.name]: p for p in mesh.patches if p.name in beside}
     patches = tuple(replace(p, kind=CUT) if p.name in beside else p for p in mesh.patches)
     mesh = replace(mesh, patches=patches)
@@ -212,7 +212,7 @@ def _joined(mesh, beside, ranks):
 
 
 def _require_meeting(mesh, patch, there, rank):
-    """The other side of a patch has the same faces."""
+    """Raise InputError unless the other rank's side of a patch has the same faces."""
     if there is None or len(there[0]) != patch.size:
         raise InputError(f"patch {patch.name!r} has {patch.size} faces, and part {rank} has "
                          f"{0 if there is None else len(there[0])} there: decompose the case again")
@@ -224,7 +224,7 @@ def _require_meeting(mesh, patch, there, rank):
 
 
 def _connected(mesh, neighbour, ranks, starts):
-    """(label of each cell, number of labels): which connected part of the whole mesh it belongs to."""
+    """(component of each cell, number of components), for the connected components of the whole mesh."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import connected_components
     counts = ranks.allgather(int(mesh.parts.max()) + 1)

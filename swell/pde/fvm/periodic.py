@@ -1,13 +1,14 @@
-"""Periodic patches: a mesh as the discretisation sees it, each pair of cyclic faces one face between two cells.
+"""Periodic patches: the discretisation treats each pair of cyclic faces as one face between two cells.
 
 OpenFOAM's type cyclic: face i of a patch and face i of its neighbourPatch are one face, seen from its two sides. The
-mesh keeps both, for its cells are closed by them; here the first stands for the pair, among the internal faces, and
+mesh keeps both, because its cells are closed by them. In a CoupledMesh the first face stands for the pair, among the
+internal faces. The vector
 
     d = (x_first − x_owner) + (x_neighbour − x_second)
 
-joins the two centres through it. Assembly, gradients, corrections and fluxes then follow by themselves. A pair that
-belongs to one cell twice, as across one layer of cells, moves nothing: its faces stay at the boundary, as those of kind
-"empty" do. Only translations couple: a rotation would turn gradients and velocities.
+joins the two cells' centres through it. Assembly, gradients, corrections and fluxes then need no special case. If both
+faces of a pair belong to one cell (one layer of cells), nothing flows: the faces stay at the boundary, like faces of
+kind "empty". Only translations are supported: a rotation would turn gradients and velocities.
 """
 from __future__ import annotations
 
@@ -18,27 +19,28 @@ import numpy as np
 from swell.core.errors import InputError
 
 CYCLIC = "cyclic"
-MATCH = 1e-3            # distance over the size of a face, and angle, up to which two faces match
+MATCH = 1e-3            # relative difference of positions and of area vectors up to which two faces match
 
 
 @dataclass(frozen=True, eq=False)
 class CoupledMesh:
-    """What the discretisation takes of a mesh. Faces: the internal ones, the pairs, those of the boundary.
+    """A mesh with each cyclic pair joined. Its faces: internal faces, then pairs, then boundary faces.
 
     Attributes
     ----------
     whole : Mesh
+        The original mesh.
     faces : int array, shape (f,), or slice
-        Each face's number in the mesh; of a pair, its first.
+        Each face's number in the original mesh; for a pair, its first face.
     twins : int array, shape (pairs,)
         The second faces of the pairs.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
     patches : tuple of Patch
-        With the faces that are left at the boundary.
+        The patches with the remaining boundary faces.
     face_areas, face_centres : arrays, shape (f, 3)
-        Of a pair, its first face's.
+        For a pair, its first face's.
     far_centres : array, shape (fi, 3)
-        Centres of the internal faces where the neighbour has them.
+        Centres of the internal faces and pairs on the neighbour's side; for a pair, its second face's.
     """
 
     whole: object
@@ -53,14 +55,14 @@ class CoupledMesh:
 
     @classmethod
     def of(cls, mesh) -> "CoupledMesh":
-        """A mesh with its pairs joined."""
+        """Join the cyclic pairs of a mesh."""
         inside, (first, second) = slice(0, mesh.n_internal), mesh.pairs
         if not first.size:
             return cls(mesh, slice(None), second, mesh.owner, mesh.neighbour, mesh.patches, mesh.face_areas,
                        mesh.face_centres, mesh.face_centres[inside])
         outer = np.ones(mesh.n_faces, bool)
         outer[inside] = outer[first] = outer[second] = False
-        left = np.cumsum(np.concatenate([[0], outer]))           # faces of the boundary before each face
+        left = np.cumsum(np.concatenate([[0], outer]))           # number of boundary faces before each face
         before = mesh.n_internal + first.size
         patches = tuple(replace(p, start=int(before + left[p.start]), size=int(left[p.start + p.size] - left[p.start]))
                         for p in mesh.patches)
@@ -71,7 +73,7 @@ class CoupledMesh:
 
     @property
     def n_cells(self) -> int:
-        """Cells."""
+        """Number of cells."""
         return self.whole.n_cells
 
     @property
@@ -85,7 +87,7 @@ class CoupledMesh:
         return self.whole.centres
 
     def on_mesh(self, fluxes) -> np.ndarray:
-        """Fluxes of the faces here for all faces of the mesh; the second face of a pair has the first's, reversed."""
+        """Map fluxes to the original mesh's faces; the second face of a pair gets the first's flux, negated."""
         if not self.twins.size:
             return fluxes
         whole = np.empty(self.whole.n_faces, fluxes.dtype)
@@ -95,7 +97,7 @@ class CoupledMesh:
 
 
 def pairs(mesh) -> np.ndarray:
-    """The two faces of each pair that joins two cells, shape (2, pairs)."""
+    """The two faces of each cyclic pair between two different cells, shape (2, pairs)."""
     found = [np.empty((2, 0), np.int64)]
     for patch in mesh.patches:
         if patch.kind == CYCLIC and patch.size:
@@ -108,12 +110,12 @@ def pairs(mesh) -> np.ndarray:
 
 
 def check_pairs(mesh):
-    """Cyclic patches come in twos whose faces match.
+    """Check that cyclic patches come in pairs whose faces match.
 
     Raises
     ------
     InputError
-        The message names the patch, and the face.
+        The message names the patch and the face.
     """
     names = {patch.name: patch for patch in mesh.patches}
     for patch in (p for p in mesh.patches if p.kind == CYCLIC):
@@ -135,7 +137,7 @@ def check_pairs(mesh):
 
 
 def _require_match(mesh, patch, other):
-    """The faces of two patches are the same, but for one translation."""
+    """Raise InputError unless one translation maps the faces of one patch onto the other's."""
     if patch.size != other.size:
         raise InputError(f"patch {patch.name!r} has {patch.size} faces and patch {other.name!r} {other.size}: cyclic "
                          "patches match face by face; for other meshes OpenFOAM has cyclicAMI, which is not supported")

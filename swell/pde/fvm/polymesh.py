@@ -1,8 +1,8 @@
-"""Meshes of OpenFOAM: the folder polyMesh with points, faces, owner, neighbour and boundary.
+"""Reader of OpenFOAM meshes: the folder polyMesh with points, faces, owner, neighbour and boundary.
 
-Text, binary (32 or 64 bits) and gzip, each file in its own way. Patches of type "empty" need no condition, and "cyclic"
-ones are joined (``periodic.py``); types that couple patches in other ways ("cyclicAMI", ...) are refused by name. The
-others ("wall", "symmetry", ...) come as they are.
+Each file may be text, binary (32 or 64 bits) or gzip. Patches of type "empty" need no condition. Patches of type
+"cyclic" are joined (``periodic.py``). Types that couple patches in other ways ("cyclicAMI", ...) are refused by name.
+Other types ("wall", "symmetry", ...) keep their names.
 """
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from swell.pde.fvm.periodic import CYCLIC
 
 
 def read_polymesh(folder) -> Mesh:
-    """Read a mesh of OpenFOAM.
+    """Read an OpenFOAM mesh.
 
     Parameters
     ----------
     folder : str or path-like
-        A case, which has the folder constant/polyMesh, or a folder polyMesh.
+        A case with the folder constant/polyMesh, or a folder polyMesh.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def read_polymesh(folder) -> Mesh:
     Raises
     ------
     InputError
-        A file is missing, truncated, damaged or not of the others; or the mesh is none, as `Mesh.from_faces` finds.
+        If a file is missing, truncated, damaged or does not match the others, or for an error of `Mesh.from_faces`.
     """
     folder = _polymesh(as_path(folder))
     points = FoamFile(folder, "points").points()
@@ -53,7 +53,7 @@ def read_polymesh(folder) -> Mesh:
 
 
 def neighbour_of(folder) -> dict:
-    """The rank that each patch of type processor leads to, by the patch's name, of a part of a decomposed case."""
+    """For a part of a decomposed case: a dict from each processor patch's name to the part beyond it."""
     boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
     found = {name: entries for name, entries in boundary.patches() if entries.get("type") == "processor"}
     for name, entries in found.items():
@@ -64,7 +64,7 @@ def neighbour_of(folder) -> dict:
 
 
 def _polymesh(folder) -> Path:
-    """The polyMesh folder that a path means."""
+    """Find the polyMesh folder in a path, or raise InputError with advice."""
     inside = folder / "constant" / "polyMesh"
     if inside.is_dir():
         return inside
@@ -86,7 +86,7 @@ def _polymesh(folder) -> Path:
 
 
 def _patch(path, name, entries) -> Patch:
-    """A patch from its entries in the boundary file."""
+    """Make a Patch from its entries in the boundary file."""
     numbers = {}
     for key in ("nFaces", "startFace"):
         if not entries.get(key, "").isdecimal():

@@ -1,4 +1,4 @@
-"""The front door: Poisson's equation and the transport of a scalar on a mesh, assembled and solved by swell.
+"""Poisson's equation and scalar transport on a mesh: the classes that users call to assemble and solve.
 
     p = fvm.Poisson(mesh, {"inlet": Dirichlet(1), "outlet": Dirichlet(0), "walls": Neumann()}).solve()
     p.write("pressure.vtu")
@@ -25,10 +25,10 @@ from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
-INNER = 0.05            # what a solve within the corrections makes of the defect
-TIGHTER = 10            # linear solves at most, without corrections, until the cells' imbalances meet the tolerance too
-TINY = 1e-30            # a positive tolerance, where what was measured is infinite
-DIVERGED = 1e3          # residual over the first one from which deferred corrections diverge
+INNER = 0.05            # relative tolerance of a linear solve between two corrections
+TIGHTER = 10            # maximum of linear solves without corrections, until the cells' imbalances meet the tolerance
+TINY = 1e-30            # a positive tolerance for an infinite measured residual
+DIVERGED = 1e3          # ratio of the residual to the first one above which the corrections have diverged
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Solvers:
     maxiter: int | None = None
 
     def prepare(self, A, floating=False):
-        """A solver for a matrix of our own."""
+        """Prepare a solver for an assembled matrix; ``floating``: its null space holds the constants."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
@@ -52,21 +52,21 @@ class Solvers:
                        nullspace="constants" if floating else None, stopping=self.first(self.rtol))
 
     def first(self, rtol):
-        """When the first linear solve of an equation ends."""
+        """The stopping rule of an equation's first linear solve."""
         return Stopping(rtol=rtol, maxiter=self.maxiter)
 
     def following(self, measured, least):
-        """When a later one ends: it brings down what the last one left, but no further than needed."""
+        """The stopping rule of a later solve: it reduces the last residual ``measured``, by ``least`` at most."""
         return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.maxiter, relative_to="r0")
 
 
 class Problem:
-    """What Poisson and ScalarTransport share: the data of an equation, checked; ``assemble`` goes to a device."""
+    """The base of Poisson and ScalarTransport: the checked data of an equation; ``assemble`` builds its system."""
 
     velocity, scheme = None, "upwind"
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
-        lines(mesh, conditions)                                  # complains before anything is built
+        lines(mesh, conditions)                                  # checks the conditions before anything is built
         if not isinstance(corrections, numbers.Integral) or corrections < 0:
             raise InputError(f"corrections={corrections!r}: expected a whole number of outer corrections, 0 for none")
         self.mesh, self.conditions, self.diffusivity, self.source = mesh, dict(conditions), diffusivity, source
@@ -86,7 +86,7 @@ class Problem:
             return System(self, space, np.dtype(found))
 
     def of_part(self, sub) -> "Problem":
-        """The same problem on a part of its mesh."""
+        """This problem restricted to a SubMesh."""
         part, mesh = copy.copy(self), self.mesh
         part.mesh, part.conditions = sub.mesh, sub.conditions(self.conditions, mesh)
         part.diffusivity, part.source = sub.of_cells(self.diffusivity, mesh), sub.of_cells(self.source, mesh)
@@ -94,7 +94,7 @@ class Problem:
         return part
 
     def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
-        """Solve the steady equation by outer corrections."""
+        """Solve the steady equation by outer corrections, on one device or across ranks."""
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         in_parts = isinstance(self.mesh, PartMesh)
@@ -116,15 +116,18 @@ class Problem:
 
 
 def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=None, diagonal=None, past=None):
-    """Solve with the explicit terms of the last solution until they belong to the solution itself, and until what each
-    cell lacks of its balance is small beside what flows: ‖b‖ alone says little where Dirichlet faces of tiny cells
-    make it large."""
+    """Repeat linear solves, each with the explicit terms of the last solution, until the solution converges.
+
+    Two measures must meet the tolerance: the residual relative to ‖b‖, and the cells' imbalances relative to the flow.
+    ‖b‖ alone says little where Dirichlet faces of tiny cells make it large. ``diagonal`` and ``past`` are the time
+    terms; None: the problem is steady.
+    """
     flux, rtol, steady = system.flux if p is None else system.whole(p), solvers.rtol, diagonal is None
     least = INNER if system.deferred and steady else 0.0
     known = shift if steady else shift + past
     solver.stop_by(solvers.first(least or (rtol if steady else 0.1 * rtol)))
     results, first, interrupts = [], None, []
-    with interruptible(lambda: interrupts.append(True)):         # within a solve, Ctrl-C is the solver's
+    with interruptible(lambda: interrupts.append(True)):         # during a solve, the solver itself handles Ctrl-C
         for count in range(problem.corrections + 1 if system.deferred else TIGHTER):
             b = system.rhs(flux) + known
             results.append(solver.solve(b, x0=p, monitor=monitor))
@@ -133,13 +136,13 @@ def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=No
             defect = system.rhs(flux) + known - system.implicit(flux, p)
             if not steady:
                 defect -= diagonal * p
-            residual = system.norm(defect) / (system.norm(b) or 1.0)     # of the equation with its explicit terms
+            residual = system.norm(defect) / (system.norm(b) or 1.0)     # includes the explicit terms
             imbalance = _imbalance(system, flux, p, defect, known, rtol)
             measured = max(residual, imbalance)
             first = measured if first is None else first
             if measured <= rtol or not measured <= DIVERGED * max(first, rtol):
                 break
-            if not results[-1].converged:        # another solve would not help it
+            if not results[-1].converged:        # another solve would not help
                 break
             solver.stop_by(solvers.following(measured, least))
             if system.any(interrupts):
@@ -152,9 +155,9 @@ def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=No
 
 
 def _imbalance(system, flux, p, defect, known, rtol) -> float:
-    """Σ |defect| of all cells over what flows in and out, arises, and is stored.
+    """Σ |defect| over all cells, divided by the flow: boundary fluxes, sources and the storage in time.
 
-    A constant p that no source disturbs has no flux to compare with: it is balanced once it is constant to the
+    A constant p without sources has no flux to compare with. It counts as balanced once it is constant to the
     tolerance, at the boundary too.
     """
     lost, through, arising = system.totals(abs(defect), system.through(flux, p), abs(system.source + known))
@@ -171,25 +174,26 @@ class Poisson(Problem):
     ----------
     mesh : Mesh
     conditions : dict
-        Patch name → ``Dirichlet(value)``, ``Neumann(gradient)`` or ``Robin(a, b, c)``; every patch that is not of kind
-        "empty" needs one.
+        Patch name → ``Dirichlet(value)``, ``Neumann(gradient)`` or ``Robin(a, b, c)``. Every patch needs one, except
+        those of kind "empty" or "cyclic".
     diffusivity : number, array or function
         k > 0: a number, one value a cell (n,), one a face (f,), or a function of the cells' centres (n, 3).
     source : number, array or function
         q: a number, one value a cell, or a function of the cells' centres.
     correction : {"over_relaxed", "orthogonal", "minimum", "none"}
-        Of faces on which the line between centres is not normal to the face.
+        Non-orthogonal correction, for faces that are not normal to the line between the two cells' centres.
     corrections : int
-        Solves with a corrected right-hand side at most; 0: no correction. They end when the residual of the corrected
-        equation meets rtol; on orthogonal meshes there are none.
+        Maximum of solves with a corrected right-hand side; 0: no correction. They end when the residual of the
+        corrected equation meets rtol. Orthogonal meshes need none.
     interpolation : {"harmonic", "linear"}
-        Of k to the faces.
+        How k is interpolated from the cells to the faces.
     gradient : {"least_squares", "gauss"}
+        How the correction computes ∇p in the cells.
 
     Raises
     ------
     InputError
-        For patches without a condition, names without a patch, values of another shape.
+        For patches without a condition, names without a patch, values of a wrong shape.
 
     Examples
     --------
@@ -213,28 +217,29 @@ class Poisson(Problem):
         Parameters
         ----------
         method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
-            As of ``swell.solve``. rtol holds for the equation with its corrections. The default scaling is Jacobi
+            See ``swell.solve``. rtol holds for the equation with its corrections. The default scaling is Jacobi
             without a preconditioner, and none with one: algebraic multigrid reads row sums, which a scaling hides.
         balance : bool
-            Without Dirichlet data: shift a source that does not fit the fluxes at the boundary, and say so, instead of
-            refusing it.
+            Without Dirichlet data, the source must equal the outflow at the boundary. True: a source that differs is
+            shifted, and a note says so. False: it raises an error.
         mean : float
             Without Dirichlet data: the mean of p over the volume.
         monitor : callable, optional
-            ``monitor(iteration, residual_norm)``, as of ``swell.solve``, in every linear solve.
+            ``monitor(iteration, residual_norm)``, called in every linear solve; see ``swell.solve``.
         ranks : Communicator, optional
-            Of ``swell.distributed.init()``: each rank assembles its part of the mesh, and all solve together; every
-            rank must have the whole mesh and the same data, and returns the whole solution. A PartMesh, which
-            ``read_mesh(case, ranks)`` reads of a decomposed case, knows its ranks: each returns a PartSolution.
+            The result of ``swell.distributed.init()``. Each rank assembles its part of the mesh, and all solve
+            together. Every rank must have the whole mesh and the same data, and returns the whole solution. Not
+            needed for a PartMesh (``read_mesh(case, ranks)`` of a decomposed case): it knows its ranks.
 
         Returns
         -------
         Solution
+            On a PartMesh: each rank's PartSolution.
 
         Raises
         ------
         InputError
-            Without Dirichlet data, for a source that does not fit; the message says by how much.
+            Without Dirichlet data, for a source that differs from the outflow; the message says by how much.
         """
         if scaling == "default":
             scaling = "jacobi" if resolve("precond", precond) is None else None
@@ -248,10 +253,11 @@ class ScalarTransport(Problem):
     Parameters
     ----------
     mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient
-        As of ``Poisson``.
+        See ``Poisson``.
     velocity : array or function, optional
-        Three numbers, one vector a cell (n, 3), or a function of points (k, 3); None: heat conduction.
+        u: three numbers, one vector a cell (n, 3), or a function of points (k, 3). None: heat conduction.
     scheme : {"upwind", "linear", "linear_upwind"}
+        How convection takes p on the faces (see ``convection.py``).
     """
 
     def __init__(self, mesh, conditions, velocity=None, diffusivity=1.0, source=0.0, *, scheme="linear_upwind",
@@ -263,21 +269,30 @@ class ScalarTransport(Problem):
     def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
               maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
               ranks=None) -> Solution:
-        """The steady solution; the parameters are those of ``Poisson.solve``."""
+        """Assemble and solve the steady equation; see ``Poisson.solve`` for the parameters."""
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
         return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 
     def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
                 ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
-        """The solution after some time steps; analysis and buffers of the solver are kept throughout.
+        """Return the solution after some time steps; all steps share the solver's analysis and buffers.
 
         Parameters
         ----------
         start : number, array or function
             p at the beginning: a number, one value a cell, or a function of the cells' centres.
         dt : float
+            Length of a time step.
         steps : int
         time : {"euler", "bdf2"}
+            Time scheme.
+        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
+            See ``swell.solve``.
+
+        Returns
+        -------
+        Solution
+            The last step's; the run ends early, with a note, at a step that does not converge.
         """
         check_step(dt, time)
         if not isinstance(steps, numbers.Integral) or steps < 1:

@@ -1,4 +1,4 @@
-"""One door for meshes from files."""
+"""Reading meshes from OpenFOAM cases and from files."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,25 +9,25 @@ from swell.pde.fvm.mesh import Mesh
 
 
 def read_mesh(path, ranks=None) -> Mesh:
-    """Read a mesh: a folder is one of OpenFOAM, a file of any format that meshio knows.
+    """Read a mesh from an OpenFOAM folder, or from a file of any format that meshio knows.
 
     Parameters
     ----------
     path : str or path-like
         An OpenFOAM case or its polyMesh folder, or a file such as .msh, .vtk, .exo, .med, .inp.
     ranks : Communicator, optional
-        Of ``swell.distributed.init()``, in a call of all ranks together: of an OpenFOAM case that is decomposed into as
-        many parts as there are ranks, each rank reads its own. Other meshes are read whole by every rank.
+        The result of ``swell.distributed.init()``, in a collective call. If an OpenFOAM case is decomposed into as many
+        parts as there are ranks, each rank reads its own part. Every rank reads other meshes whole.
 
     Returns
     -------
     Mesh
-        Or a PartMesh.
+        A PartMesh if the rank read its own part.
 
     Raises
     ------
     InputError, MissingDependency
-        As `read_polymesh` and `read_meshio`.
+        See `read_polymesh` and `read_meshio`.
     """
     path = as_path(path)
     if not path.exists():

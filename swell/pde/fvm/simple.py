@@ -1,22 +1,22 @@
-"""Steady incompressible flow by SIMPLE: ∇·u = 0, ∇·(u u) − ∇·(ν ∇u) = −∇p (2.1, 2.2), swell solving both equations.
+"""Steady incompressible flow by SIMPLE: ∇·u = 0, ∇·(u u) − ∇·(ν ∇u) = −∇p (2.1, 2.2); swell solves both equations.
 
 Patankar and Spalding 1972; SIMPLEC of Van Doormaal and Raithby 1984; Rhie and Chow 1983 for the fluxes, since velocity
 and pressure share the cells' centres (Ferziger and Perić, Computational Methods for Fluid Dynamics).
 
 An iteration, with D the diagonal of the momentum matrix A_u (2.4):
 
-1. A_u u = −V ∇p, relaxed: D/α on the diagonal, (1 − α)/α D u on the right; convection by upwind in the matrix, by a
-   second-order scheme on the right (deferred). One matrix for all components, but for the diagonal at planes of
-   symmetry, which hold the normal component alone.
-2. Fluxes φ = u_f·s − (V/D)_f g (p_N − p_O − d·(∇p)_f): the pressure difference across the face takes the place of the
-   interpolated one, so that a chequerboard of pressures is seen.
-3. −∇·(V/D' ∇p') = −∇·φ, (2.6) for a correction of p, symmetric positive definite; with walls all round it determines p'
-   up to a constant, which its null space says. D' = D/α − Σ|off-diagonal| (SIMPLEC) or D/α.
-4. φ += flux of p' (which then conserves to the tolerance of the solve), u −= (V/D') ∇p', p += p', relaxed.
+1. Solve A_u u = −V ∇p, relaxed: D/α on the diagonal, (1 − α)/α D u on the right. Convection is upwind in the matrix and
+   second-order on the right (deferred). All components share one matrix, except on the diagonal at symmetry planes,
+   which fix only the normal component.
+2. Compute the fluxes φ = u_f·s − (V/D)_f g (p_N − p_O − d·(∇p)_f). They depend on the pressure difference across the
+   face, not on the interpolated gradient alone, so that a chequerboard of pressures has an effect.
+3. Solve −∇·(V/D' ∇p') = −∇·φ, (2.6) for a correction p', with D' = D/α − Σ|off-diagonal| (SIMPLEC) or D/α. The matrix
+   is symmetric positive definite. With walls all round, p' is determined only up to a constant: a null space.
+4. Correct: φ += flux of p' (φ then conserves to the tolerance of the solve), u −= (V/D') ∇p', p += p', relaxed.
 
-What differs from the textbook: D in step 2 is not relaxed, so that the converged solution does not depend on α; the
-pressure at walls is extrapolated with the cell's least-squares gradient. Both matrices keep their pattern: analysis,
-buffers and captured graphs of the two solvers stay from the first iteration on, and assembly writes in place.
+What differs from the textbook: D in step 2 is not relaxed, so that the converged solution does not depend on α. The
+pressure at walls is extrapolated with the cell's least-squares gradient. Both matrices keep their pattern: from the
+second iteration on, both solvers reuse analysis, buffers and captured graphs, and assembly writes in place.
 """
 from __future__ import annotations
 
@@ -36,37 +36,38 @@ from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
 
-LOST = 1e10             # growth of the residual over the first one that counts as divergence
+LOST = 1e10             # ratio of the residual to the first one that counts as divergence
 
 
 @dataclass(frozen=True)
 class SIMPLE:
-    """How to iterate.
+    """Settings of the SIMPLE iteration.
 
     Attributes
     ----------
     velocity : float
         Relaxation α of the momentum equation, in (0, 1).
     pressure : float
-        Share of p' that is added to p: 1 for SIMPLEC, about 1 − α for SIMPLE.
+        Fraction of p' that is added to p: 1 for SIMPLEC, about 1 − α for SIMPLE.
     consistent : bool
-        SIMPLEC rather than SIMPLE.
+        True: SIMPLEC; False: SIMPLE.
     scheme : {"linear_upwind", "linear", "upwind"}
-        Of convection; deferred.
+        Scheme of convection; deferred.
     rtol : float
-        It ends where both residuals are below it. Momentum: Σ |residual| of all cells over what flows through the
-        boundary and what the pressure exerts. Continuity: Σ |∇·φ| before the correction over the mean flow through
-        the domain's cross-section, ∫ |u| dV / L.
+        The iteration ends when both residuals are below it. Momentum: Σ |residual| over all cells, divided by the sum
+        of boundary fluxes and pressure forces. Continuity: Σ |∇·φ| before the correction, divided by the mean flow
+        through the domain's cross-section, ∫ |u| dV / L.
     maxiter : int
+        Maximum of outer iterations.
     momentum, pressure_solver : str or settings object
         Methods of the two linear solves.
     momentum_precond, pressure_precond : str, settings object or None
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
     momentum_rtol, pressure_rtol : float
-        How far each brings its residual down in one iteration.
+        Relative tolerance of each linear solve in one outer iteration.
     pressure_renewal : int
-        The pressure equation keeps its preconditioner until a solve takes as many iterations more than the first solve
-        with it; 0: it is computed anew in every iteration.
+        The pressure equation keeps its preconditioner until a solve takes this many iterations more than the first
+        solve with it. 0: the preconditioner is recomputed in every iteration.
     """
 
     velocity: float = 0.8
@@ -103,15 +104,17 @@ class FlowSolution:
     ----------
     velocity : ndarray, shape (n, 3)
     p : ndarray, shape (n,)
-        Kinematic pressure; of mean zero where no patch fixes it.
+        Kinematic pressure; its mean is zero if no patch fixes it.
     fluxes : ndarray, shape (f,)
         Volume flux of each face.
     converged : bool
     residuals : ndarray, shape (iterations, 2)
-        Momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
+        Residuals of momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
     linear_iterations : tuple of int
-        Of the momentum and the pressure solver, all together.
+        Total iterations of the momentum solver and of the pressure solver.
     mesh : Mesh
+    notes : list of str
+        Remarks on the run, such as an interruption.
     """
 
     velocity: np.ndarray
@@ -125,7 +128,7 @@ class FlowSolution:
 
     @property
     def iterations(self) -> int:
-        """Outer iterations."""
+        """Number of outer iterations."""
         return len(self.residuals)
 
     def write(self, path):
@@ -152,15 +155,15 @@ class Flow:
         Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets), ``Neumann()`` (outlets) or ``Symmetry()``
         (planes normal to an axis).
     viscosity : number or array
-        Kinematic, ν > 0.
+        Kinematic viscosity, ν > 0.
     pressure : dict, optional
         Outlet name → ``Dirichlet(p)``. Everywhere else the pressure is extrapolated.
 
     Raises
     ------
     InputError
-        For patches without a condition, outlets without a pressure, pressures of no patch, velocities that do not
-        conserve (by how much).
+        For patches without a condition, outlets without a pressure, pressures for unknown patches, or, without an
+        outlet, a net outflow through the boundary (the message says how much).
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
@@ -182,7 +185,7 @@ class Flow:
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
     def of_component(self, axis, mesh):
-        """The conditions of one component of the velocity, as ``lines`` gives them on a mesh.
+        """The conditions (a, b, c) of one velocity component on a mesh, in the form of ``boundary.lines``.
 
         Raises
         ------
@@ -211,12 +214,12 @@ class Flow:
         settings : SIMPLE
         device : {"cpu", "cuda"}
         start : FlowSolution, optional
-            Of the same mesh, as from another Reynolds number; at rest by default.
+            A solution on the same mesh, for example at another Reynolds number; default: the fluid at rest.
 
         Returns
         -------
         FlowSolution
-            Of the current iterate after Ctrl-C, which a note says.
+            After Ctrl-C: the current iterate, with a note that says so.
         """
         if not isinstance(settings, SIMPLE):
             raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
@@ -232,7 +235,7 @@ class Flow:
 
 
 class Iteration:
-    """One flow on one device: fields, operators, and the two solvers."""
+    """The state of one SIMPLE run on one device: fields, operators, and the two solvers."""
 
     def __init__(self, flow, settings, space):
         self.flow, self.settings, self.space = flow, settings, space
@@ -253,11 +256,11 @@ class Iteration:
         self.mirrored = bool(mirrors)
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.linear_iterations, self.interrupted = [0, 0], False
-        self.most = 0                            # pressure iterations from which its preconditioner is not kept
+        self.most = 0                            # pressure iterations at which its preconditioner is recomputed
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
     def run(self, start):
-        """All iterations."""
+        """Iterate from ``start`` (a FlowSolution or None); return the FlowSolution."""
         space, metrics, settings = self.space, self.metrics, self.settings
         xp, n = space.xp, metrics.n
         self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}
@@ -288,7 +291,7 @@ class Iteration:
                             tuple(self.linear_iterations), self.flow.mesh, notes)
 
     def solve_momentum(self):
-        """Step 1; the residual of the momentum equation as it was found."""
+        """Do step 1; return the relative residual of the momentum equation before it."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
         self.grad_p = self.slope(self.p)
         rhs, extra, outside, acting = {}, {}, slice(metrics.n_internal, None), 0.0
@@ -301,12 +304,12 @@ class Iteration:
             force = metrics.volumes * self.grad_p[i]
             rhs[i] = -metrics.divergence(known) - force
             acting = acting + abs(force).sum() + abs((flux.of(metrics, self.u[i]) + known - flux.c)[outside]).sum()
-            if self.mirrored:                    # what the normal component has on the diagonal there
+            if self.mirrored:                    # symmetry planes add to this component's diagonal only
                 held = xp.zeros_like(flux.a)
                 held[outside] = self.closed * flux.a[outside]
                 flux.a[outside] -= held[outside]
                 extra[i] = metrics.divergence(held)
-        self.A = metrics.pattern.matrix(flux, out=self.A)                       # the same for every component
+        self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
         self.D = self.A.data[metrics.pattern.middle].copy()
         self.A.data[metrics.pattern.middle] = self.D / alpha
         self.room = self.A.row_sums()                                           # D/α − Σ|off-diagonal|
@@ -326,13 +329,13 @@ class Iteration:
         return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
 
     def correct_pressure(self):
-        """Steps 2 to 4; the imbalance of the fluxes before they were corrected."""
+        """Do steps 2 to 4; return the relative imbalance of the fluxes before their correction."""
         metrics, settings = self.metrics, self.settings
         self.phi = self.interpolated_flux(metrics.volumes / self.D)
         imbalance = metrics.divergence(self.phi)
         mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
         room = self.D / settings.velocity
-        if settings.consistent:                  # fluxes that do not conserve yet must not make it negative
+        if settings.consistent:                  # the bound keeps D' positive while fluxes do not conserve yet
             room = self.space.xp.maximum(self.room, 0.5 * (room - self.D))
         mobility = metrics.volumes / room
         self.pressure.diffuse(mobility)
@@ -344,7 +347,7 @@ class Iteration:
                                             "constants" if self.pressure.boundary.floating else None,
                                             keep=self.most > 0)
         if self.pressure.boundary.floating:
-            imbalance -= imbalance.mean()        # rounding alone, which may be all there is; no p' can produce it
+            imbalance -= imbalance.mean()        # no p' can produce the mean, which is rounding
         before = self.linear_iterations[1]
         correction = self._solved(1, self.pressure_solver.solve(-imbalance))
         count = self.linear_iterations[1] - before
@@ -359,7 +362,7 @@ class Iteration:
         return mass
 
     def interpolated_flux(self, mobility):
-        """Rhie and Chow's fluxes."""
+        """Rhie and Chow's fluxes φ of step 2, shape (f,)."""
         metrics, g = self.metrics, self.pressure.g
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         phi = self.space.xp.zeros(metrics.owner.size)
@@ -375,7 +378,7 @@ class Iteration:
         return phi
 
     def _flux_at_boundary(self, phi):
-        """u_b·s, exact where the velocity is given; nothing through symmetry planes and "empty" patches."""
+        """Set phi at the boundary to u_b·s; zero through symmetry planes and patches of kind "empty"."""
         outside = slice(self.metrics.n_internal, None)
         phi[outside] = 0
         for i in self.axes:
@@ -383,7 +386,7 @@ class Iteration:
         phi[outside][self.closed] = 0
 
     def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
-        """Prepared at the first iteration, updated from the second on."""
+        """Return the solver for A: prepared in the first iteration, updated in later ones."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         if solver is not None:

@@ -1,4 +1,4 @@
-"""Solution: values of the cells, the fluxes through the faces that belong to them, and how far to trust both."""
+"""Solution: cell values, the consistent face fluxes, and measures of their accuracy."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -19,24 +19,25 @@ class Solution:
         Values at the cells' centres.
     mesh : Mesh
     results : list of Result
-        Of each linear solve.
+        One for each linear solve.
     fluxes : ndarray, shape (f,)
-        What flows through each face, from owner to neighbour, or out of the domain; integrated over the face.
+        The flux through each face, integrated over it; positive from owner to neighbour, or out of the domain.
     sources : ndarray, shape (n,)
         V q of each cell.
     residual : float
         ‖V q − Σ F‖₂ relative to the right-hand side, with all explicit terms.
     imbalance : float
-        Σ |V q − Σ F| of all cells, relative to what flows through the boundary, arises, and is stored: it bounds the
-        imbalance of the whole domain, and of any part of it. Dirichlet values at faces of tiny cells make the
-        right-hand side large, and the residual small beside it, but not what flows.
+        Σ |V q − Σ F| over all cells, relative to the flow: boundary fluxes, sources and the storage in time. It bounds
+        the imbalance of the whole domain, and of any part of it. Dirichlet values at faces of tiny cells make the
+        right-hand side large, and so the residual small; they do not make the flow large.
     rtol : float
-        What was asked for, of both.
+        The tolerance for both.
     corrections : int
-        Outer corrections that were made.
+        Number of outer corrections.
     notes : list of str
+        Remarks on the solve.
     between : bool
-        Ctrl-C came between two linear solves, and ended the corrections.
+        True if Ctrl-C came between two linear solves, and ended the corrections.
     """
 
     p: np.ndarray
@@ -53,32 +54,32 @@ class Solution:
 
     @property
     def cells(self) -> int:
-        """How many have a value, on all ranks."""
+        """Number of cells, on all ranks."""
         return self.mesh.n_cells
 
     @property
     def interrupted(self) -> bool:
-        """True if Ctrl-C ended it, in a solve or between two."""
+        """True if Ctrl-C ended the run, during a linear solve or between two."""
         return self.between or self.result.reason.name == "INTERRUPTED"
 
     @property
     def result(self):
-        """The last linear solve."""
+        """The Result of the last linear solve."""
         return self.results[-1]
 
     @property
     def longest(self):
-        """The linear solve of most iterations: with deferred corrections the later ones are short."""
+        """The Result of the linear solve with the most iterations; solves after the first correction are short."""
         return max(self.results, key=lambda result: result.iterations)
 
     @property
     def converged(self) -> bool:
-        """True if the equation with its explicit terms is solved, and its cells balance, to the tolerance."""
+        """True if both ``residual`` and ``imbalance`` meet the tolerance."""
         return self.residual <= self.rtol and self.imbalance <= self.rtol
 
     @property
     def reason(self) -> Reason:
-        """Why it ended."""
+        """Why the run ended."""
         if self.converged:
             return Reason.CONVERGED
         if self.between:
@@ -89,7 +90,7 @@ class Solution:
 
     @property
     def message(self) -> str:
-        """The reason in a sentence, with what to do next."""
+        """The reason in a sentence, with advice on what to do next."""
         if self.converged:
             return "the residual of the equation and the imbalances of its cells meet the tolerance"
         if self.between:
@@ -105,7 +106,7 @@ class Solution:
                 f"them no lower: {wider}raise maxiter, take a stronger preconditioner, or relax rtol")
 
     def facts(self) -> list:
-        """(name, value) of what a report says of the equation as a whole."""
+        """A report's lines on the equation, as a list of (name, value)."""
         balance = self.conservation()
         return [("residual of the equation", f"{self.residual:.3e} (asked for: {self.rtol:.3g})"),
                 ("the cells' imbalances over what flows", f"{self.imbalance:.3e} (asked for: {self.rtol:.3g})"),
@@ -114,13 +115,14 @@ class Solution:
                 ("iterations of all", sum(result.iterations for result in self.results))]
 
     def conservation(self) -> dict:
-        """What leaves through each patch, and how far the domain is from balance.
+        """The outflow through each patch, and the imbalance of the domain.
 
         Returns
         -------
         dict
             "patches": outflow by name; "outflow": their sum; "source": ∫ q; "imbalance": source − outflow, which is the
-            sum of the cells' residuals (a steady problem); "relative": that over the sum of all |fluxes| and |sources|.
+            sum of the cells' residuals in a steady problem; "relative": the imbalance divided by the sum of all
+            |fluxes| through the boundary and all |sources|.
         """
         return _balance([self._account()])
 
@@ -133,11 +135,11 @@ class Solution:
                 float(self.sources.sum()), float(size))
 
     def span(self) -> dict:
-        """"min", "max", and "mean" over the volume, of the values."""
+        """A dict with the "min", "max" and volume-average "mean" of p."""
         return _span([self._values()])
 
     def _values(self):
-        """(least value, largest, ∫ p, volume)."""
+        """(minimum, maximum, ∫ p, volume)."""
         volumes = self.mesh.volumes
         return float(self.p.min()), float(self.p.max()), float((volumes * self.p).sum()), float(volumes.sum())
 
@@ -162,21 +164,22 @@ class Solution:
 
 
 class PartSolution(Solution):
-    """A rank's part of a solution: values, fluxes and sources of its own cells and faces, in which a patch of kind
-    "cut" leads to another rank's part. ``converged``, ``residual``, ``conservation()``, ``span()`` and the text are of
-    all ranks.
+    """A rank's part of a solution.
+
+    Values, fluxes and sources are on the rank's own cells and faces. ``converged``, ``residual``, ``imbalance``,
+    ``conservation()``, ``span()`` and the text describe the solution of all ranks.
 
     Attributes
     ----------
     cells : int
-        Of all ranks.
+        Number of cells, on all ranks.
     """
 
     cells = 0
 
     @classmethod
     def of(cls, own: Solution) -> "PartSolution":
-        """Every rank's solution on its part; a call of all ranks together."""
+        """Turn each rank's Solution into a PartSolution; a collective call."""
         solution = cls(**vars(own))
         accounts, values, sizes = zip(*own.mesh.ranks.allgather((own._account(), own._values(), own.mesh.n_cells)))
         solution.cells, solution._conservation, solution._span = sum(sizes), _balance(accounts), _span(values)
@@ -189,13 +192,13 @@ class PartSolution(Solution):
         return self._span
 
     def write(self, path, name="p"):
-        """Write the values for ParaView: a VTU file of each rank, and a PVTU file of this name; all ranks together."""
+        """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``; a collective call."""
         from swell.pde.fvm.vtu import write_pieces
         write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
 
 
 def _balance(accounts) -> dict:
-    """What `Solution.conservation` tells, of the accounts of all parts."""
+    """The dict of `Solution.conservation`, from the accounts of all parts."""
     patches, outflows, sources, sizes = zip(*accounts)
     source, outflow, size = sum(sources), sum(outflows), sum(sizes)
     return {"patches": {name: sum(part[name] for part in patches) for name in patches[0]}, "outflow": outflow,
@@ -204,6 +207,6 @@ def _balance(accounts) -> dict:
 
 
 def _span(values) -> dict:
-    """What `Solution.span` tells, of the values of all parts."""
+    """The dict of `Solution.span`, from the values of all parts."""
     least, most, moments, volumes = zip(*values)
     return {"min": min(least), "max": max(most), "mean": sum(moments) / sum(volumes)}

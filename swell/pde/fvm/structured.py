@@ -14,27 +14,28 @@ AXES = "xyz"
 
 def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=None, perturb=0.0, seed=0,
         periodic="") -> Mesh:
-    """A box of hexahedra, with the patches xmin, xmax, ymin, ymax, zmin, zmax.
+    """Make a box of hexahedra with the patches xmin, xmax, ymin, ymax, zmin, zmax.
 
     Parameters
     ----------
     cells : tuple of 1 to 3 int
-        Cells along each axis; cell (i, j, k) has the number i + nx (j + ny k). Fewer than three stand for one or two
-        dimensions: one cell along each axis left out, whose patches are of kind "empty" and need no condition.
+        Number of cells along each axis; cell (i, j, k) has the number i + nx (j + ny k). One or two numbers make a
+        one- or two-dimensional mesh: one cell along each other axis, whose patches are of kind "empty" and need no
+        condition.
     lower, upper : tuple of 3 float
         Opposite corners.
     grading : tuple of float, optional
-        Along each axis, the size of the last cell over that of the first; sizes grow geometrically.
+        Along each axis, the ratio of the last cell's size to the first's; sizes grow geometrically.
     skew : tuple of 2 float, optional
-        Shear by (a, b): x grows by a y + b z, measured from the lower corner; planes stay planes, but the mesh is
-        not orthogonal any more.
+        Shear by (a, b): x grows by a y + b z, measured from the lower corner. Planes stay planes, but the mesh is no
+        longer orthogonal.
     perturb : float
-        Move each point at random by up to this share of the cells beside it, in every direction in which it is not on
-        the boundary; below 0.5. Faces are not plane any more in three dimensions.
+        Move each point at random by up to this fraction of the smaller adjacent cell width; below 0.5. Boundary points
+        stay on the boundary. In three dimensions faces are then no longer plane.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     periodic : str
-        Axes along which the box repeats, such as "x" or "xz": their two patches are of kind "cyclic".
+        Axes along which the box repeats, such as "x" or "xz"; their patches are of kind "cyclic".
 
     Returns
     -------
@@ -43,6 +44,7 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
     Raises
     ------
     InputError
+        For parameters out of range.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
     axes = _periodic(periodic, len(tuple(cells)))
     if perturb:
         _perturb(points, lines, perturb, seed)
-        for axis in axes:                        # both ends move alike
+        for axis in axes:                        # the two cyclic patches must match
             first, last = (tuple(end if 2 - axis == k else slice(None) for k in range(3)) for end in (0, -1))
             across = [other for other in range(3) if other != axis]
             points[last][..., across] = points[first][..., across]
@@ -74,7 +76,7 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
 
 
 def _shape(cells):
-    """Three positive numbers of cells."""
+    """Return the checked numbers of cells along x, y and z."""
     shape = tuple(cells) if isinstance(cells, (tuple, list)) else None
     if shape is None or not 1 <= len(shape) <= 3 or any(not isinstance(m, (int, np.integer)) or m < 1 for m in shape):
         raise InputError(f"cells = {cells!r} came, expected one to three positive integers, such as (32, 32, 32)")
@@ -84,7 +86,7 @@ def _shape(cells):
 
 
 def _periodic(given, dimensions):
-    """The axes that letters name."""
+    """Convert the letters of ``periodic`` to a list of axes (0 to 2)."""
     letters = AXES[:dimensions]
     if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):
         raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x'; '' is "
@@ -93,7 +95,7 @@ def _periodic(given, dimensions):
 
 
 def _check_tuples(given):
-    """Raise InputError for what is no sequence of so many numbers."""
+    """Raise InputError for parameters that are not sequences of the right length."""
     for name, (values, count) in given.items():
         if values is not None and (np.ndim(values) != 1 or len(values) < count):
             more = "" if name != "grading" else " or more"
@@ -117,7 +119,7 @@ def _line(axis, m, lower, upper, grading):
 
 
 def _perturb(points, lines, share, seed):
-    """Move the points of shape (nz + 1, ny + 1, nx + 1, 3); along axes of one cell nothing moves or changes."""
+    """Perturb points, shape (nz + 1, ny + 1, nx + 1, 3), in place; not along axes with a single cell."""
     if not 0 < share < 0.5:
         raise InputError(f"perturb = {share} came, expected a share of a cell's width below 0.5: cells would fold")
     counts = tuple(line.size if line.size > 2 else 1 for line in lines)[::-1]
@@ -125,14 +127,14 @@ def _perturb(points, lines, share, seed):
     for axis, line in enumerate(lines):
         if line.size == 2:
             continue
-        width = np.zeros(line.size)             # zero at both ends: the boundary stays where it is
+        width = np.zeros(line.size)             # zero at both ends: the boundary does not move
         width[1:-1] = np.minimum(np.diff(line)[1:], np.diff(line)[:-1])
         way = width.reshape([-1 if 2 - axis == k else 1 for k in range(3)])
         points[..., axis] += share * way * random.uniform(-1.0, 1.0, counts)
 
 
 def _connect(shape, dimensions):
-    """Faces, owners, neighbours and patches of a box of so many cells."""
+    """Return (face_points, owner, neighbour, patches) of a box of nx × ny × nz cells."""
     nx, ny, nz = shape
     step = np.array([1, nx + 1, (nx + 1) * (ny + 1)])           # from a point to the next along x, y and z
     number = np.arange(nx * ny * nz, dtype=np.int32).reshape(nz, ny, nx)
@@ -141,7 +143,7 @@ def _connect(shape, dimensions):
     # The four points of a cell's face on the low side of an axis, anticlockwise seen from above.
     around = [(step[(axis + 1) % 3], step[(axis + 2) % 3]) for axis in range(3)]
     square = np.array([(0, one, one + two, two) for one, two in around], np.int32)
-    # Every cell in turn, its neighbours along x, y and z: the upper triangle of the matrix row by row.
+    # Internal faces, cell by cell, towards +x, +y and +z: the upper triangle of the matrix row by row.
     inner = np.zeros((nz, ny, nx, 3), bool)
     inner[:, :, :-1, 0] = inner[:, :-1, :, 1] = inner[:-1, :, :, 2] = True
     beyond = np.array([1, nx, nx * ny], np.int32)

@@ -1,4 +1,4 @@
-"""A part of a mesh: some cells, with layers of neighbours around them, as a mesh of their own."""
+"""Extraction of some cells of a mesh, with layers of neighbours around them, as a smaller mesh."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -10,17 +10,18 @@ from swell.pde.fvm.mesh import CUT, Mesh, Patch, turned_round
 
 @dataclass(frozen=True, eq=False)
 class Faces:
-    """The faces of some cells, by their numbers in a larger mesh.
+    """A table of some faces of a larger mesh; cells, faces and patches have the larger mesh's numbers.
 
     Attributes
     ----------
     number : int array, shape (f,)
+        The faces' numbers.
     owner, neighbour : int arrays, shape (f,)
-        Cells; neighbour −1 at the boundary.
+        The cells on both sides; neighbour is −1 at the boundary.
     patch : int array, shape (f,)
-        Which of the mesh's patches; −1 between two cells.
+        The index of the patch; −1 between two cells.
     points, face_ptr, face_points : arrays
-        As of `Mesh`, seen from the owner.
+        See `Mesh`.
     """
 
     number: np.ndarray
@@ -33,7 +34,7 @@ class Faces:
 
     @classmethod
     def of(cls, mesh, faces) -> "Faces":
-        """Some faces of a mesh, by their numbers."""
+        """Take the faces with the given numbers from a mesh."""
         neighbour, patch = np.full(faces.size, -1, np.int64), np.full(faces.size, -1, np.int64)
         internal = faces < mesh.n_internal
         neighbour[internal] = mesh.neighbour[faces[internal]]
@@ -41,7 +42,7 @@ class Faces:
         return cls(faces, mesh.owner[faces].astype(np.int64), neighbour, patch, mesh.points, *points_of(mesh, faces))
 
     def touching(self, cells) -> "Faces":
-        """Those of some cells (ascending), with their own points alone."""
+        """The faces of the given cells (ascending), with only the points that they use."""
         wanted = np.flatnonzero((places(cells, self.owner) >= 0) | (places(cells, self.neighbour) >= 0))
         ptr, points = points_of(self, wanted)
         used, points = np.unique(points, return_inverse=True)
@@ -49,7 +50,7 @@ class Faces:
                      self.points[used], ptr, points)
 
     def with_others(self, others) -> "Faces":
-        """These, and those of ``others`` (a list of Faces of the same mesh) that are not among them."""
+        """Merge with ``others``, a list of Faces of the same mesh; duplicates are dropped."""
         tables = [self, *others]
         ends = np.cumsum([0] + [table.face_points.size for table in tables])
         shifts = np.cumsum([0] + [len(table.points) for table in tables])
@@ -70,14 +71,14 @@ class SubMesh:
     Attributes
     ----------
     mesh : Mesh
-        Of ``cells`` in ascending order. Its patches are those of the whole mesh, with the faces that are here, and one
-        more where it was cut, at which nothing flows: what holds there does not matter for the cells asked for.
+        The cells in ascending order. It has the whole mesh's patches, restricted to the faces that are here, and one
+        more for the cut faces. Nothing flows through a cut; the layers keep its effect away from the wanted cells.
     cells, faces : int arrays
-        Their numbers in the whole mesh.
+        The numbers of this mesh's cells and faces in the whole mesh.
     turned : array of bool, shape (faces,)
-        Faces whose owner, there, is not here: their neighbour owns them, turned round.
+        True for faces whose owner in the whole mesh is not here. Here their neighbour owns them, and they are reversed.
     own : int array
-        Places among ``cells`` of those without the layers.
+        The positions in ``cells`` of the wanted cells, without the layers.
     """
 
     mesh: Mesh
@@ -88,7 +89,7 @@ class SubMesh:
 
     @classmethod
     def around(cls, mesh, wanted, layers) -> "SubMesh":
-        """The wanted cells (ascending), and so many layers of cells that share a face with them."""
+        """Extract the wanted cells (ascending) with the given number of layers of neighbours across faces."""
         inside = np.zeros(mesh.n_cells, bool)
         inside[wanted] = True
         first, second = mesh.links
@@ -98,13 +99,14 @@ class SubMesh:
         here = inside[mesh.owner]
         here[:mesh.n_internal] |= inside[mesh.neighbour]
         faces = Faces.of(mesh, np.flatnonzero(here))
-        alone = mesh.pairs[:, inside[mesh.owner[mesh.pairs]].sum(axis=0) == 1]          # cut, as an internal face is
+        alone = mesh.pairs[:, inside[mesh.owner[mesh.pairs]].sum(axis=0) == 1]          # pairs with one cell here: cut
         faces.patch[np.isin(faces.number, alone)] = -1
         return cls.of(faces, np.flatnonzero(inside), wanted, mesh.patches)
 
     @classmethod
     def of(cls, faces, cells, wanted, patches) -> "SubMesh":
-        """The cells (ascending) that have these faces, among them the wanted ones; ``patches`` are the whole mesh's."""
+        """Build the mesh of ``cells`` (ascending) from their Faces; ``wanted`` are the cells without the layers,
+        ``patches`` the whole mesh's."""
         first, second = places(cells, faces.owner), places(cells, faces.neighbour)
         internal = np.flatnonzero((first >= 0) & (second >= 0))
         outer = np.flatnonzero(faces.patch >= 0)
@@ -126,12 +128,12 @@ class SubMesh:
         return cls(part, cells, faces.number[chosen], turned, places(cells, wanted))
 
     def conditions(self, whole, mesh) -> dict:
-        """The conditions of the whole mesh here."""
+        """Restrict the conditions of the whole mesh to the faces that are here."""
         return {name: _restricted(condition, self._among(mesh.patch(name)) if name in _names(mesh) else None)
                 for name, condition in whole.items()}
 
     def of_cells(self, value, mesh):
-        """Data of the cells or of the faces of the whole mesh here; numbers and functions stay as they are."""
+        """Restrict cell or face data of the whole mesh to this part; numbers and functions stay unchanged."""
         if callable(value) or np.ndim(value) == 0:
             return value
         value = np.asarray(value)
@@ -140,13 +142,13 @@ class SubMesh:
         return value[self.faces] if value.shape[0] == mesh.n_faces else value
 
     def _among(self, patch):
-        """Which faces of a patch are here, by their places in it."""
+        """The faces of a whole-mesh patch that are here, as positions within the patch."""
         here = self.faces[(self.faces >= patch.start) & (self.faces < patch.start + patch.size)]
         return here - patch.start
 
 
 def places(cells, values):
-    """Where values are among cells, which ascend; −1 for those that are not."""
+    """The position of each value in ``cells``, which ascends; −1 for values not found."""
     place = np.searchsorted(cells, values)
     found = place < cells.size
     found[found] = cells[place[found]] == values[found]
@@ -154,7 +156,7 @@ def places(cells, values):
 
 
 def points_of(mesh, faces):
-    """(face_ptr, face_points) of some faces of a Mesh, or of Faces."""
+    """(face_ptr, face_points) of the given faces of a Mesh or of a Faces table."""
     lengths = np.diff(mesh.face_ptr)[faces]
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths)
@@ -166,7 +168,7 @@ def _names(mesh):
 
 
 def _restricted(condition, kept):
-    """A condition with one value a face, for the faces kept."""
+    """Restrict a condition's per-face arrays to the kept faces; None: leave it unchanged."""
     if kept is None or not is_dataclass(condition):
         return condition
     arrays = {f.name: np.asarray(getattr(condition, f.name)) for f in fields(condition)

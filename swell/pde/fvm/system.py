@@ -1,8 +1,8 @@
 """A scalar equation on one device: its terms, its matrix, its right-hand side, and the fluxes of a solution.
 
-∂p/∂t + ∇·(u p) − ∇·(k ∇p) = q, integrated over cells: V ∂p/∂t + Σ F = V q, where F adds up what convection and
-diffusion send through a face. What is explicit (non-orthogonal correction, deferred schemes) is in the flux as well, so
-that the balance of the whole domain is that of its boundary, to rounding, whatever p is.
+∂p/∂t + ∇·(u p) − ∇·(k ∇p) = q, integrated over cells: V ∂p/∂t + Σ F = V q. F is the sum of the convective and the
+diffusive flux through a face. It includes the explicit terms (non-orthogonal correction, deferred schemes). Fluxes
+through internal faces therefore cancel in the sum over all cells, to rounding, for every p.
 """
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class System:
     Attributes
     ----------
     A : CSRMatrix
-        Of the implicit terms, steady.
+        The matrix of the implicit terms, without the time term.
     b : array of the space, shape (n,)
-        V q less the explicit fluxes of the boundary data.
+        V q minus the explicit fluxes of the boundary data.
     flux : Flux
         The implicit fluxes.
     source : array of the space, shape (n,)
@@ -34,7 +34,7 @@ class System:
     deferred : bool
         True if there are explicit terms that depend on the solution.
     floating : bool
-        True if p is determined up to a constant only.
+        True if p is determined only up to a constant.
     """
 
     def __init__(self, problem, space, dtype):
@@ -55,7 +55,7 @@ class System:
         self.b = self.source - metrics.divergence(self.flux.c)
 
     def whole(self, p):
-        """The fluxes with the explicit terms for p."""
+        """The fluxes including the explicit terms at p."""
         if not self.deferred:
             return self.flux
         gradient = self.laplacian.gradient(p)
@@ -67,11 +67,11 @@ class System:
         return flux
 
     def rhs(self, flux):
-        """V q less what is explicit in the fluxes (2.16)."""
+        """V q minus the divergence of the explicit fluxes (2.16)."""
         return self.source - self.metrics.divergence(flux.c)
 
     def implicit(self, flux, p):
-        """What the implicit part of the fluxes takes out of each cell, A p."""
+        """A p: the divergence of the implicit part of the fluxes."""
         return self.metrics.divergence(flux.of(self.metrics, p) - flux.c)
 
     def through(self, flux, p):
@@ -89,25 +89,25 @@ class System:
         return [float(v.sum()) for v in vectors]
 
     def span(self, p):
-        """(least, largest) of the values of cells and boundary faces."""
+        """(minimum, maximum) of p over the cells and boundary faces."""
         values = self.space.xp.concatenate([p, self.boundary.values(p)])
         return float(values.min()), float(values.max())
 
     def any(self, flag) -> bool:
-        """True if it is, on any rank."""
+        """``flag`` as a bool; `RankSystem.any` asks all ranks."""
         return bool(flag)
 
     def fixed(self):
-        """For each face of the mesh, on the host, whether its condition fixes a value."""
+        """A bool array on the host, shape (f,): True for faces whose condition fixes a value."""
         slopes = self.space.to_host(self.boundary.slope)
         return self.metrics.mesh.on_mesh(np.concatenate([np.zeros(self.metrics.n_internal), slopes])) != 0
 
     def require_fixed(self, mesh):
-        """Each connected part of the mesh has a face on which the solution is fixed; else InputError."""
+        """Raise InputError if a connected component of the mesh has no face that fixes the solution."""
         every_part_is_fixed(mesh, self.fixed()[mesh.n_internal:])
 
     def levelled(self, p, mean):
-        """p with that mean over the volume."""
+        """Shift p so that its volume average is ``mean``."""
         volumes = self.metrics.volumes
         return p + (mean - (volumes * p).sum() / volumes.sum())
 
@@ -117,18 +117,18 @@ class System:
         return host(p), self.metrics.mesh.on_mesh(host(flux.of(self.metrics, p))), host(source)
 
     def balanced(self, b, shift):
-        """b of an equation that determines p up to a constant: checked, or shifted so that it adds up to zero.
+        """Check that b adds up to zero, as a floating system needs; ``shift``: subtract its mean if it does not.
 
         Returns
         -------
         b : array
         note : str
-            What was done; empty if nothing was.
+            A sentence about the shift; empty if there was none.
 
         Raises
         ------
         InputError
-            That says by how much sources and fluxes through the boundary differ.
+            If b does not add up to zero and ``shift`` is False; the message says by how much.
         """
         volumes = self.metrics.volumes
         mean, note = compatible(float(b.sum()), float(abs(b).sum()), float(self.source.sum()), float(volumes.sum()),
@@ -137,7 +137,7 @@ class System:
 
 
 def compatible(total, size, source, volume, shift):
-    """(what to subtract from the source, a word on it) of an equation that determines p up to a constant.
+    """Return (number to subtract from q, note) for a system that determines p only up to a constant.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def compatible(total, size, source, volume, shift):
     source, volume : float
         Σ V q and Σ V.
     shift : bool
-        As of ``System.balanced``, whose error it raises.
+        See ``System.balanced``; this function raises its error.
     """
     if abs(total) <= COMPATIBLE * size:
         return 0.0, ""

@@ -1,4 +1,4 @@
-"""∂p/∂t, implicit: Euler (first order) and BDF2 (second). V/Δt on the diagonal, the past on the right."""
+"""Implicit time schemes for ∂p/∂t: Euler (first order) and BDF2 (second order)."""
 from __future__ import annotations
 
 import numbers
@@ -17,16 +17,16 @@ def check_step(dt, scheme):
 
 
 def time_terms(volumes, dt, p, before=None, scheme="euler"):
-    """(diagonal, right-hand side) of V ∂p/∂t, both of shape (n,).
+    """Discretise V ∂p/∂t; return its (diagonal, right-hand side), both of shape (n,).
 
     Parameters
     ----------
     volumes : array, shape (n,)
     dt : float
     p : array
-        At the last time.
+        p at the last time.
     before : array, optional
-        At the time before it; BDF2's first step, which has none, is one of Euler: the order stays two.
+        p one step earlier. BDF2's first step has none and uses Euler; the order stays two.
     """
     rate = volumes / dt
     if scheme == "euler" or before is None:

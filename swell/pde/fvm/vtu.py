@@ -1,7 +1,7 @@
-"""Results for ParaView and VisIt: VTU files of polyhedra, written whole or not at all.
+"""Writer of VTU files of polyhedra, for ParaView and VisIt; a file is written completely or not at all.
 
-VTK's XML with zlib-compressed data in base64, which every reader of VTU takes. meshio writes polyhedra too, but from a
-Python list of arrays for each cell, and in another order of the cells; here a million cells take seconds.
+The format is VTK's XML with zlib-compressed data in base64, which every reader of VTU supports. meshio writes polyhedra
+too, but needs a Python list of arrays for each cell, and reorders the cells. Here a million cells take seconds.
 
 Source: VTK File Formats (Kitware), sections "UnstructuredGrid" and "Compression"; polyhedra as VTK 5.8 defined them.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from swell.core.errors import InputError
 
 POLYHEDRON = 42
-BLOCK = 1 << 20         # bytes that are compressed at once
+BLOCK = 1 << 20         # bytes in a compressed block, before compression
 TYPES = {"f4": "Float32", "f8": "Float64", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
 
 
@@ -28,15 +28,15 @@ def write_vtu(path, mesh, cell_data=None):
     Parameters
     ----------
     path : str or path-like
-        Ends in .vtu.
+        Must end in .vtu.
     mesh : Mesh
     cell_data : dict of str to array_like, optional
-        Fields by name: shape (n,), or (n, k) for vectors and tensors; real.
+        Fields by name: real arrays of shape (n,), or (n, k) for vectors and tensors.
 
     Raises
     ------
     InputError
-        Another extension, fields of another shape or type, or a folder that cannot be written.
+        For a wrong extension, fields of a wrong shape or type, or a folder that cannot be written.
     """
     from swell.io.files import write_atomically
     path = Path(path)
@@ -47,7 +47,7 @@ def write_vtu(path, mesh, cell_data=None):
 
 
 def write_pieces(path, ranks, mesh, cell_data):
-    """Write each rank's part into a VTU file beside ``path``, a PVTU file that names them all; all ranks together."""
+    """Write a VTU file of each rank's part, and the PVTU file ``path`` that lists them; a collective call."""
     from swell.io.files import write_atomically
     path = Path(path)
     names = [f"{path.stem}_{rank}.vtu" for rank in range(ranks.size)]
@@ -62,7 +62,7 @@ def write_pieces(path, ranks, mesh, cell_data):
 
 
 def _names(files, mesh, fields) -> str:
-    """A PVTU file."""
+    """The text of a PVTU file that lists the given VTU files."""
     def array(name, values):
         columns = f' NumberOfComponents="{values.shape[1]}"' if values.ndim == 2 else ""
         return f'<PDataArray type="{TYPES[values.dtype.str[1:]]}" Name={quoteattr(name)}{columns}/>'
@@ -76,7 +76,7 @@ def _names(files, mesh, fields) -> str:
 
 
 def _field(name, values, n):
-    """A field as an array of a type that VTK knows."""
+    """Convert a field to a contiguous array of a type that VTK supports."""
     values = np.asarray(values)
     if values.dtype.kind not in "biuf":
         raise InputError(f"field {name!r} has the dtype {values.dtype}, expected real numbers; write .real and .imag "
@@ -89,7 +89,7 @@ def _field(name, values, n):
 
 
 def _write(stream, mesh, fields):
-    """The file, from its head to its end."""
+    """Write the whole VTU file to a binary stream."""
     def line(text):
         stream.write(text.encode() + b"\n")
 
@@ -111,7 +111,7 @@ def _write(stream, mesh, fields):
 
 
 def _cells(mesh) -> dict:
-    """The arrays that describe the cells."""
+    """The arrays of the VTU section <Cells>, by name."""
     from swell.pde.fvm.kernels import polyhedra as kernels
     n = mesh.n_cells
     ptr, faces = np.zeros(n + 1, np.int64), np.empty(mesh.n_faces + mesh.n_internal, np.int32)
@@ -129,12 +129,12 @@ def _cells(mesh) -> dict:
 
 
 def _array(stream, name, values):
-    """One DataArray: the sizes of its compressed blocks, and the blocks."""
+    """Write one DataArray: the sizes of its compressed blocks, then the blocks."""
     kind, columns = TYPES[values.dtype.str[1:]], f'NumberOfComponents="{values.shape[1]}" ' if values.ndim == 2 else ""
     stream.write(f'<DataArray type="{kind}" Name={quoteattr(name)} {columns}format="binary">\n'.encode())
     raw = memoryview(values.reshape(-1)).cast("B") if values.size else memoryview(b"")
     blocks = [zlib.compress(raw[start:start + BLOCK], 1) for start in range(0, len(raw), BLOCK)]
-    head = [len(blocks), BLOCK, len(raw) % BLOCK, *map(len, blocks)]     # 0: the last block is a whole one
+    head = [len(blocks), BLOCK, len(raw) % BLOCK, *map(len, blocks)]     # remainder 0: the last block is full
     stream.write(base64.b64encode(np.array(head, np.uint64).tobytes()))
     stream.write(base64.b64encode(b"".join(blocks)))
     stream.write(b"\n</DataArray>\n")

@@ -1,14 +1,14 @@
-// Gathering over the faces of a cell, on a GPU; assembly.py is the same on a CPU. A thread a cell, no atomics.
+// Gathering over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.py is the CPU version.
 #include "context.cuh"
 
-// The rows of the matrix from the fluxes F = a p_O + b p_N of the faces; see the twin. Where rows lie one after the other
-// (CSR: indptr is not empty), a block gathers its rows in shared memory and writes them in whole lines. Elsewhere (SELL)
-// neighbouring threads write neighbouring places as it is, and shared memory would be taken from the cache.
+// Computes the matrix rows from the fluxes F = a p_O + b p_N of the faces; see the CPU version. In CSR (indptr is not
+// empty) a block collects its rows in shared memory and writes them in whole lines. In SELL neighbouring threads write
+// neighbouring values anyway, and shared memory would only take space from the cache.
 // launch: elements of middle, 128 threads
 template <typename T, typename I, bool INDPTR>
 __global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a, const T* b,
                          const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size) {
-  constexpr int ROOM = INDPTR ? 8192 / sizeof(T) : 1;          // 8 doubles a row on average, else written directly
+  constexpr int ROOM = INDPTR ? 8192 / sizeof(T) : 1;          // 8 doubles a row on average; beyond, direct writes
   __shared__ alignas(16) char room[ROOM * sizeof(T)];
   if (stopped(ctx)) return;
   long long i = thread_id(), first = blockIdx.x * (long long)blockDim.x, end = min(first + blockDim.x, n);
@@ -37,12 +37,12 @@ __global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* pl
     }
     target[middle[i] - shift] = own;
   }
-  if (!gathered) return;                             // the whole block alike
+  if (!gathered) return;                             // uniform across the block, so that the barrier below is safe
   __syncthreads();
   for (I k = threadIdx.x; k < count; k += blockDim.x) values[from + k] = target[k];
 }
 
-// out[i] = sum of flux over the faces that cell i owns + sign * sum of flux over those whose neighbour it is.
+// out[i] = sum of flux over the faces that cell i owns + sign * sum of flux over the faces whose neighbour it is.
 // launch: elements of out, 128 threads
 template <typename T, typename I>
 __global__ void collect(Context* ctx, const I* ptr, const I* faces, const T* flux, T sign, T* out, long long n) {

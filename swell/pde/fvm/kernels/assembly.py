@@ -1,4 +1,4 @@
-"""Gathering over the faces of a cell, on the CPU; ``assembly.cu`` is the same on a GPU. A thread a cell, no atomics."""
+"""Gathering over the faces of each cell, in parallel over cells, on the CPU; ``assembly.cu`` is the GPU version."""
 from __future__ import annotations
 
 from numba import prange
@@ -8,12 +8,12 @@ from swell.core.compiled import parallel
 
 @parallel
 def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
-    """The rows of the matrix from the fluxes F = a p_O + b p_N of the faces.
+    """Compute the matrix rows from the fluxes F = a p_O + b p_N of the faces.
 
-    Row i holds the coefficients of Σ ±F over its faces, and diagonal[i] besides (an empty array: nothing besides).
-    A face of which cell i is the neighbour is stored as ~f. Faces to the same cell are consecutive, so that their
-    coefficients are added up on the way; places[k] = −1 marks a face of the boundary. indptr, where rows begin in
-    values, is of use on a GPU only; it is empty where rows do not lie one after the other.
+    Row i holds the coefficients of Σ ±F over cell i's faces, plus diagonal[i] on the diagonal (unless that array is
+    empty). A face whose neighbour is cell i is stored as ~f. Faces to the same cell are consecutive, and the loop adds
+    up their coefficients. places[k] = −1 marks a boundary face. Only the GPU uses indptr, the starts of the rows in
+    values; it is empty for formats other than CSR.
     """
     for i in prange(middle.size):
         own = values.dtype.type(0)
@@ -39,7 +39,7 @@ def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
 
 @parallel
 def collect(ptr, faces, flux, sign, out):
-    """out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over those whose neighbour it is."""
+    """out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over the faces whose neighbour it is."""
     for i in prange(out.size):
         total = out.dtype.type(0)
         for k in range(ptr[i], ptr[i + 1]):

@@ -1,4 +1,4 @@
-"""From elements to faces: which are the two sides of one, and which cells are numbered inside out; on the CPU."""
+"""Kernels for the conversion of elements to faces: pairs of equal faces, and signed volumes; on the CPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,9 +7,9 @@ from numba import njit
 
 @njit(cache=True)
 def match(corners, n_points, mates):
-    """mates[i] = the face with the same corners as face i, or -1; corners are sorted in each row.
+    """Set mates[i] to the face with the same corners as face i, or to -1; each row of ``corners`` is sorted.
 
-    Faces are compared with those of the same lowest corner only. Returns the first face that has two mates, or -1.
+    Only faces with the same lowest corner are compared. Returns the first face found to have two mates, or -1.
     """
     m, k = corners.shape
     ptr = np.zeros(n_points + 2, np.int64)
@@ -40,7 +40,7 @@ def match(corners, n_points, mates):
 
 @njit(cache=True)
 def signed_volumes(points, faces, volumes):
-    """Six times the volume inside the faces (cells, faces, 4) of each cell, seen from its first corner."""
+    """Compute six times the signed volume of each cell from its faces, shape (cells, faces, 4)."""
     for c in range(faces.shape[0]):
         o = faces[c, 0, 0]
         total = 0.0

@@ -1,4 +1,4 @@
-"""What reading OpenFOAM's files needs, on the CPU."""
+"""Kernel of the parser of OpenFOAM's files, on the CPU."""
 from __future__ import annotations
 
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def split_faces(numbers, ptr, points):
-    """Take ``n p1 ... pn`` apart, ptr.size - 1 times; false if the numbers are too few or too many."""
+    """Split the sequence ``n p1 ... pn``, once a face, into ptr and points; False if the counts do not fit."""
     at, total = 0, 0
     ptr[0] = 0
     for f in range(ptr.size - 1):

@@ -1,4 +1,4 @@
-"""Areas, volumes and centres of polyhedra, once for each mesh, on the CPU; meshes live there."""
+"""Areas, volumes and centres of polyhedra, computed once for each mesh, on the CPU, where meshes live."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,7 @@ from swell.core.compiled import parallel
 
 @parallel
 def face_geometry(points, face_ptr, face_points, areas, centres):
-    """Area vector and centre of each face, from its triangles about the mean of its points."""
+    """Compute each face's area vector and centre, from its triangles about the mean of its points."""
     for f in prange(face_ptr.size - 1):
         start, stop = face_ptr[f], face_ptr[f + 1]
         count = stop - start
@@ -35,7 +35,7 @@ def face_geometry(points, face_ptr, face_points, areas, centres):
         areas[f, 0], areas[f, 1], areas[f, 2] = sx, sy, sz
         cx, cy, cz, weight = 0.0, 0.0, 0.0, 0.0
         ax, ay, az = points[last, 0] - mx, points[last, 1] - my, points[last, 2] - mz
-        for k in range(start, stop):            # weights: the triangles' areas along S, negative where it folds back
+        for k in range(start, stop):            # weights: the triangles' areas along S, negative where the face folds
             p = face_points[k]
             bx, by, bz = points[p, 0] - mx, points[p, 1] - my, points[p, 2] - mz
             w = sx * (ay * bz - az * by) + sy * (az * bx - ax * bz) + sz * (ax * by - ay * bx)
@@ -50,9 +50,9 @@ def face_geometry(points, face_ptr, face_points, areas, centres):
 
 @njit(cache=True)
 def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closure, surface):
-    """Volume and centre of each cell, from the pyramids of its faces about the mean of their centres.
+    """Compute each cell's volume and centre, from the pyramids of its faces about the mean of their centres.
 
-    ``closure`` is the sum of its outward area vectors, ``surface`` that of their lengths.
+    ``closure`` is the sum of the cell's outward area vectors, ``surface`` the sum of their lengths.
     """
     n, internal = volumes.size, neighbour.size
     apex = np.zeros((n, 3))
@@ -82,7 +82,7 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
             if side == 1:
                 third = -third
             volumes[c] += third / 3.0
-            for d in range(3):                  # its centre is 3/4 of the way from the apex
+            for d in range(3):                  # the pyramid's centre is 3/4 of the way from the apex
                 centres[c, d] += third * 0.25 * (face_centres[f, d] - apex[c, d])
     for c in range(n):
         for d in range(3):
@@ -91,19 +91,19 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
 
 @parallel
 def non_orthogonality(areas, centres, owner, neighbour, degrees):
-    """The angle between each internal face's normal and the line between the centres of its cells."""
+    """Compute the angle in degrees between each internal face's normal and the line between its cells' centres."""
     for f in prange(neighbour.size):
         o, n = owner[f], neighbour[f]
         dx, dy, dz = centres[n, 0] - centres[o, 0], centres[n, 1] - centres[o, 1], centres[n, 2] - centres[o, 2]
         sx, sy, sz = areas[f, 0], areas[f, 1], areas[f, 2]
         along = dx * sx + dy * sy + dz * sz
         across = math.sqrt((dy * sz - dz * sy) ** 2 + (dz * sx - dx * sz) ** 2 + (dx * sy - dy * sx) ** 2)
-        degrees[f] = math.degrees(math.atan2(across, along))        # the arccosine would lose the small angles
+        degrees[f] = math.degrees(math.atan2(across, along))        # acos is inaccurate for small angles
 
 
 @njit(cache=True)
 def projected_areas(areas, owner, neighbour, projected):
-    """Σ |S| of each cell's faces, by component."""
+    """Sum |S| over each cell's faces, by component."""
     projected[:] = 0.0
     for f in range(owner.size):
         for d in range(3):
@@ -115,7 +115,7 @@ def projected_areas(areas, owner, neighbour, projected):
 
 @parallel
 def face_hashes(face_ptr, face_points, hashes):
-    """A number for each face that its points give in any order."""
+    """Hash each face's points; the result does not depend on their order."""
     for f in prange(face_ptr.size - 1):
         total = np.uint64(0)
         for k in range(face_ptr[f], face_ptr[f + 1]):
@@ -128,7 +128,7 @@ def face_hashes(face_ptr, face_points, hashes):
 
 @parallel
 def perimeters(points, face_ptr, face_points, lengths):
-    """The length of each face's edges."""
+    """Compute the perimeter of each face."""
     for f in prange(face_ptr.size - 1):
         total = 0.0
         last = face_points[face_ptr[f + 1] - 1]

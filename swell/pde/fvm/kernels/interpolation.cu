@@ -1,7 +1,7 @@
-// Values of cells on faces, on a GPU; interpolation.py is the same on a CPU.
+// Interpolation of cell values to faces, on a GPU; interpolation.py is the CPU version.
 #include "context.cuh"
 
-// out = w p_O + (1 - w) p_N, or the harmonic mean 1 / ((1 - w) / p_O + w / p_N); at the boundary, p_O.
+// out = w p_O + (1 - w) p_N, or the harmonic mean 1 / ((1 - w) / p_O + w / p_N); p_O on boundary faces.
 // launch: elements of out, 256 threads
 template <typename T, typename I>
 __global__ void to_faces(Context* ctx, const I* owner, const I* neighbour, const T* weight, const T* p, bool harmonic, T* out,

@@ -1,4 +1,4 @@
-"""Values of cells on faces, on the CPU; ``interpolation.cu`` is the same on a GPU."""
+"""Interpolation of cell values to faces, on the CPU; ``interpolation.cu`` is the GPU version."""
 from __future__ import annotations
 
 from numba import prange
@@ -8,7 +8,7 @@ from swell.core.compiled import parallel
 
 @parallel
 def to_faces(owner, neighbour, weight, p, harmonic, out):
-    """out = w p_O + (1 − w) p_N, or the harmonic mean 1/((1 − w)/p_O + w/p_N); at the boundary, p_O."""
+    """out = w p_O + (1 − w) p_N, or the harmonic mean 1/((1 − w)/p_O + w/p_N); p_O on boundary faces."""
     one = out.dtype.type(1)
     for f in prange(out.size):
         own = p[owner[f]]

@@ -1,4 +1,4 @@
-"""The cells of a mesh as lists of their faces, for writing them; on the CPU."""
+"""Conversion of a mesh to lists of faces by cell, for the VTU writer, on the CPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True)
 def faces_of_cells(owner, neighbour, ptr, faces):
-    """The faces of each cell; ``ptr`` holds n + 1 zeros."""
+    """List the faces of each cell, in CSR form; ``ptr`` holds n + 1 zeros on entry."""
     internal = neighbour.size
     for f in range(owner.size):
         ptr[owner[f] + 1] += 1
@@ -26,9 +26,9 @@ def faces_of_cells(owner, neighbour, ptr, faces):
 
 @njit(cache=True)
 def polyhedra(face_ptr, face_points, owner, ptr, faces, n_points, stream, stream_ends, connectivity, ends):
-    """VTK's stream ``count of faces, (count of points, points) ...`` of each cell, outwards, and each cell's points.
+    """Fill VTK's arrays: for each cell the stream ``number of faces, (number of points, points) ...``, and its points.
 
-    Returns how many entries of ``connectivity`` are used.
+    Faces point outwards. Returns the number of used entries of ``connectivity``.
     """
     seen = np.full(n_points, -1, np.int64)
     at, total = 0, 0
