@@ -1,13 +1,13 @@
-// Block incomplete LU on a GPU: a warp a block row, in the order of levels, and by fixed-point sweeps, a warp a block. The
-// form of the factors is that of block_ilu.py: one BSR pattern, row-major blocks, `diagonal` tells where the diagonal blocks are. Lane (g, c) has column c of a block, and
-// of a product of two the rows g, g + TAKEN, ...; BLOCK is a constant.
+// Block incomplete LU on a GPU: in level order, a warp a block row, and by fixed-point sweeps, a warp a block. The factors
+// have the form of block_ilu.py: one BSR pattern, row-major blocks; `diagonal` has the places of the diagonal blocks.
+// Lane (g, c) has column c of a block; of a product of two blocks it has rows g, g + TAKEN, .... BLOCK is a constant.
 #include "context.cuh"
 #include "waiting.cuh"
 
 template <class R> DEVICE R modulus(R a) { return fabs(a); }
 template <class R> DEVICE R modulus(complex<R> a) { return hypot(a.re, a.im); }
 
-// Row g of A times column c of B, the row being spread over the lanes of g; B is read past the caches. By all lanes.
+// Row g of A times column c of B. The lanes of group g hold the row of A; B is read past the caches. All lanes call it.
 template <int BLOCK, class T> DEVICE T row_times(T a, const T* B, int g, int c, bool active) {
   T sum = T(0);
 #pragma unroll
@@ -18,15 +18,15 @@ template <int BLOCK, class T> DEVICE T row_times(T a, const T* B, int g, int c, 
   return sum;
 }
 
-// W = D⁻¹ by Gauss–Jordan, a lane a column, pivots from the largest of a column over the scales of their rows. A tiny
-// pivot is replaced, in D too. Returns how many there were.
+// W = D⁻¹ by Gauss–Jordan elimination, a lane a column. The pivot is the entry of a column that is largest relative to its
+// row's scale. A tiny pivot is replaced, in D too. Returns the number of tiny pivots.
 template <int BLOCK, class T> DEVICE int invert(T* D, T* W, const real_t<T>* scale, double tiny, double replacement) {
   using R = real_t<T>;
   const int lane = threadIdx.x % 32;
   const bool column = lane < BLOCK;
   for (int r = 0; r < BLOCK; ++r)
     if (column) W[r * BLOCK + lane] = peek(D + r * BLOCK + lane);
-  int order = lane, count = 0, swapped = lane;               // of the row that lies at `lane` now
+  int order = lane, count = 0, swapped = lane;               // order: D's row that is now row `lane` of W
   __syncwarp();
   for (int k = 0; k < BLOCK; ++k) {
     R size = column && lane >= k ? modulus(peek(W + lane * BLOCK + k)) / scale[order] : R(-1);
@@ -66,7 +66,7 @@ template <int BLOCK, class T> DEVICE int invert(T* D, T* W, const real_t<T>* sca
     }
     __syncwarp();
   }
-  for (int r = 0; r < BLOCK; ++r) {                          // columns back to where the rows came from
+  for (int r = 0; r < BLOCK; ++r) {                          // row exchanges of D are column exchanges of its inverse
     T v = column ? peek(W + r * BLOCK + lane) : T(0);
     for (int k = BLOCK - 1; k >= 0; --k) {
       const int other = __shfl_sync(~0u, swapped, k);
@@ -77,7 +77,7 @@ template <int BLOCK, class T> DEVICE int invert(T* D, T* W, const real_t<T>* sca
   return count;
 }
 
-// Block rows in the order of their levels, each in place in `blocks`, which hold A, as soon as those that it needs are done.
+// Factor block rows in level order, in place in `blocks`, which hold A; each starts when those that it needs are done.
 // launch: elements of sequence, 256 threads, a warp each, at most 2 blocks per multiprocessor
 template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
     const I* indices, const I* diagonal, const real_t<T>* scale, T* blocks, T* inverse, int block, int* done,
@@ -94,7 +94,7 @@ template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(2
       while (__any_sync(~0u, !peek(done + j))) {}
       __threadfence();
       T* own = blocks + (long long)k * AREA;
-      for (int r = 0; r < BLOCK; r += TAKEN) {               // L = A D⁻¹: a row of L needs that row of A only
+      for (int r = 0; r < BLOCK; r += TAKEN) {               // L = A D⁻¹: a row of L needs only this row of A
         const bool active = g < TAKEN && r + g < BLOCK;
         const T a = active ? peek(own + (r + g) * BLOCK + c) : T(0);
         const T l = row_times<BLOCK>(a, inverse + (long long)j * AREA, g, c, active);
@@ -129,7 +129,7 @@ template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(2
   }
 }
 
-// The inverses of the diagonal blocks, whose tiny pivots are replaced and counted.
+// Invert the diagonal blocks; replace and count their tiny pivots.
 // launch: elements of diagonal, 256 threads, a warp each
 template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) invert_blocks(Context* ctx,
     const I* diagonal, const real_t<T>* scale, T* blocks, T* inverse, int block, double tiny, double replacement,
@@ -144,8 +144,8 @@ template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(2
   }
 }
 
-// One sweep, from the old factors and inverses to the new factors; for every row of a block that a lane has, row i and
-// column j are merged.
+// One sweep, from the old factors and inverses to the new factors. For each of its rows of a block, a lane merges row i
+// and column j.
 // launch: elements of entry_rows, 256 threads, a warp each
 template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) fixed_point(Context* ctx, const I* indptr,
     const I* indices, const I* entry_rows, const I* starts, const I* column_rows, const I* places, const T* data,

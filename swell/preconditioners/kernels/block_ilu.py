@@ -1,7 +1,8 @@
 """Block incomplete LU on the CPU: one block row after the other or by levels, in place, and the fixed-point sweeps.
-``blocks`` are those of A, row-major, and then L without its identities, and U, in one BSR pattern; ``diagonal`` tells
-where the diagonal blocks are, whose inverses go to ``inverse``. ``block`` is a tuple of as many numbers as a block has
-rows, or an empty one; see block_triangular.py.
+
+``blocks`` holds A's blocks, row-major; L without its identities, and U, overwrite them in one BSR pattern.
+``diagonal`` has the places of the diagonal blocks, ``inverse`` receives their inverses. ``block`` is a tuple with one
+number for each row of a block, or an empty one; see block_triangular.py.
 """
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from swell.preconditioners.kernels.block_triangular import size_of
 from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.triangular import CONTRACT
 
-NARROW = 16                                      # block rows of a level that are not worth another thread
-GPU_ONLY = ("factor_rows",)                      # block rows that wait for one another
+NARROW = 16                                      # least block rows of a level for a thread
+GPU_ONLY = ("factor_rows",)                      # its block rows wait for one another
 
 
 @njit(cache=True, inline="always", fastmath=CONTRACT)
@@ -32,8 +33,9 @@ def add_product(a, p, b, q, c, r, size, sign):
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def invert(values, middle, inverse, i, scale, order, work, size, tiny, replacement):
-    """inverse[i] = block ``middle`` of values, inverted: Gauss–Jordan, pivots from the largest of a column over the
-    scales of their rows. A tiny one is replaced, in values too. Returns how many there were."""
+    """Write the inverse of block ``middle`` of ``values`` to inverse[i], by Gauss–Jordan elimination. The pivot is the
+    entry of a column that is largest relative to its row's scale. A tiny pivot is replaced, in ``values`` too. Returns
+    the number of tiny pivots."""
     at, origin, count = i * size * size, middle * size * size, 0
     kind = inverse.dtype.type
     for e in range(size * size):
@@ -67,7 +69,7 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
                 inverse[at + r * size + k] = 0
                 for c in range(size):
                     inverse[at + r * size + c] -= l * inverse[at + k * size + c]
-    for r in range(size):                        # columns back to where the rows came from
+    for r in range(size):                        # row exchanges of the block are column exchanges of the inverse
         for k in range(size):
             work[np.uint64(order[k])] = inverse[at + r * size + k]
         for k in range(size):
@@ -77,8 +79,8 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, place, work, order, tiny, replacement):
-    """Block row i in Saad's IKJ order with blocks for entries, those that it needs being done. Returns how many of its
-    pivots were tiny."""
+    """Factor block row i in Saad's IKJ order with blocks as entries; the block rows that it needs are done. Returns the
+    number of its tiny pivots."""
     one, kind = np.uint64(1), values.dtype.type
     begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
     for k in range(begin, end):
@@ -101,9 +103,9 @@ def factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, plac
 
 @njit(cache=True, _nrt=False)
 def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, tiny, replacement, bad):
-    """(L U)ᵢⱼ = Aᵢⱼ on the pattern, one block row after the other. ``place``: zeros, one a block row; ``work``,
-    ``order``: as large as a block, and a row of it; bad[0] is the first block row with a tiny pivot, bad[1] how many
-    pivots."""
+    """Compute (L U)ᵢⱼ = Aᵢⱼ on the pattern, one block row after the other. Work arrays: ``place``, a zero for each
+    block row; ``work``, the size of a block; ``order``, a row of it. bad[0] becomes the first block row with a tiny
+    pivot, bad[1] the number of tiny pivots."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     for i in range(np.uint64(diagonal.size)):
@@ -116,8 +118,8 @@ def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work
 @parallel
 def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, sequence, bounds, tiny,
                   replacement, bad):
-    """The same, the block rows sequence[bounds[l]:bounds[l + 1]] of a level at once: ``place``, ``work`` and ``order``
-    have a row for each thread. The same numbers to the bit."""
+    """Like ``factor``, and equal to the bit, but the threads share the block rows sequence[bounds[l]:bounds[l + 1]] of
+    level l. ``place``, ``work`` and ``order`` have a row for each thread."""
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     threads = place.shape[0]
     found = np.empty((threads, 2), np.int64)
@@ -138,7 +140,7 @@ def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, plac
 
 @parallel
 def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, bad):
-    """The inverses of the diagonal blocks, whose tiny pivots are replaced and counted."""
+    """Invert the diagonal blocks; replace and count their tiny pivots."""
     size, values = np.uint64(blocks.shape[2]), blocks.reshape(-1)
     inverses = inverse.reshape(-1)
     first, total = bad[0], bad[1]
@@ -154,7 +156,7 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
 @parallel(fastmath=CONTRACT)
 def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
     """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors
-    and inverses to the new ones. Row i and column j are merged; both have a block at or behind min(i, j), the end.
+    and inverses to new factors. It merges row i and column j up to min(i, j); both have a block there or behind it.
     """
     size, kind = np.uint64(data.shape[2]), data.dtype.type
     given, before, after, inverses = data.reshape(-1), old.reshape(-1), fresh.reshape(-1), inverse.reshape(-1)

@@ -1,4 +1,4 @@
-"""Products with the inverses of diagonal blocks, on the CPU; ``block_jacobi.cu`` is the same on a GPU."""
+"""Products with the inverses of diagonal blocks, on the CPU; ``block_jacobi.cu`` is the GPU's version."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,6 @@
-// Block triangular solves on a GPU; the layout is that of preconditioners/block_triangular.py. A warp has a block row: lane
-// (q, r) the row r of every TAKEN-th column of it, column q of its blocks first. Blocks are column-major, so that the lanes
-// read what lies together whatever the size; sums of a row are then added over q. BLOCK is a constant: every size has its
-// own code.
+// Block triangular solves on a GPU; preconditioners/block_triangular.py describes the layout. A warp has a block row. Lane
+// (q, r) has row r of columns q, q + TAKEN, ... of its blocks; the sums of a row are then added over q. Blocks are
+// column-major, so that the lanes read adjacent numbers for every size. BLOCK is a constant: every size has its own code.
 #include "context.cuh"
 #include "waiting.cuh"
 
@@ -11,15 +10,15 @@ template <class V, class I> struct Factor {
   bool unit;
 };
 
-// Where a lane stands: inactive ones take part in shuffles only.
+// Column q and row r of a lane. Inactive lanes take part in shuffles only.
 template <int BLOCK> struct Lane {
-  static constexpr int TAKEN = 32 / BLOCK;                   // columns of blocks that a warp takes in a step
+  static constexpr int TAKEN = 32 / BLOCK;                   // columns of blocks that a warp handles in a step
   int q, r;
   bool active;
   DEVICE Lane() : q(threadIdx.x % 32 / BLOCK), r(threadIdx.x % 32 % BLOCK), active(q < TAKEN) {}
 };
 
-// The sums over q, complete in the lanes of q = 0. By all lanes of a warp.
+// The sums over q; complete in the lanes with q = 0. All lanes of a warp call it.
 template <int BLOCK, class T> DEVICE T sum_columns(T v, const Lane<BLOCK>& lane) {
 #pragma unroll
   for (int width = Lane<BLOCK>::TAKEN; width > 1; width = (width + 1) / 2) {
@@ -30,10 +29,10 @@ template <int BLOCK, class T> DEVICE T sum_columns(T v, const Lane<BLOCK>& lane)
   return v;
 }
 
-// The entry of a vector; beyond its end, where the last block may reach, zero.
+// Entry i of a vector of length n; zero beyond its end, in a padded last block.
 template <class T> DEVICE T entry(const T* b, long long i, long long n) { return i < n ? b[i] : T(0); }
 
-// b − (N w) of the block row at place p, in the lanes of q = 0; zero in the others.
+// b − N w of the block row at place p, in the lanes with q = 0; zero in the others.
 template <int BLOCK, class T, class V, class I>
 DEVICE T reduced(const Factor<V, I>& A, I p, const T* b, long long b_size, const T* w, const Lane<BLOCK>& lane) {
   using L = Lane<BLOCK>;
@@ -51,7 +50,7 @@ DEVICE T reduced(const Factor<V, I>& A, I p, const T* b, long long b_size, const
   return lane.q == 0 ? entry(b, (long long)A.rows[p] * BLOCK + lane.r, b_size) - sum : T(0);
 }
 
-// D⁻¹ v for v in the lanes of q = 0, there too. By all lanes of a warp.
+// D⁻¹ v; v and the result are in the lanes with q = 0. All lanes of a warp call it.
 template <int BLOCK, class T, class V, class I>
 DEVICE T divided(const Factor<V, I>& A, I p, T v, const Lane<BLOCK>& lane) {
   if (A.unit) return v;
@@ -67,7 +66,7 @@ DEVICE T divided(const Factor<V, I>& A, I p, T v, const Lane<BLOCK>& lane) {
   return sum_columns(sum, lane);
 }
 
-// x of a block row, from its w.
+// Write x of a block row from v, its w.
 template <int BLOCK, class T, class V, class I>
 DEVICE void finish(const Factor<V, I>& A, I p, T v, T* x, long long x_size, const Lane<BLOCK>& lane) {
   const T value = divided(A, p, v, lane);
@@ -93,7 +92,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   solve_row<BLOCK>(A, I(first + k), b, w, x, x_size, Lane<BLOCK>());
 }
 
-// Many narrow levels by one block of threads: a barrier instead of a launch between two.
+// One block of threads solves many narrow levels, with a barrier between two instead of a launch.
 // launch: one block of 1024 threads
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(1024) levels(Context* ctx,
     const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const I* bounds, const T* b, T* w, T* x,
@@ -108,9 +107,9 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   }
 }
 
-// All block rows in one launch, each as soon as what it needs is there. Warps draw their block rows in turn, so that one
-// waits for running warps only. w has two halves: one is written, the other is emptied for the next solve; state: which,
-// tasks drawn, warps that are through.
+// All block rows in one launch; each is solved as soon as the block rows that it needs are. Warps draw their block rows in
+// turn, so that a block row waits for running warps only. w has two halves: this solve writes one and empties the other
+// for the next solve. state: the half to write, the number of drawn tasks, the number of finished warps.
 // launch: elements of rows, 256 threads, a warp each, at most 2 blocks per multiprocessor
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sync_free(Context* ctx,
     const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const T* b, T* w, T* x, int* state,
@@ -153,7 +152,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   }
 }
 
-// fresh = b − N old; the last sweep adds out = D⁻¹ fresh. old may be fresh: in place.
+// fresh = b − N old; the last sweep also writes out = D⁻¹ fresh. In-place sweeps pass old as fresh.
 // launch: elements of rows, 256 threads, a warp each
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sweep(Context* ctx,
     const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const T* b, const T* old, T* fresh,

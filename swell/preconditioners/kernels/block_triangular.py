@@ -1,10 +1,11 @@
-"""Block triangular solves on the CPU; the layout is described in ``swell/preconditioners/block_triangular.py``.
+"""Block triangular solves on the CPU; ``swell/preconditioners/block_triangular.py`` describes the layout.
 
-``block`` is a tuple of as many numbers as a block has rows, so that the compiler knows how many, and unrolls; an empty
-one says "look at ``blocks``". Blocks are column-major: four rows of a column lie together, their sums in registers.
-Unsigned indices spare Numba's test for negative ones. ``_nrt=False``: without Numba's counting of references to arrays,
-atomic and in the loops where functions are inlined, which took longer than the solve; nothing may be allocated.
-``forceinline``: by LLVM, after each is compiled once; Numba's own inlining takes longer to compile.
+``block`` is a tuple with one number for each row of a block, so that the compiler knows the size and unrolls loops. An
+empty tuple means that the size is read from ``blocks``. Blocks are column-major: four rows of a column are adjacent,
+and their sums stay in registers. Unsigned indices save Numba's test for negative ones. ``_nrt=False`` removes Numba's
+atomic reference counts of arrays: inlined functions had them in their loops, where they took longer than the solve.
+Such functions must not allocate. ``forceinline`` lets LLVM inline functions, each compiled once; Numba's own inlining
+takes longer to compile.
 """
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from numba import njit, prange
 from swell.core.compiled import parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
-CHUNKS = 64             # more than cores, so that they end together
+CHUNKS = 64             # more than there are cores, so that threads finish at about the same time
 GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and needs no levels
 
 
 @njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def four_rows(values, x, zero, at, j, size, count):
-    """The products of up to four rows of a block: the first begins at ``at``, its columns at j; there are count."""
+    """Return the products of ``count`` ≤ 4 rows of a block with x; the first row begins at ``at``, the columns at j."""
     p0 = p1 = p2 = p3 = zero
     for c in range(size):
         xc = x[j + c]
@@ -37,14 +38,14 @@ def four_rows(values, x, zero, at, j, size, count):
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def put(b, y, row, product, sign):
-    """y[row] = b[row] + sign product, b being zero beyond its end; where y has no such row nothing."""
+    """y[row] = b[row] + sign product; b is zero beyond its end, and rows beyond the end of y are skipped."""
     if row < np.uint64(y.size):
         y[row] = (b[row] if row < np.uint64(b.size) else y.dtype.type(0)) + sign * product
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def put_four(b, y, row, count, p0, p1, p2, p3, sign):
-    """The same for up to four rows."""
+    """Like ``put``, for ``count`` ≤ 4 rows."""
     put(b, y, row, p0, sign)
     if count > 1:
         put(b, y, row + np.uint64(1), p1, sign)
@@ -56,8 +57,9 @@ def put_four(b, y, row, count, p0, p1, p2, p3, sign):
 
 @njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def block_row(columns, values, x, begin, end, size, row, b, y, sign):
-    """y = b + sign (blocks begin to end) x in the rows from ``row`` on. Blocks are summed before they are added, so
-    they need not wait for one another; up to 4 × 4 the sums stay in registers, of larger blocks they are in y."""
+    """y = b + sign (blocks begin to end) x in the rows from ``row`` on. The sum over blocks is added to b at the end:
+    the blocks need not wait for one another. Up to 4 × 4 the sums stay in registers; for larger blocks they are in y.
+    """
     zero, area = y.dtype.type(0), size * size
     if size <= 4:
         s0 = s1 = s2 = s3 = zero
@@ -77,7 +79,7 @@ def block_row(columns, values, x, begin, end, size, row, b, y, sign):
 
 @njit(cache=True, inline="always")
 def size_of(block, shape):
-    """The block size: a constant where the tuple has entries."""
+    """Return the block size: a compile-time constant if the tuple ``block`` has entries."""
     return np.uint64(len(block)) if len(block) > 0 else np.uint64(shape[2])
 
 
@@ -99,7 +101,7 @@ def solve(rows, ptr, columns, blocks, inverse, b, w, out, nothing, block):
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
-    """out = (I + N)⁻ᴴ D⁻ᴴ b: a block row that is known is taken from those that it is in."""
+    """out = (I + N)⁻ᴴ D⁻ᴴ b: each solved block row is subtracted from the block rows that need it."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     zero, n = w.dtype.type(0), np.uint64(out.size)
@@ -129,7 +131,7 @@ def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
 
 @parallel(fastmath=CONTRACT)
 def sweep(rows, ptr, columns, blocks, inverse, b, old, fresh, out, nothing, block, last):
-    """fresh = b − N old; the last sweep adds out = D⁻¹ fresh. ``old`` may be ``fresh``: in place."""
+    """fresh = b − N old; the ``last`` sweep also writes out = D⁻¹ fresh. In-place sweeps pass ``old`` as ``fresh``."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     count, plus, minus = rows.size, out.dtype.type(1), out.dtype.type(-1)

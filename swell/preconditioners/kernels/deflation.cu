@@ -1,12 +1,12 @@
-// The two projections of deflation on a GPU; deflation.py is the same on a CPU.
+// The two projections of deflation on a GPU; deflation.py is the CPU's version.
 //
-// B is what the vectors are stored as: T in single precision. All arithmetic is T's, and sums are in double.
+// B is the type of the stored vectors: T in single precision. All arithmetic is in T, and sums are in double.
 #include "context.cuh"
 #include "strip.cuh"
 
 constexpr int BATCH = 8;               // vectors that a block works on at a time
 
-// A block has a batch of vectors and a share of the rows; the last block adds up the shares.
+// sums = V^T x, or V^H x. A block has a batch of vectors and a share of the rows; the last block adds up the shares.
 // launch: 2 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots(Context* ctx, const B* V, const T* x, acc_t<T>* sums,
     bool conjugate, long long V_stride, long long x_size, long long sums_size) {
@@ -52,7 +52,7 @@ template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots
   }
 }
 
-// A warp has a row.
+// y = E^-1 s, or with `again` y = y - E^-1 s; a warp has a row.
 // launch: one block of 1024 threads
 template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>* inverse, const acc_t<T>* sums, acc_t<T>* y,
                                                    bool again, long long y_size) {
@@ -70,7 +70,7 @@ template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>*
   }
 }
 
-// The pack i of x plus V y, or minus where sign is -1; or with the conjugate of V.
+// Pack i of x plus `sign` V y, or with the conjugate of V.
 template <class T, class B> DEVICE void add_vectors(Pack<T>& x, const B* V, long long V_stride, const acc_t<T>* y, int many, double sign,
                                                     bool conjugate, int i, int n) {
   constexpr int S = Pack<T>::size;
@@ -83,6 +83,7 @@ template <class T, class B> DEVICE void add_vectors(Pack<T>& x, const B* V, long
   }
 }
 
+// out = x - W y, or with the conjugate of W.
 // launch: elements of out, 256 threads, a pack each
 template <typename T, typename B> __global__ void subtract(Context* ctx, const B* W, const acc_t<T>* y, const T* x, T* out,
                                                            bool conjugate, long long W_stride, long long y_size, long long n) {
@@ -93,6 +94,7 @@ template <typename T, typename B> __global__ void subtract(Context* ctx, const B
   store(out, i, n, value);
 }
 
+// out = alpha (z + U y) + beta out, or with the conjugate of U; beta = 0 never reads out.
 // launch: elements of out, 256 threads, a pack each
 template <typename T, typename B> __global__ void correct(Context* ctx, const B* U, const acc_t<T>* y, const T* z, T* out, T alpha,
                                                           T beta, bool conjugate, long long U_stride, long long y_size, long long n) {
@@ -106,6 +108,7 @@ template <typename T, typename B> __global__ void correct(Context* ctx, const B*
   store(out, i, n, value);
 }
 
+// W = P0 + t P1 + t^2 P2.
 // launch: elements of W, 256 threads
 template <typename T, typename B> __global__ void polynomial(Context* ctx, const B* P0, const B* P1, const B* P2, double t, B* W,
                                                              long long n) {

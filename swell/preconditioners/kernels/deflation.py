@@ -1,6 +1,7 @@
-"""The two projections of deflation on the CPU; ``deflation.cu`` is the same on a GPU.
+"""The two projections of deflation on the CPU; ``deflation.cu`` is the GPU's version.
 
-The rows of V, U and W are vectors in single precision; all else, and all arithmetic, is in the precision of the system.
+The rows of V, U and W are vectors in single precision. All other arrays, and all arithmetic, have the system's
+precision.
 """
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
 
 @njit(cache=True, inline="always")
 def add_tile(V, y, lo, hi, out, conjugate):
-    """out += Σ y_j V_j, or with the conjugates of V, for one tile."""
-    if conjugate:                                # the conjugate of what conjugates give
+    """out += Σ y_j V_j for one tile; with ``conjugate``, out += Σ conj(y_j V_j)."""
+    if conjugate:                                # conj(conj(out) + Σ y_j V_j)
         for k in range(hi - lo):
             out[k] = np.conj(out[k])
     for j in range(0, y.size, 4):
@@ -30,7 +31,7 @@ def add_tile(V, y, lo, hi, out, conjugate):
 
 @parallel(fastmath=FAST)
 def dots(V, x, sums, conjugate):
-    """sums = Vᵀ x, or Vᴴ x."""
+    """sums = Vᵀ x, or with ``conjugate`` Vᴴ x."""
     n = x.size
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -60,7 +61,7 @@ def dots(V, x, sums, conjugate):
 
 @njit(cache=True)
 def coefficients(inverse, sums, y, again):
-    """y = E⁻¹ s, or, ``again``, y − E⁻¹ s."""
+    """y = E⁻¹ s, or with ``again`` y = y − E⁻¹ s."""
     for i in range(y.size):
         total = y[i] if again else y.dtype.type(0)
         sign = -1 if again else 1
@@ -71,7 +72,7 @@ def coefficients(inverse, sums, y, again):
 
 @parallel(fastmath=FAST)
 def subtract(W, y, x, out, conjugate):
-    """out = x − W y, or with the conjugate of W."""
+    """out = x − W y, or with ``conjugate`` the conjugate of W."""
     n = x.size
     minus = -np.conj(y) if conjugate else -y
     for tile in prange((n + TILE - 1) // TILE):
@@ -82,7 +83,7 @@ def subtract(W, y, x, out, conjugate):
 
 @parallel(fastmath=FAST)
 def correct(U, y, z, out, alpha, beta, conjugate):
-    """out = α (z + U y) + β out, or with the conjugate of U, by way of z."""
+    """out = α (z + U y) + β out, or with ``conjugate`` the conjugate of U. Overwrites z."""
     n = z.size
     weights = np.conj(y) if conjugate else y
     for tile in prange((n + TILE - 1) // TILE):

@@ -1,9 +1,9 @@
-// Incomplete Cholesky on a GPU: in the order of levels, a thread a row, and by fixed-point sweeps, a thread an entry.
-// The factor's form is that of ic.py: CSR, the diagonal last in its row.
+// Incomplete Cholesky on a GPU: in level order, a thread a row, and by fixed-point sweeps, a thread an entry.
+// The factor has the form of ic.py: CSR, the diagonal last in its row.
 #include "context.cuh"
 #include "waiting.cuh"
 
-// The sum of l_im conj(l_jm) over m < j, by merging rows i and j. FRESH: they were written in this launch.
+// The sum of l_im conj(l_jm) over m < j, by merging rows i and j. FRESH: this launch wrote the rows.
 template <bool FRESH, class T, class I> DEVICE T common(const I* indptr, const I* indices, const T* values, I i, I j) {
   T total(0);
   I p = indptr[i], q = indptr[j];
@@ -18,8 +18,8 @@ template <bool FRESH, class T, class I> DEVICE T common(const I* indptr, const I
   return total;
 }
 
-// Rows in the order of their levels, each as soon as those that it needs are done, which their inverse pivots tell: 0
-// means not yet.
+// Factor rows in level order, each as soon as the rows that it needs are done. inverse: the inverse pivot of a finished
+// row, 0 before.
 // launch: elements of sequence, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename I> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
     const I* indices, const T* data, T* values, real_t<T>* inverse, const I* sequence, int* drawn, double shift, double tiny,
@@ -60,6 +60,7 @@ template <typename T, typename I> __global__ void __launch_bounds__(256) factor_
   }
 }
 
+// One sweep, from the old factor to the new one.
 // launch: elements of data, 256 threads
 template <typename T, typename I> __global__ void fixed_point(Context* ctx, const I* indptr, const I* indices,
     const I* entry_rows, const T* data, const T* old, T* fresh, double shift, double tiny, long long* bad, long long n) {
@@ -78,7 +79,7 @@ template <typename T, typename I> __global__ void fixed_point(Context* ctx, cons
   if (!good) atomicMin(bad, (long long)i);
 }
 
-// counts = how many entries of each row lie in the lower triangle, with the diagonal.
+// counts = the number of entries of each row in the lower triangle, diagonal included.
 // launch: elements of counts, 256 threads
 template <typename I> __global__ void count_lower(Context* ctx, const I* indptr, const I* indices, long long* counts, long long n) {
   if (stopped(ctx)) return;
@@ -89,7 +90,7 @@ template <typename I> __global__ void count_lower(Context* ctx, const I* indptr,
   counts[i] = count;
 }
 
-// The columns of the lower triangle: columns ascend, so that they are the first of each row.
+// Copy the columns of the lower triangle. Columns ascend, so that these are the first of each row.
 // launch: elements of counts, 256 threads
 template <typename I> __global__ void take_columns(Context* ctx, const I* indptr, const I* indices, const long long* counts,
                                                    const I* starts, I* columns, long long n) {
@@ -99,7 +100,7 @@ template <typename I> __global__ void take_columns(Context* ctx, const I* indptr
   for (I k = 0; k < counts[i]; ++k) columns[starts[i] + k] = indices[indptr[i] + k];
 }
 
-// data = the values of a matrix on the pattern of a lower triangle, zero where the matrix has nothing.
+// data = the values of a matrix on the pattern of a lower triangle; zero for entries that the matrix does not store.
 // launch: elements of indptr, 256 threads
 template <typename T, typename I, typename J> __global__ void take_values(Context* ctx, const J* of_indptr, const J* of_indices,
     const T* of_data, const I* indptr, const I* indices, T* data, long long n) {

@@ -1,6 +1,6 @@
 """Incomplete Cholesky on the CPU: rows one after the other, and the fixed-point sweeps. L is CSR, the diagonal last in
-its row; ``data`` holds the lower triangle of A on the same pattern. ``shift`` multiplies the diagonal by 1 + shift; a
-pivot that is at most ``tiny`` of its diagonal entry is a breakdown.
+its row; ``data`` holds the lower triangle of A on the same pattern. A's diagonal is multiplied by 1 + ``shift``. A
+pivot of at most ``tiny`` times its diagonal entry is a breakdown.
 """
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row
-# Rows by levels, which a CPU factors one after the other; and what NumPy does there.
+# A CPU factors one row after the other instead, and NumPy replaces the last three.
 GPU_ONLY = "factor_rows", "count_lower", "take_columns", "take_values"
 
 
 @njit(cache=True, fastmath=CONTRACT)
 def factor(indptr, indices, data, values, inverse, row, shift, tiny, bad):
-    """values = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern; ``row`` is a work vector of zeros, and is left so. bad[0]
-    becomes the first row whose pivot is not positive, where the work ends."""
+    """values = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern; ``row`` is a work vector of zeros, zero again on return. At the
+    first row whose pivot is not positive, bad[0] becomes this row, and the factorisation stops."""
     for i in range(inverse.size):
         begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - 1)
         diagonal = data[end].real * (1 + shift)
@@ -60,8 +60,8 @@ def common(indptr, indices, values, i, j, zero):
 
 @parallel
 def fixed_point(indptr, indices, entry_rows, data, old, fresh, shift, tiny, bad):
-    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. Where a pivot is not positive
-    the old one stays, and bad[0] is the first such row of this sweep (or what it was)."""
+    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. A pivot that is not positive
+    keeps its old value. bad[0] becomes the minimum of its old value and the first such row."""
     zero = old.dtype.type(0)
     first = bad[0]
     for k in prange(data.size):

@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True)
 def grown(array, size):
-    """The array with room for ``size`` entries."""
+    """Return the array, or a larger copy with room for at least ``size`` entries."""
     if size <= array.size:
         return array
     larger = np.empty(max(size, array.size + array.size // 2), array.dtype)
@@ -17,8 +17,8 @@ def grown(array, size):
 
 @njit(cache=True)
 def merge(columns, levels, after, depth, member, i, m, level):
-    """Bring what row m has to the right of its diagonal into the linked list of row i, as far as its level allows."""
-    at = m                                       # where in the list to go on: both ascend
+    """Insert the columns of row m right of its diagonal into the linked list of row i, if their new level allows."""
+    at = m                                       # the list is searched from here: columns of both ascend
     for k in range(columns.size):
         j, deeper = columns[k], depth[m] + levels[k] + 1
         if deeper > level:
@@ -35,13 +35,13 @@ def merge(columns, levels, after, depth, member, i, m, level):
 
 @njit(cache=True)
 def fill(indptr, indices, level):
-    """(indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
+    """Return (indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
 
-    Row i is a linked list of ascending columns with their levels. Each of its columns m < i in turn brings what row m
-    has to the right of the diagonal (U). L is Uᴴ, so that only U is stored, and turned round at the end.
+    Row i is a linked list of ascending columns with their levels. For each of its columns m < i in turn, the columns of
+    row m right of the diagonal (U) are merged into it. L is Uᴴ: only U is stored, and transposed at the end.
     """
     n = indptr.size - 1
-    ptr = np.zeros(n + 1, np.int64)              # of the rows of U, the diagonal first
+    ptr = np.zeros(n + 1, np.int64)              # row pointers of U, whose rows start with the diagonal
     columns, levels = np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
     after = np.empty(n, np.int64)                # the column that follows in the list of this row; n at the end
     depth = np.empty(n, np.int32)                # the level of a column in the list
@@ -73,7 +73,7 @@ def fill(indptr, indices, level):
 
 @njit(cache=True)
 def turned(ptr, columns):
-    """The transposed pattern."""
+    """Return (indptr, indices) of the transposed pattern, columns ascending."""
     n = ptr.size - 1
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(columns.size, np.int64)
     for j in columns:

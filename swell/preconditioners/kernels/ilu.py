@@ -1,7 +1,7 @@
-"""Incomplete LU on the CPU: rows one after the other, by levels, and the fixed-point sweeps. L without its unit
-diagonal and U lie in one CSR pattern, ``diagonal`` tells where the diagonal entries are. A pivot that is at most
-``tiny`` of its row's ``scale`` is replaced by ``replacement`` of that; bad[0] is the first such row, bad[1] how many
-there are.
+"""Incomplete LU on the CPU: rows one after the other, by levels, and the fixed-point sweeps. One CSR pattern holds L,
+without its unit diagonal, and U; ``diagonal`` has the places of the diagonal entries. A pivot of at most ``tiny`` times
+its row's ``scale`` is replaced by ``replacement`` times ``scale``. bad[0] becomes the first such row, bad[1] the number
+of such rows.
 """
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                    # no row
-NARROW = 256                                     # rows of a level below which one thread takes them
-GPU_ONLY = ("factor_rows",)                      # rows that wait for one another; a CPU has levels
+NARROW = 256                                     # levels with fewer rows run on one thread
+GPU_ONLY = ("factor_rows",)                      # its rows wait for one another; a CPU has ``factor_levels``
 
 
 @helper
 def is_good(pivot, scale, tiny):
-    """Can one divide by this pivot?"""
+    """True if the pivot is finite and not tiny."""
     return tiny * scale < abs(pivot) < np.inf
 
 
 @helper
 def replaced(pivot, scale, replacement, one):
-    """What stands for a tiny pivot: as large as asked, with its sign."""
+    """Return the replacement of a tiny pivot: scale × replacement, with the pivot's sign."""
     modulus = abs(pivot)
     sign = pivot / modulus if 0 < modulus < np.inf else one
     return sign * (scale * replacement)
@@ -32,7 +32,7 @@ def replaced(pivot, scale, replacement, one):
 
 @helper
 def place_of(j, indices, begin, end):
-    """Where index j stands from begin to end; −1 if it does not."""
+    """Return the place of index j in indices[begin:end], or −1."""
     for k in range(begin, end):
         if indices[np.uint64(k)] == j:
             return k
@@ -41,7 +41,7 @@ def place_of(j, indices, begin, end):
 
 @parallel
 def find_diagonal(indptr, indices, diagonal):
-    """diagonal[i] = where the diagonal entry of row i is, −1 where there is none. Returns how many have none."""
+    """diagonal[i] = the place of row i's diagonal entry, or −1. Returns the number of rows without one."""
     missing = 0
     for i in prange(diagonal.size):
         diagonal[i] = place_of(i, indices, indptr[i], indptr[i + 1])
@@ -51,8 +51,8 @@ def find_diagonal(indptr, indices, diagonal):
 
 @helper(fastmath=CONTRACT)
 def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
-    """Rows begin to end in Saad's IKJ order. ``row`` is a work vector whose entries outside the pattern of the row at
-    hand hold anything: they are written, since a test would be mispredicted, and never read."""
+    """Factor rows begin to end in Saad's IKJ order. ``row`` is a work vector. Its entries outside the current row's
+    pattern are written but never read: a test that skips them would be mispredicted."""
     kind = values.dtype.type
     for i in range(begin, end):
         first, middle, last = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + 1])
@@ -76,14 +76,14 @@ def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values,
 
 @njit(cache=True)
 def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
-    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern; inverse = the pivots', row: a work vector."""
+    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern; inverse = the inverse pivots; ``row``: a work vector."""
     factor_rows_from(0, inverse.size, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement,
                      bad)
 
 
 @parallel
 def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts, work, tiny, replacement, bad):
-    """The same where rows cuts[0] to cuts[1] need none before cuts[0]: two threads, then the rest."""
+    """Like ``factor``, if rows cuts[0] to cuts[1] need no row before cuts[0]: two threads, then one for the rest."""
     each = np.empty((2, 2), np.int64)
     for part in prange(2):
         begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
@@ -97,7 +97,7 @@ def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts,
 
 @njit(cache=True)
 def find_depths(indptr, indices, diagonal, depth):
-    """depth[i] = the level of row i, from 0: one more than the greatest of those that it needs."""
+    """depth[i] = the level of row i, from 0: one more than the highest level of the rows that it needs."""
     for i in range(depth.size):
         deepest = -1
         for k in range(indptr[i], diagonal[i]):
@@ -107,8 +107,8 @@ def find_depths(indptr, indices, diagonal, depth):
 
 @helper(fastmath=CONTRACT)
 def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement):
-    """Row i in place, the rows that it needs being done, by merging: the numbers of ``factor`` to the bit. Returns
-    whether its pivot was good."""
+    """Factor row i in place, by merging, when the rows that it needs are done; the values equal those of ``factor`` to
+    the bit. Returns True if the pivot was good."""
     end, middle = indptr[i + 1], diagonal[i]
     for k in range(indptr[i], middle):
         j = indices[k]
@@ -132,7 +132,8 @@ def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replac
 
 @parallel
 def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, bounds, tiny, replacement, bad):
-    """The same, in place in ``values``, which hold A: the rows sequence[bounds[l]:bounds[l + 1]] of a level at once."""
+    """Like ``factor``, in place in ``values``, which hold A. Threads share the rows sequence[bounds[l]:bounds[l + 1]]
+    of level l."""
     first, count = bad[0], bad[1]
     for level in range(bounds.size - 1):
         if bounds[level + 1] - bounds[level] < NARROW:
@@ -155,7 +156,7 @@ def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, b
 def fixed_point(indptr, indices, diagonal, entry_rows, starts, column_rows, places, data, scale, old, fresh, tiny,
                 replacement, bad):
     """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ uₘⱼ) / uⱼⱼ and uᵢⱼ = aᵢⱼ − Σ lᵢₘ uₘⱼ, over m < min(i, j), from the old factors to
-    the new. Row i and column j are merged; both have an entry at or behind min(i, j), their diagonal, where it ends."""
+    the new. It merges row i and column j up to min(i, j); both have an entry there or behind it, their diagonal."""
     first, count = bad[0], bad[1]
     for k in prange(data.size):
         i, j = entry_rows[k], indices[k]

@@ -9,14 +9,14 @@ from swell.preconditioners.kernels.ick import grown, merge, turned
 
 @njit(cache=True)
 def fill(indptr, indices, level):
-    """(indptr, indices) of L and U with fill up to ``level``, columns ascending, from the pattern of A.
+    """Return (indptr, indices) of L and U with fill up to ``level``, columns ascending, from the pattern of A.
 
-    Row i is a linked list of ascending columns with their levels, from its head n to its end n. Each of its columns
-    m < i in turn brings what row m has to the right of the diagonal.
+    Row i is a linked list of ascending columns with their levels; n marks its head and its end. For each of its columns
+    m < i in turn, the columns of row m right of the diagonal are merged into it.
     """
     n = indptr.size - 1
     ptr = np.zeros(n + 1, np.int64)
-    beyond = np.empty(n, np.int64)               # where in a row the columns after the diagonal begin
+    beyond = np.empty(n, np.int64)               # place of a row's first column right of the diagonal
     columns, levels = np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
     after = np.empty(n + 1, np.int64)            # the column that follows in the list of this row
     depth = np.empty(n, np.int64)                # the level of a column in the list
@@ -50,14 +50,14 @@ def fill(indptr, indices, level):
 
 @njit(cache=True)
 def transposed(indptr, indices):
-    """(indptr, indices) of the transposed pattern."""
+    """Return (indptr, indices) of the transposed pattern."""
     return turned(indptr, indices)
 
 
 @njit(cache=True)
 def reached(indptr, indices, level, rows):
-    """For each of ``rows``: how many columns j > i a path of at most ``level`` + 1 edges reaches through rows before
-    i."""
+    """For each row i of ``rows``, count the columns j > i that a path of at most ``level`` + 1 edges reaches through
+    rows before i."""
     n = indptr.size - 1
     counts = np.zeros(rows.size, np.int64)
     seen = np.full(n, -1, np.int64)

@@ -1,4 +1,4 @@
-"""ILUT on the host; CPU only, since each row waits for what the rows before it have kept."""
+"""ILUT on the host; CPU only, since each row depends on the entries that earlier rows keep."""
 from __future__ import annotations
 
 import numpy as np
@@ -10,7 +10,7 @@ from swell.preconditioners.kernels.ilu import is_good, replaced
 
 @njit(cache=True)
 def keep_largest(columns, values, start, end, most):
-    """Of the entries start to end, leave the ``most`` largest in front, in their order. Returns where they end."""
+    """Move the ``most`` largest of the entries start to end to the front, in their order. Returns their end."""
     if end - start <= most:
         return end
     moduli = np.abs(values[start:end])
@@ -28,15 +28,15 @@ def keep_largest(columns, values, start, end, most):
 
 @njit(cache=True)
 def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, limit):
-    """(indptr, columns, values, rows done) of L, without its unit diagonal, and U, columns ascending; fewer rows than
-    there are if the entries would exceed ``limit``.
+    """Return (indptr, columns, values, n) of L, without its unit diagonal, and U, columns ascending. If the entries
+    exceed ``limit``, it stops, and the last number is the current row.
 
-    Row i is a linked list of ascending columns with a dense vector of values, from its head n to its end n.
+    Row i is a linked list of ascending columns, where n marks head and end, with a dense vector of values.
     """
     n = indptr.size - 1
     one = data.dtype.type(1)
     ptr = np.zeros(n + 1, np.int64)
-    middle = np.empty(n, np.int64)               # where the diagonal lies
+    middle = np.empty(n, np.int64)               # places of the diagonal entries
     columns, values = np.empty(indices.size, np.int64), np.empty(indices.size, data.dtype)
     inverse = np.empty(n, data.dtype)
     after, member = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
@@ -55,7 +55,7 @@ def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, lim
         while m < i:
             if not abs(row[m]) < threshold:
                 l = row[m] * inverse[m]
-                at = m                           # where in the list to go on: both lists ascend
+                at = m                           # the list is searched from here: columns of both ascend
                 for k in range(middle[m] + 1, ptr[m + 1]):
                     j = columns[k]
                     if member[j] == i:

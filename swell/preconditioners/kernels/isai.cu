@@ -1,9 +1,9 @@
-// Sparse approximate inverses of triangular matrices on a GPU, a warp a row; see isai.py. Points are blocks of 1. Lane (g, c)
-// has column c of a block; as many groups g as fit in a warp take different entries of a row of T, or different rows of a
-// block. BLOCK is a constant.
+// Sparse approximate inverses of triangular matrices on a GPU, a warp a row; see isai.py. Single entries are blocks of 1.
+// Lane (g, c) has column c of a block. A warp has 32 / BLOCK groups g; they have different entries of a row of T, or
+// different rows of a block. BLOCK is a constant.
 #include "context.cuh"
 
-// Where a column is among sorted ones, or `end`.
+// Place of a column in sorted columns, or `end`.
 template <class I> DEVICE I find(const I* columns, I begin, I end, I column) {
   I low = begin, high = end;
   while (low < high) {
@@ -14,8 +14,9 @@ template <class I> DEVICE I find(const I* columns, I begin, I end, I column) {
   return low < end && columns[low] == column ? low : end;
 }
 
-// W with (W T) = 1 on its pattern, row i in first[i] to last[i], from the diagonal outwards: what is known of row i, at
-// column r, is taken, times row r of T, from what is not. Entries of a row of T meet different entries of W.
+// Compute W with W T = 1 on its pattern; row i of W is first[i] to last[i]. From the diagonal outwards, each known entry of
+// row i, at column r, times row r of T is subtracted from the unknown entries. Entries of a row of T meet different entries
+// of W, so that groups never write the same one.
 // launch: elements of first, 256 threads, a warp each
 template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) approximate(Context* ctx,
     const I* indptr, const I* indices, const T* blocks, const T* inverse, const I* first, const I* last, const I* columns,
@@ -35,7 +36,7 @@ template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(2
     const I k = lower ? end - 1 - step : begin + step, r = columns[k];
     T* own = values + k * AREA;
     if (inverse_size) {
-      for (int a = 0; a < BLOCK; a += GROUPS) {              // a row is read by its group, then written
+      for (int a = 0; a < BLOCK; a += GROUPS) {              // a group reads its row before it writes it
         const bool active = g < GROUPS && a + g < BLOCK;
         T sum = T(0);
         if (active)

@@ -1,5 +1,5 @@
 """Sparse approximate inverses of triangular matrices on the CPU, threads sharing the rows; see isai.py one folder up.
-Points are blocks of 1; blocks are row-major, and ``blocks``, ``inverse`` and ``values`` are read as one array."""
+Single entries are blocks of 1. Blocks are row-major; ``blocks``, ``inverse`` and ``values`` are flat arrays."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
 
 @njit(cache=True)
 def find(columns, begin, end, column):
-    """Where a column is among sorted ones, or ``end``."""
+    """Return the place of ``column`` in the sorted columns[begin:end], or ``end``."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
@@ -24,9 +24,9 @@ def find(columns, begin, end, column):
 
 @parallel(fastmath=CONTRACT)
 def approximate(indptr, indices, blocks, inverse, first, last, columns, values, block, lower):
-    """values = W with (W T)ᵢⱼ = δᵢⱼ on its pattern, row i in first[i] to last[i], from the diagonal outwards: what is
-    known of row i, at column r, is taken, times row r of T, from what is not. ``inverse``: of the diagonal blocks, in
-    order; empty for a unit triangle."""
+    """values = W with (W T)ᵢⱼ = δᵢⱼ on its pattern; row i of W is first[i] to last[i]. From the diagonal outwards, each
+    known entry of row i, at column r, times row r of T is subtracted from the unknown entries. ``inverse``: the inverse
+    diagonal blocks of T; empty for a unit triangle."""
     area = block * block
     for i in prange(first.size):
         begin, end = first[i], last[i]

@@ -1,10 +1,10 @@
-// Rows of a triangle sorted for its solves, and stored in slices of 32 rows (preconditioners/level_schedule.py).
+// Sort the rows of a triangle for its solves, and store them in slices of 32 rows (preconditioners/level_schedule.py).
 #include "context.cuh"
 
 constexpr int SLICE = 32;
 
-// keys = what sorts the places of ``order`` by descending length of their rows, in windows of the places from ``first``
-// on with which each may change: those of its level, which begins at bounds[depth - 1], or all where there is no depth.
+// keys = sort keys of the places of `order`: by descending row length inside windows. The windows divide the rows of a
+// level, which begins at bounds[depth - 1]; without depth they divide all rows.
 // launch: elements of order, 256 threads
 template <typename I, bool DEPTH> __global__ void sort_keys(Context* ctx, const long long* order, const int* depth,
     const I* bounds, const I* indptr, int window, long long* keys, long long n) {
@@ -15,7 +15,7 @@ template <typename I, bool DEPTH> __global__ void sort_keys(Context* ctx, const 
   keys[p] = (first + (p - first) / window * window) * (n + 1) + n - (indptr[row + 1] - indptr[row]);
 }
 
-// sequence = order[sorted], and where each row is in it.
+// sequence = order[sorted]; place = the place of each row in sequence.
 // launch: elements of order, 256 threads
 template <typename I> __global__ void take_order(Context* ctx, const long long* order, const long long* sorted, I* sequence,
     I* place, long long n) {
@@ -26,7 +26,7 @@ template <typename I> __global__ void take_order(Context* ctx, const long long* 
   sequence[p] = I(row), place[row] = I(p);
 }
 
-// sizes = the places of each slice: as many for each of its rows as the longest has entries in the strict triangle.
+// sizes = the places of each slice: 32 times the strictly triangular entries of its longest row.
 // launch: elements of sizes, 256 threads, a warp each
 template <typename I> __global__ void measure_slices(Context* ctx, const I* indptr, const I* indices, const I* sequence,
     bool lower, long long* sizes, long long n, long long sequence_size) {
@@ -42,7 +42,7 @@ template <typename I> __global__ void measure_slices(Context* ctx, const I* indp
   if (threadIdx.x % 32 == 0) sizes[slice] = SLICE * length;
 }
 
-// The entries of the strict triangle in slices, scaled by columns with ``scale`` where it is given; column -1 is padding.
+// Fill the slices with the entries of the strict triangle, columns multiplied by `scale` if given; column -1 marks padding.
 // launch: elements of ptr, 256 threads, a warp each
 template <typename T, typename V, typename I, typename P, bool SCALE> __global__ void fill_slices(Context* ctx,
     const I* indptr, const I* indices, const T* data, const T* scale, const I* sequence, const I* place_of, bool lower,

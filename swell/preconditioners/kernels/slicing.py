@@ -1,4 +1,4 @@
-"""Rows of a triangle sorted for its solves, and stored in slices of 32 rows; for sweeps on the CPU, as on a GPU."""
+"""Sort the rows of a triangle for its solves, and store them in slices of 32 rows; for sweeps on the CPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,22 +11,22 @@ SLICE = 32
 
 
 def sort_keys(order, depth, bounds, indptr, window, keys):
-    """What sorts the places of ``order`` by descending length of their rows, in windows of the places from the first on
-    with which each may change: those of its level, or all where there is no ``depth``."""
+    """keys = sort keys of the places of ``order``: by descending row length inside windows. The windows divide the rows
+    of a level; with an empty ``depth`` they divide all rows."""
     place, first = np.arange(order.size), bounds[depth[order] - 1] if depth.size else 0
     lengths = np.diff(indptr)[order]
     keys[:] = (first + (place - first) // window * window) * (order.size + 1) + order.size - lengths
 
 
 def take_order(order, sorted, sequence, place):
-    """sequence = order[sorted], and where each row is in it."""
+    """sequence = order[sorted]; place = the place of each row in ``sequence``."""
     sequence[:] = order[sorted]
     place[sequence] = np.arange(order.size)
 
 
 @parallel
 def measure_slices(indptr, indices, sequence, lower, sizes):
-    """The places of each slice: as many for each of its rows as the longest has entries in the strict triangle."""
+    """sizes = the places of each slice: 32 times the strictly triangular entries of its longest row."""
     for s in prange(sizes.size):
         longest = 0
         for p in range(s * SLICE, min(sequence.size, (s + 1) * SLICE)):
@@ -39,8 +39,8 @@ def measure_slices(indptr, indices, sequence, lower, sizes):
 
 @parallel
 def fill_slices(indptr, indices, data, scale, sequence, place_of, lower, ptr, columns, values, inverse):
-    """The entries of the strict triangle in slices, scaled by columns with ``scale`` where it is given; column −1 is
-    padding."""
+    """Fill the slices with the entries of the strict triangle, columns multiplied by ``scale`` if it is not empty;
+    column −1 marks padding."""
     for s in prange(ptr.size - 1):
         columns[ptr[s]:ptr[s + 1]] = -1
         values[ptr[s]:ptr[s + 1]] = 0

@@ -1,6 +1,6 @@
-// Triangular solves on a GPU: by levels, without synchronisation, and by sweeps. The layout is that of
-// preconditioners/level_schedule.py: slices of 32 rows in the order of their levels, T = (I + N) D, so that the sum
-// of a row is final as soon as the rows that it needs are: w = b − N w, x = D⁻¹ w.
+// Triangular solves on a GPU: by levels, without synchronisation, and by sweeps. preconditioners/level_schedule.py
+// describes the layout: slices of 32 rows in level order, T = (I + N) D. So the sum of a row is final as soon as the
+// sums of the rows that it needs are: w = b − N w, x = D⁻¹ w.
 #include "context.cuh"
 #include "waiting.cuh"
 
@@ -11,7 +11,7 @@ template <class V, class I> struct Factor {
   const V *values, *inverse;
 };
 
-// Where a row lies. width -1: there is none.
+// Number, first entry and slice width of a row. width -1: no row.
 template <class I> struct Place {
   I row, start;
   int width;
@@ -26,7 +26,7 @@ template <class V, class I> DEVICE Place<I> find_place(const Factor<V, I>& A, I 
   return place;
 }
 
-// What a thread can fetch of a row before those that it needs are known: its first entries, b and the diagonal.
+// Data of a row that a thread can load before the rows that it needs are solved: first entries, b and the diagonal.
 template <class T, class V, class I> struct Ahead {
   I row, start, column[AHEAD];
   V value[AHEAD];
@@ -35,7 +35,7 @@ template <class T, class V, class I> struct Ahead {
   V inverse;
 };
 
-// All but b, which another kernel may have written: for what is done before `stopped`.
+// Load all but b, which the preceding kernel may be writing: kernels call this before `stopped`.
 template <class T, class V, class I>
 DEVICE Ahead<T, V, I> load_entries(const Factor<V, I>& A, const Place<I>& at, I p) {
   Ahead<T, V, I> a;
@@ -61,7 +61,7 @@ DEVICE Ahead<T, V, I> load_ahead(const Factor<V, I>& A, const T* b, I p, I end) 
   return load_ahead(A, b, find_place(A, p, end), p);
 }
 
-// Finish a row: all that it needs lies in w.
+// Solve a row; w holds all rows that it needs.
 template <class T, class V, class I> DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
   if (a.width < 0) return;
   T gathered[AHEAD], sum = a.b;
@@ -92,8 +92,8 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   finish(A, a, p, w, x);
 }
 
-// Many narrow levels by one block: a barrier instead of a launch between two. While a level is solved, the entries of
-// the next are on their way, and the places of the one after.
+// One block solves many narrow levels, with a barrier between two instead of a launch. While it solves a level, it loads
+// the entries of the next level, and the places of the level after that.
 // launch: one block of 1024 threads
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(1024) levels(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const I* bounds, const T* b, T* w, T* x,
@@ -117,10 +117,10 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   }
 }
 
-// All rows in one launch, each as soon as what it needs is there. Warps draw their rows in turn, so that a row waits
-// for running warps only, and are few, since all that wait keep asking; the lanes of a warp go round together, so
-// that none holds up another. w has two halves: one is written, the other is emptied for the next solve; state:
-// which, tasks drawn, warps that are through.
+// All rows in one launch; each is solved as soon as the rows that it needs are. Warps draw their rows in turn, so that a
+// row waits for running warps only. Few warps run, since every waiting warp polls memory. The lanes of a warp poll
+// together, so that none blocks another. w has two halves: this solve writes one and empties the other for the next
+// solve. state: the half to write, the number of drawn tasks, the number of finished warps.
 // launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
@@ -167,7 +167,7 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   }
 }
 
-// The level of every row, from 1: one more than the greatest of those that it needs. 0: not known yet.
+// depth = the level of every row, from 1: one more than the highest level of the rows that it needs. 0: not yet known.
 // launch: elements of depth, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename I> __global__ void find_levels(Context* ctx, const I* indptr, const I* indices, int* depth,
     int* drawn, bool lower, long long n) {
@@ -196,7 +196,7 @@ template <typename T, typename I> __global__ void find_levels(Context* ctx, cons
   }
 }
 
-// y = b − N x, or D⁻¹ of it in the last sweep.
+// y = b − N x; in the last sweep y = D⁻¹ (b − N x).
 // launch: elements of rows, 256 threads
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sweep(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x, T* y, bool last, long long n) {

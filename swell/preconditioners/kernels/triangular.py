@@ -1,8 +1,8 @@
-"""Triangular solves on the CPU; the layout is described in ``swell/preconditioners/triangular.py``.
+"""Triangular solves on the CPU. ``swell/preconditioners/exact.py`` describes the layout, level_schedule.py the slices.
 
-Rows are visited in the order in which they can be solved, so that one kernel serves lower and upper matrices. The
-nearest columns of a row come last, where the sum waits for the row before. Unsigned indices spare Numba's test for
-negative ones. ``count`` and ``pack`` run on one thread, as the factorisation before them does.
+Rows are visited in the order of the solve, so that one kernel serves lower and upper matrices. The nearest columns of a
+row come last: their entries of x become known last. Unsigned indices save Numba's test for negative ones. ``count`` and
+``pack`` run on one thread, as the factorisation before them does.
 """
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numba import njit, prange
 
 from swell.core.compiled import helper, parallel, renamed
 
-CONTRACT = {"contract"}                          # multiply and add at once; sums keep their order
+CONTRACT = {"contract"}                          # allow fused multiply-add; sums keep their order
 GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels
 
 
 @helper
 def in_triangle(i, j, lower):
-    """Is entry (i, j) strictly inside the triangle?"""
+    """True if entry (i, j) is strictly inside the triangle."""
     return j < i if lower else j > i
 
 
 @helper
 def strict_part(indptr, indices, i, lower):
-    """(begin, end) of the strictly triangular entries of row i, whose columns ascend. Of the others none but the next
-    is looked at."""
+    """Return (begin, end) of the strictly triangular entries of row i, whose columns ascend. The search reads these
+    entries and one more."""
     begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
     one = np.uint64(1)
     if lower:
@@ -42,9 +42,10 @@ def strict_part(indptr, indices, i, lower):
 
 @njit(cache=True)
 def count(indptr, indices, lower, order, middle, lengths):
-    """lengths[t] = strictly triangular entries of the row visited as the t-th. Returns how many rows need the one
-    before them; of the rows from the ``middle`` on, the first that needs one before it (the number of rows if there is
-    none), and one more than the last that they need before it; how far a row is from one that it needs at most."""
+    """Write lengths[t] = number of strictly triangular entries of the t-th visited row. Returns four numbers: rows that
+    need their predecessor; the first row from ``middle`` on that needs a row before ``middle`` (n without one); one
+    more than the last row before ``middle`` that those rows need; the largest distance between a row and one it needs.
+    """
     n = lengths.size
     follows, crossing, needed, reach = 0, n, 0, 0
     for t in range(n):
@@ -68,7 +69,7 @@ def count(indptr, indices, lower, order, middle, lengths):
 
 @njit(cache=True)
 def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, inverse, width):
-    """Fill the layout, scaled so that the diagonal is one. Returns the first row whose diagonal is zero, or −1."""
+    """Fill the layout with rows divided by their diagonal entries. Returns the first row with a zero one, or −1."""
     n = indptr.size - 1
     bad = n
     for t in range(n):
@@ -87,8 +88,8 @@ def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, invers
         near, far = np.uint64(t * width), np.uint64(ptr[t])
         wide = np.uint64(width)
         strict = end - begin
-        beyond = strict - min(strict, wide)      # entries in front of the ``width`` nearest
-        while strict < wide:                     # padding: zero times what the row itself has just written
+        beyond = strict - min(strict, wide)      # entries other than the ``width`` nearest
+        while strict < wide:                     # padding: zero times the row's own entry of x
             offsets[near] = 0
             values[near] = 0
             near += np.uint64(1)
@@ -103,12 +104,12 @@ def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, invers
     return bad if bad < n else -1
 
 
-WIDTH, CHAIN = 0, False     # what ``substitution`` compiles the next functions for; width 0: any
+WIDTH, CHAIN = 0, False     # ``substitution`` compiles the next functions with other values; width 0: any
 
 
 def forward(rows, ptr, offsets, values, inverse, part, b, x, width):
-    """The rows of one of ``parts`` of (I + N) x = D⁻¹ b. In a chain nearly every row needs the one before it: that
-    value is taken from a register, since memory would give it back too late; elsewhere the test would be
+    """Solve (I + N) x = D⁻¹ b for the rows of one part. In a chain nearly every row needs its predecessor: that value
+    comes from a register, since a load from memory would be too slow. Without a chain the test for it would be
     mispredicted."""
     begin, end, first, step = part
     if WIDTH:
@@ -142,9 +143,9 @@ def forward(rows, ptr, offsets, values, inverse, part, b, x, width):
 
 
 def backward(rows, ptr, offsets, values, inverse, part, x, width, w, none):
-    """The rows of a part of (I + Nᴴ) y = b, x = D⁻ᴴ y, in place, last row first: a row that is known is taken from
-    those that it is in. In a chain, what the next row is to lose stays in a register. Returns (w, x) and (x, x) of
-    these rows if there is a w."""
+    """Solve (I + Nᴴ) y = b, x = D⁻ᴴ y for the rows of one part, in place, last row first: a solved row is subtracted
+    from the rows that need it. In a chain, a register holds the amount to subtract from the next row. Returns these
+    rows' parts of (w, x) and (x, x), if w is not empty."""
     begin, end, first, step = part
     if WIDTH:
         width = WIDTH
@@ -186,21 +187,21 @@ def backward(rows, ptr, offsets, values, inverse, part, x, width, w, none):
 
 
 def forward_halves(rows, ptr, offsets, values, inverse, parts, first, b, x, width):
-    """Part ``first`` and the one behind it, by two threads."""
+    """Solve part ``first`` and the next one, on two threads."""
     for half in prange(2):
         forward(rows, ptr, offsets, values, inverse, parts[first + half], b, x, width)
 
 
 def backward_halves(rows, ptr, offsets, values, inverse, parts, x, width, w, none, wx, xx):
-    """Parts 0 and 1, by two threads, and their sums."""
+    """Solve parts 0 and 1 backwards, on two threads; write their sums to ``wx`` and ``xx``."""
     for part in prange(2):
         wx[part], xx[part] = backward(rows, ptr, offsets, values, inverse, parts[part], x, width, w, none)
 
 
 @functools.cache
 def substitution(width, chain):
-    """(forward, backward, forward_halves, backward_halves) for rows of one width in the rectangle. In a chain two and
-    three entries a row, as grids of five and seven points have, are unrolled. Each is compiled at its first call."""
+    """Return (forward, backward, forward_halves, backward_halves) for one width of the rectangle. In a chain, widths 2
+    and 3 (grids of five and seven points) are unrolled. Each function is compiled at its first call."""
     width = width if chain and width in (2, 3) else 0
     suffix = f"{width}{'_chain' if chain else ''}"
     one, other = (njit(cache=True, _nrt=False)(renamed(f, suffix, {"WIDTH": width, "CHAIN": bool(chain)}))
@@ -226,8 +227,8 @@ def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width,
 
 
 def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width, chain):
-    """The same where two of three parts need nothing of one another, and are solved by two threads: the last two
-    after the first alone, or the first two before the last."""
+    """x = T⁻¹ b for three parts, two of them independent and solved on two threads. ``alone`` is 0 or 2, the part that
+    one thread solves, before or after the other two."""
     one, _, two, _ = substitution(width, chain)
     if alone == 0:
         one(rows, ptr, offsets, values, inverse, parts[0], b, x, width)
@@ -237,7 +238,7 @@ def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width,
 
 
 def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
-    """The same backwards: the last, then the first two. Sums of parts are added in one order."""
+    """x = T⁻ᴴ x for three parts: the last, then the first two on two threads. The sums are added in a fixed order."""
     _, one, _, two = substitution(width, chain)
     none = dots.dtype.type(0)
     wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
@@ -249,8 +250,8 @@ def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots,
 
 @parallel
 def sweep(rows, ptr, columns, values, inverse, b, x, y, last):
-    """y = b − N x, or D⁻¹ of it in the last sweep. Slices of 32 rows, entry k of row i of a slice at ptr + 32 k + i;
-    column −1 is padding."""
+    """y = b − N x; in the ``last`` sweep y = D⁻¹ (b − N x). N is in slices of 32 rows: entry k of a slice's row i is at
+    ptr + 32 k + i; column −1 marks padding."""
     n = rows.size
     for s in prange(ptr.size - 1):
         start = ptr[s]
