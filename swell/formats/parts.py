@@ -121,7 +121,7 @@ class PartsMatrix(Matrix):
     def _layout(self):
         """Cut the rows into the fewest parts that the vectors fit on, and write all arrays.
 
-        This takes one or two host reads and one transfer, besides those of an ordering."""
+        This takes one or two host reads and one transfer; an ordering adds its own."""
         n, every = self.shape[0], self.space.multiprocessors
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
         counts = usual_counts(n, every)

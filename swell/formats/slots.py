@@ -7,7 +7,7 @@ from swell.core.slots import Slots
 
 
 class Total(Slots):
-    """Slots of sums over rows or entries; those of `Extreme` follow in the same array."""
+    """Slots of sums over rows or entries; the slots of `Extreme` follow in the same array."""
 
     NOT_FINITE = enum.auto()            # entries that are NaN or Inf
     OUT_OF_RANGE = enum.auto()          # column indices outside of the matrix, and rows with invalid pointers

@@ -1,17 +1,17 @@
 """Recursive bisection in coordinates made of graph distances: compact parts of equal size, found on the device.
 
-Recursive coordinate bisection: Berger and Bokhari 1987; for coordinates that a matrix does not bring, distances to
-pivots: Brandes and Pich 2007 (and Simon 1991, who bisects by the distance to one). From each of ``PIVOTS`` vertices
-spread over the numbering a search finds a farthest one, and from those all distances are found. Three pairs of them
-give three coordinates, the differences of the distances to the ends of a pair: the two that are farthest apart, then
-those that are far apart and differ little in the coordinates so far. All rows are cut in two along the coordinate that
-has the largest extent among them, then each half, until there are ``parts``; part k is rows k n/parts to
-(k + 1) n/parts of the order, exactly.
+Recursive coordinate bisection: Berger and Bokhari 1987. A matrix has no coordinates; distances to pivots replace them:
+Brandes and Pich 2007 (and Simon 1991, who bisects by the distance to one pivot). From each of ``PIVOTS`` vertices,
+spread over the numbering, a search finds a farthest vertex; these become the pivots. Three pairs of pivots give three
+coordinates. A coordinate is the difference of the distances to the two ends of a pair. The first pair is the two
+pivots that are farthest apart. Each further pair is far apart, and its ends differ little in the earlier coordinates.
+All rows are cut in two along the coordinate in which they extend farthest, then each half, until there are ``parts``
+parts. Part k is exactly rows k n/parts to (k + 1) n/parts of the order.
 
-Cost: two launches of breadth-first searches side by side, of one block each on a GPU; a sort for each coordinate, after
-which the sorted lists of rows are cut, not sorted again; four launches for each of log₂ ``parts`` levels; one host
-read. 8 bytes a row and pivot. Unlike a graph partition (``partition.py``) it needs neither the host nor a library. The
-order is the same on every device.
+Cost: two launches of concurrent breadth-first searches, one block each on a GPU; one sort for each coordinate, because
+cuts keep the lists sorted; four launches for each of log₂ ``parts`` levels; one host read. Storage: 8 bytes a row and
+pivot. Unlike a graph partition (``partition.py``) it needs neither the host nor a library. The order is the same on
+every device.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import numpy as np
 from swell.core.settings import positive
 from swell.orderings.ordering import Ordering
 
-PIVOTS, AXES = 16, 3    # vertices from which distances are found; coordinates
+PIVOTS, AXES = 16, 3    # pivots; coordinates
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -33,7 +33,7 @@ class Bisection(Ordering):
     Attributes
     ----------
     parts : int
-        Consecutive rows, n/parts each, that shall have few neighbours outside.
+        Number of parts, of n/parts consecutive rows each, with few neighbours outside of the part.
     """
 
     parts: int = 128
@@ -63,15 +63,16 @@ class Bisection(Ordering):
 
 
 def boundaries(n: int, parts: int) -> np.ndarray:
-    """Where each of ``parts`` equal parts of n rows begins, and n: ``parts + 1`` integers, k n/parts rounded up. Row i
-    of the order is in part i parts // n."""
+    """The first row of each of ``parts`` equal parts of n rows, then n: ``parts + 1`` integers, k n/parts rounded up.
+
+    Row i of the order is in part i parts // n."""
     return -(-np.arange(parts + 1, dtype=np.int64) * n // parts)
 
 
 def _levels(n, parts):
-    """For each level of cuts: where each group of rows begins, and n; and where its second half does."""
+    """Yield for each level of cuts where each group of rows begins, followed by n, and where its second half begins."""
     bounds = boundaries(n, parts)
-    first, count = np.array([0]), np.array([parts])      # of each group of parts: its first, how many
+    first, count = np.array([0]), np.array([parts])      # first part, and number of parts, of each group
     while (count > 1).any():
         half = count // 2
         yield np.append(bounds[first], n), bounds[first + half]
@@ -80,7 +81,7 @@ def _levels(n, parts):
 
 
 def _coordinates(A, kernels):
-    """(integer coordinates of every vertex, the vertices sorted by each of them), axis after axis."""
+    """(integer coordinates of every vertex, vertices sorted by each coordinate); both arrays axis after axis."""
     space, xp, n = A.space, A.space.xp, A.shape[0]
     pivots = min(PIVOTS, n)
     spread = (np.arange(1, pivots + 1) * GOLDEN % 1 * n).astype(np.int32)
@@ -104,11 +105,11 @@ def _coordinates(A, kernels):
 
 
 def _pairs(between):
-    """Pairs of pivots, one an axis, by their distances from one another."""
+    """One pair of pivots an axis, as a flat int32 array, from the matrix of distances between the pivots."""
     score, pairs = 2 * between, []
     for _ in range(AXES):
         one, two = np.unravel_index(np.argmax(score), between.shape)
         pairs += [one, two]
-        along = between[one] - between[two]      # the coordinate, which changes by twice the distance of the ends
+        along = between[one] - between[two]      # the coordinate; from end to end it changes by twice their distance
         score = score - abs(along[:, None] - along)
     return np.array(pairs, np.int32)

@@ -1,21 +1,21 @@
-"""Cuthill–McKee orderings, which narrow the bandwidth. Cuthill and McKee 1969; reversed, George 1971; the first vertex
+"""Cuthill–McKee orderings, which reduce the bandwidth. Cuthill and McKee 1969; reversed, George 1971; the first vertex
 by George and Liu 1979.
 
-Vertices are numbered level by level of a breadth-first search: the neighbours of the first vertex that have no number
-yet, by ascending degree, then those of the second, and so on. The search begins in a vertex that lies far out: from a
-vertex of least degree it is repeated from one of least degree in the last level for as long as that gives more levels.
-What differs from George and Liu: of these searches the one whose widest level is the narrowest gives the numbering,
-since the bandwidth follows that width; the deepest search is often, but not always, the one. Vertices without
-neighbours come first, then one component after the other.
+A breadth-first search numbers the vertices level by level. The unnumbered neighbours of the first vertex come first, by
+ascending degree, then the unnumbered neighbours of the second vertex, and so on. The search should begin in a
+peripheral vertex. It begins in a vertex of least degree. It is repeated from a vertex of least degree in the last
+level, as long as this gives more levels. Difference from George and Liu: the search whose widest level is the narrowest
+gives the numbering, since this width bounds the bandwidth; often, but not always, it is the deepest search. Vertices
+without neighbours come first, then one component after the other.
 
-Level-synchronous, for a GPU: within a level a vertex's parent is its neighbour of the least number in the level before,
-so the numbering is (number of the parent, degree, index), whichever thread sees the vertex first. Neighbours are sorted
-by degree beforehand, so that each parent lists its own children in order, and one sum over the level places them: no
-sorting within the search. The order is the same on every device.
+The search is level-synchronous, for a GPU. A vertex's parent is its neighbour with the smallest number in the preceding
+level. So the numbering sorts by (number of the parent, degree, index), whichever thread sees the vertex first. All
+neighbours are sorted by degree beforehand. Each parent then lists its children in order, and one prefix sum over the
+level places them; the search itself sorts nothing. The order is the same on every device.
 
-Cost on a GPU: one launch of one block, which needs no synchronisation but its own and no host: 2 µs a level and 7 µs a
-component at the least, 30 to 90 ms for a million rows of a mesh (benchmarks/NOTES.md). On the CPU one thread does the
-same from vertex to vertex. Storage: the graph of A + Aᵀ and four integers a row.
+Cost on a GPU: one launch of one block, without synchronisation between blocks or with the host: at least 2 µs a level
+and 7 µs a component, 30 to 90 ms for a million rows of a mesh (benchmarks/NOTES.md). On the CPU one thread visits the
+vertices in turn. Storage: the graph of A + Aᵀ and four integers a row.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swell.orderings.ordering import Ordering, adjacency, by_rank
 
 @dataclass(frozen=True)
 class ReverseCuthillMcKee(Ordering):
-    """Reverse Cuthill–McKee."""
+    """Reverse Cuthill–McKee: a small bandwidth, reversed for less fill."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"
@@ -39,7 +39,7 @@ class ReverseCuthillMcKee(Ordering):
 
 @dataclass(frozen=True)
 class CuthillMcKee(Ordering):
-    """Cuthill–McKee, not reversed."""
+    """Cuthill–McKee, not reversed: a small bandwidth."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"
@@ -49,12 +49,12 @@ class CuthillMcKee(Ordering):
 
 
 def reverse_order(A):
-    """The reverse Cuthill–McKee order of a CSRMatrix, an int array of its space."""
+    """The reverse Cuthill–McKee order of a square CSRMatrix: an int array of its space, shape (n,)."""
     return _order(A)[::-1].copy()
 
 
 def bandwidth(A, order=None) -> int:
-    """The largest |i − j| of a stored entry of a CSRMatrix, or of that which an order makes of it."""
+    """The bandwidth of a CSRMatrix, max |i − j| over its stored entries; with ``order``, after this reordering."""
     if order is None or not A.nnz:
         return A.facts(search=False).bandwidth
     place = A.space.xp.empty_like(order)

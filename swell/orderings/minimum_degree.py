@@ -1,26 +1,26 @@
-"""Approximate minimum degree, which keeps the factors of a sparse matrix sparse, and what those factors will cost.
+"""Approximate minimum degree: an ordering that keeps the factors of a sparse matrix sparse, and the factors' cost.
 Amestoy, Davis and Duff 1996.
 
-For the pattern of A + Aᵀ. Each step eliminates the variable p whose row of the factor is shortest by a bound: with the
-quotient graph, in which the variables eliminated so far are elements e with lists ℒ_e, that bound is
+It works on the pattern of A + Aᵀ. Each step eliminates the variable p with the smallest bound of its degree, the length
+of its row in the factor. In the quotient graph eliminated variables are elements e with lists ℒ_e, and the bound is
 
     d_i = min(n − k, d_i + |ℒ_p \\ i|, |𝒜_i \\ i| + |ℒ_p \\ i| + Σ |ℒ_e \\ ℒ_p|, e ∈ ℰ_i).
 
-Mass elimination, indistinguishable variables (found by a hash of their lists) and aggressive absorption are the
-paper's. Rows with more than max(16, 10 √n) neighbours are put last, and take no part until then. What differs: only
-rows with more than twice the mean are put last, so that a dense matrix has none. New lists are never made in place, so
-memory stays in order, and one pass closes its gaps.
+As in the paper: mass elimination, indistinguishable variables (found by a hash of their lists), aggressive absorption,
+and rows with more than max(16, 10 √n) neighbours put last, without a part in the elimination. Differences: a row is
+put last only if it also has more than twice the mean number of neighbours, so a dense matrix has no such rows. New
+lists are never made in place; so memory stays in order, and one pass closes its gaps.
 
-A pivot that is weak, zero for instance, waits until one beside it was eliminated, which fills it. So pivots on the
-diagonal are mostly good enough, in saddle points and circuits too.
+A weak pivot, for instance a zero, waits until a neighbour is eliminated, which fills in its diagonal entry. So pivots
+on the diagonal are mostly good enough, for saddle-point and circuit matrices too.
 
-The elimination counts the factors' entries on its way. `factorisation_cost(A, entries, flops)` returns them with the
-flops, and gives up as soon as either exceeds its limit, so that a hopeless matrix costs little. The counts are exact
-for the order that is returned, on the pattern of A + Aᵀ, with pivots on the diagonal. If rows were put last, they are
-upper bounds of that. Factors of an unsymmetric pattern hold no more, unless rows are exchanged.
+The elimination counts the entries of the factors. `factorisation_cost(A, entries, flops)` returns this count and the
+flops. It gives up as soon as either exceeds its limit, so that a hopeless matrix costs little. The counts are exact for
+the returned order, on the pattern of A + Aᵀ, with pivots on the diagonal; if rows were put last, they are upper bounds.
+Factors of an unsymmetric pattern have no more entries, unless rows are exchanged.
 
 Cost: 50 to 300 ns an entry of A by one thread of the host, about a tenth of a factorisation (benchmarks/NOTES.md).
-Storage: about 2 nnz + 16 n integers. A GPU's matrix is ordered on the host.
+Storage: about 2 nnz + 16 n integers. A matrix on a GPU is ordered on the host.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from swell.orderings.ordering import Ordering
 
 DENSE = 16, 10.0, 2.0   # a row is put last if it has more neighbours than a, than b √n and than c times the mean
 
-WEAK = 1e-3             # a pivot below this share of the largest entry of its row is weak
+WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
 
 
 @dataclass(frozen=True)
 class MinimumDegree(Ordering):
-    """Approximate minimum degree: little fill in complete factors."""
+    """Approximate minimum degree: low fill in complete factors."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"
@@ -50,16 +50,16 @@ class MinimumDegree(Ordering):
 
 @dataclass(frozen=True)
 class FactorisationCost:
-    """What LU factors of a matrix with a symmetric pattern cost, without exchanges of rows.
+    """The cost of LU factors of a matrix with a symmetric pattern, without row exchanges.
 
     Attributes
     ----------
     entries : float
         Entries of L and U together, the diagonal counted once. Cholesky's factor has (entries + n) / 2.
     flops : float
-        Multiplications, additions and divisions of A's own type. Cholesky takes half of them.
+        Multiplications, additions and divisions in A's type. Cholesky takes half of them.
     complete : bool
-        False if the analysis gave up at a limit: the two numbers are then what it had found so far, lower bounds.
+        False if the analysis gave up at a limit; ``entries`` and ``flops`` are then lower bounds.
     """
 
     entries: float
@@ -69,16 +69,16 @@ class FactorisationCost:
 
 @dataclass(frozen=True)
 class Elimination:
-    """What an elimination on the graph of A + Aᵀ leaves.
+    """The result of an elimination on the graph of A + Aᵀ.
 
     Attributes
     ----------
     cost : FactorisationCost
     pivots : int array
-        One variable of each group that was eliminated together, in order.
+        The pivots in order: one variable of each group of variables eliminated together.
     group : int array, shape (n,)
-        The pivot of each variable's group; −1 for rows put last. If the cost is not complete, the variables that were
-        not reached are groups of their own.
+        The pivot of each variable's group; −1 for rows put last. If the cost is not complete, each variable that was
+        not reached is its own group.
     """
 
     cost: FactorisationCost
@@ -88,21 +88,21 @@ class Elimination:
     def order(self):
         """The variables in the order of their elimination, an int array of the host, shape (n,)."""
         n = self.group.size
-        turn = np.full(n + 1, n)                                 # the last place is that of group −1
+        turn = np.full(n + 1, n)                                 # the last element belongs to group −1
         turn[self.pivots] = np.arange(self.pivots.size)
         later = self.group != np.arange(n)                       # a group begins with its pivot
         return np.argsort(2 * turn[self.group] + later, kind="stable")
 
 
 def factorisation_cost(A, entries=math.inf, flops=math.inf) -> FactorisationCost:
-    """The cost of factoring a square CSRMatrix in the order of minimum degree.
+    """The cost of factoring a square CSRMatrix in minimum-degree order.
 
     Parameters
     ----------
     A : CSRMatrix, n × n
-        Of any space.
+        In any space.
     entries, flops : float
-        Give up as soon as the factors would have more entries, or take more operations.
+        Limits: give up as soon as the factors would have more entries, or take more operations.
 
     Examples
     --------
@@ -117,9 +117,9 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf) -> FactorisationCost
 
 
 def eliminate(A, entries=math.inf, flops=math.inf, weak=None) -> Elimination:
-    """Eliminate the variables of a square CSRMatrix; the parameters are those of `factorisation_cost`.
+    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A, ``entries`` and ``flops``.
 
-    ``weak``: the pivots that wait, if they are known; by default the `weak_pivots` of A.
+    ``weak`` is a bool array of the weak pivots, shape (n,); by default the `weak_pivots` of A.
     """
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
@@ -136,7 +136,7 @@ def eliminate(A, entries=math.inf, flops=math.inf, weak=None) -> Elimination:
                                       entries, flops)
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
-    while (group != group[group]).any():         # to the pivot that a variable was merged into, by whatever way
+    while (group != group[group]).any():         # follow merges to the group's pivot
         group = group[group]
     if last.size:
         kernels.count_last(np.cumsum([len(b) for b in beside]), np.concatenate(beside), group, into, degree)
@@ -146,8 +146,9 @@ def eliminate(A, entries=math.inf, flops=math.inf, weak=None) -> Elimination:
 
 
 def weak_pivots(A):
-    """The rows of a CSRMatrix whose diagonal entry is less than a thousandth of their largest one: a bool array of the
-    host, shape (n,)."""
+    """A mask of the rows of a CSRMatrix whose diagonal entry is less than `WEAK` times the largest entry of the row.
+
+    It is a bool array of the host, shape (n,)."""
     n, host = A.shape[0], A.space.to_host
     indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
     lengths, diagonal, largest = np.diff(indptr), np.zeros(n, moduli.dtype), np.zeros(n, moduli.dtype)
@@ -161,7 +162,7 @@ def weak_pivots(A):
 
 
 def _sums(degrees, masses, last):
-    """(entries, flops) of groups of columns, and of a full block of the rows put last."""
+    """(entries, flops) of the factors: groups of columns, and a dense block for the rows put last."""
     d, m = (np.append(part, end).astype(np.float64) for part, end in ((degrees, 0), (masses, last)))
     squares = m * d**2 + d * m * (m - 1) + (m - 1) * m * (2 * m - 1) / 6                   # Σ (d + j)², j < m
     below = m * d + m * (m - 1) / 2                                                        # Σ (d + j)

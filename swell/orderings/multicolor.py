@@ -1,16 +1,16 @@
-"""Multicolouring: rows of one colour are not coupled, so a sweep may treat them all at once.
+"""Multicolouring: rows of one colour are not coupled, so a sweep may update them all at once.
 
-Greedy: each vertex in turn takes the least colour that no neighbour has. Jones and Plassmann 1993: the same with the
-vertices in the order of random weights, which needs no turn: a vertex is coloured as soon as every neighbour of greater
-weight is, in a few dozen rounds over all vertices. Either gives at most one colour more than the largest degree.
+Greedy: each vertex in turn takes the smallest colour that no neighbour has. Jones and Plassmann 1993: the greedy method
+in the order of random weights, in parallel. A vertex is coloured as soon as all its neighbours of greater weight are;
+a few dozen rounds over all vertices suffice. Both methods use at most one colour more than the largest degree.
 
 Cost: greedy reads the pattern once, one vertex after the other, on the host (a matrix on a GPU sends its pattern
-there). Jones–Plassmann launches one kernel a round and reads the host once in 8 of them; the rounds are as many as the
-longest path of descending weights. Storage: the graph of A + Aᵀ and n colours.
+there). Jones–Plassmann launches one kernel a round; the host reads one number every 8 rounds. The number of rounds is
+the length of the longest path of descending weights. Storage: the graph of A + Aᵀ and n colours.
 
-What differs from the textbook: the weight of vertex i is a bijective hash of i and the seed (splitmix64), so that none
-is stored and no two are equal. With that, the outcome of Jones–Plassmann is that of the greedy method in order of
-descending weight, whatever is coloured when: the colours are the same on every device and in every run.
+Difference from the textbook: the weight of vertex i is a bijective hash of i and the seed (splitmix64). So no weights
+are stored, and no two are equal. The colours of Jones–Plassmann are then exactly the greedy colours in order of
+descending weight. They do not depend on timing: they are the same on every device and in every run.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swell.core.errors import InputError
 from swell.orderings.ordering import Ordering, adjacency
 
 VISITS = ("natural", "largest_first")
-ROUNDS = 8              # between two looks whether any vertex is left without a colour
+ROUNDS = 8              # rounds between two tests for vertices without a colour
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class JonesPlassmann(Ordering):
     Attributes
     ----------
     seed : int
-        Of the random weights.
+        Seed of the random weights.
     """
 
     seed: int = 0
@@ -91,7 +91,7 @@ def greedy(A, visit="natural"):
     Returns
     -------
     int32 array of A's space, shape (n,)
-        Colours from 0; no two rows i ≠ j with a stored entry (i, j) or (j, i) have the same.
+        Colours from 0. Rows i ≠ j with a stored entry (i, j) or (j, i) have different colours.
     """
     from swell.orderings.kernels import multicolor
     space = A.space
@@ -103,7 +103,7 @@ def greedy(A, visit="natural"):
 
 
 def jones_plassmann(A, seed=0):
-    """Colours of the rows of a CSRMatrix by the method of Jones and Plassmann, where the matrix lives.
+    """Colours of the rows of a CSRMatrix by the method of Jones and Plassmann, on the matrix's device.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def jones_plassmann(A, seed=0):
     Returns
     -------
     int32 array of A's space, shape (n,)
-        As of `greedy`; the same on every device.
+        Colours as in `greedy`; identical on every device.
     """
     space = A.space
     indptr, neighbours = adjacency(A)
@@ -126,12 +126,12 @@ def jones_plassmann(A, seed=0):
 
 
 def by_color(space, colors):
-    """The rows sorted by colour, in ascending order within each, and where each colour begins.
+    """The rows sorted by colour, ascending within each colour, and where each colour begins.
 
     Returns
     -------
     rows : int array of the space, shape (n,)
-    ptr : list of int, one more than there are colours
+    ptr : list of int, of length colours + 1
         The rows of colour c are ``rows[ptr[c]:ptr[c + 1]]``.
     """
     xp = space.xp

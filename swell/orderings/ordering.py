@@ -1,4 +1,4 @@
-"""Ordering: a numbering of the rows of a matrix, found from its pattern alone, and the graph that it is found on."""
+"""Ordering: a numbering of the rows of a matrix, from its pattern alone; and the graph of a matrix."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -10,12 +10,12 @@ from swell.transforms.permutation import Permutation
 
 
 class Ordering(ABC):
-    """What every ordering has: settings with an ``order``, from which ``build`` makes the transform.
+    """Base class of the orderings: settings with a method ``order``, from which ``build`` makes the permutation.
 
     Attributes
     ----------
     problem, cost : str
-        What it is for, and what it costs, in a line each.
+        The matrices that the ordering is for, and its cost; one line each.
     """
 
     problem: str
@@ -23,11 +23,12 @@ class Ordering(ABC):
 
     @abstractmethod
     def order(self, A):
-        """Row i of the reordered matrix is row ``order(A)[i]`` of the CSRMatrix A, n × n: an int array of its space,
-        shape (n,)."""
+        """The order for a CSRMatrix A, n × n: an int array of its space, shape (n,).
+
+        Row ``order(A)[i]`` of A becomes row i of the reordered matrix."""
 
     def build(self, A):
-        """The permutation for a CSRMatrix."""
+        """The `Permutation` transform for a CSRMatrix."""
         return Permutation(A, self.order(A))
 
 
@@ -36,7 +37,7 @@ def adjacency(A):
 
     Returns
     -------
-    indptr, neighbours : int arrays of A's space, shapes (n + 1,) and (edges, both ways,)
+    indptr, neighbours : int arrays of A's space, shapes (n + 1,) and (2 × edges,)
         The neighbours of vertex i, ascending, are ``neighbours[indptr[i]:indptr[i + 1]]``.
     """
     space, xp, n = A.space, A.space.xp, A.shape[0]
@@ -53,8 +54,8 @@ def adjacency(A):
 
 
 def by_rank(indptr, neighbours, ranked, rank, xp):
-    """The neighbours of each vertex of a symmetric graph by ascending ``rank``, the place in ``ranked``."""
-    if xp is np:                                 # by counting: five times sooner
+    """The neighbours of each vertex of a symmetric graph, sorted by ascending ``rank``; ``ranked`` is its inverse."""
+    if xp is np:                                 # counting is five times faster than sorting
         from swell.orderings.kernels.graph import turned
         out = np.empty_like(neighbours)
         turned(indptr, neighbours, ranked, indptr, out)
@@ -64,7 +65,7 @@ def by_rank(indptr, neighbours, ranked, rank, xp):
 
 
 def _symmetric(indptr, rows, columns, n, space):
-    """The pattern is its own transpose."""
+    """True if the pattern is symmetric."""
     if space.name == "cpu":
         from swell.orderings.kernels.graph import turned
         if not (np.bincount(columns, minlength=n) == np.diff(indptr)).all():

@@ -1,22 +1,22 @@
-"""A locality ordering by graph partition: parts of the graph become slices of a fixed number of consecutive rows, with
-the rows that separate the parts after them (section 3.2.1 of the paper on finite volumes; METIS: Karypis and
+"""A locality ordering by graph partition: parts of the graph become slices of a fixed number of consecutive rows, and
+the rows that separate the parts follow them (section 3.2.1 of the paper on finite volumes; METIS: Karypis and
 Kumar 1998).
 
-For formats and smoothers that work on slices of ``height`` rows: most of a row's entries shall lie in its own slice.
-What a partitioner gives is not cut for that, in two ways:
+It is for formats and smoothers that work on slices of ``height`` rows: most entries of a row should lie in its own
+slice. A partitioner's result does not fit slices, for two reasons:
 
-- Parts have nearly, not exactly, ``height`` rows, and one row too many would shift all slices behind it. METIS is asked
-  for the least imbalance; parts that are still too large shed the rows with the fewest neighbours in them, and parts
-  too small take shed rows, first those with the most neighbours in them. So slice s is part s, exactly; the last may be
-  short.
-- With separators, a least set of rows (a vertex cover of the cut edges, found greedily) is taken out of the parts, so
-  that no interior row is coupled to a row of another part's interior. The parts are made so much larger that their
-  interiors fill a slice; METIS runs up to four times, since how much larger is known from its result only. Interiors
-  that are still too large give rows to the separators, those too small are filled up with separator rows that are
-  coupled to them. The separator rows that are left come last, in slices by a partition of their own graph.
+- Parts have nearly, not exactly, ``height`` rows, and one extra row would shift all later slices. METIS is asked for
+  the smallest imbalance. Parts that are still too large shed their rows with the fewest neighbours inside. Parts that
+  are too small take shed rows, first the rows with the most neighbours inside. So slice s is exactly part s; the last
+  may be short.
+- With separators, a small set of rows (a vertex cover of the cut edges, found greedily) is taken out of the parts. Then
+  no interior row is coupled to another part's interior. The parts are enlarged so that their interiors fill a slice.
+  METIS runs up to four times, because only its result shows the size of the separators. Interiors that are still too
+  large give rows to the separators. Interiors that are too small take separator rows coupled to them. The remaining
+  separator rows come last, in slices by a partition of their own graph.
 
-Cost: on the host, by METIS, which takes 3 to 5 s for a million rows, each time; nothing an iteration. A matrix on
-a GPU sends its pattern there. Needs pymetis. The order is the same in every run and on every device.
+Cost: METIS on the host, 3 to 5 s for a million rows in each run; nothing an iteration. A matrix on a GPU sends its
+pattern there. Needs pymetis. The order is the same in every run and on every device.
 """
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ from swell.core.settings import positive, switch
 from swell.orderings.ordering import Ordering, adjacency
 from swell.transforms.permutation import Permutation
 
-TRIES = 4               # partitions until the interiors are as large as slices
-CLOSE = 0.01            # of the height: interiors of this mean size are close enough
+TRIES = 4               # most partitions tried until the interiors are as large as slices
+CLOSE = 0.01            # fraction of the height by which the mean size of interiors may differ from it
 
 
 @dataclass(frozen=True)
 class Partition(Ordering):
-    """Parts of a graph partition as slices, with the rows between them last.
+    """Parts of a graph partition as slices, with the separator rows last.
 
     Attributes
     ----------
     height : int
         Rows of a slice.
     separators : bool
-        Take rows out of the parts so that what is left of them is not coupled, and number them last. False: all rows by
-        part.
+        Number separator rows last, so that the interiors of the parts are not coupled. False: sort all rows by part.
     """
 
     height: int = 512
@@ -66,7 +65,7 @@ class Partition(Ordering):
         Raises
         ------
         MissingDependency
-            Without pymetis.
+            If pymetis is not installed.
         """
         indptr, neighbours = (A.space.to_host(a) for a in adjacency(A))
         if self.separators:
@@ -84,16 +83,17 @@ class Partition(Ordering):
 
 @dataclass(frozen=True)
 class Parts:
-    """An order by parts.
+    """An order by parts, made by `Partition.split`.
 
     Attributes
     ----------
     order : int array of the host, shape (n,)
     count : int
-        Parts: slice s is part s for s < count (short of rows only where all separators are used up, and at the end).
+        Number of parts: slice s is part s for s < count. Slices lack rows only at the end, or if separators run out.
     interior : bool array, shape (n,)
-        For each row of the order: not a separator. Interior rows of different parts are not coupled.
+        False for each place of the order with a separator row. Interior rows of different parts are not coupled.
     height : int
+        Rows of a slice.
     """
 
     order: np.ndarray
@@ -103,16 +103,16 @@ class Parts:
 
     @property
     def separator_share(self) -> float:
-        """Rows that separate parts, over all rows."""
+        """The fraction of rows that are separators."""
         return 1 - float(self.interior.mean()) if self.interior.size else 0.0
 
     def describe(self):
-        """One line."""
+        """One line for a report."""
         return f"{self.count} parts of {self.height} rows, {self.separator_share:.1%} of the rows are separators"
 
 
 def _without_separators(indptr, neighbours, height):
-    """All rows by part."""
+    """`Parts` with all rows sorted by part."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -125,7 +125,7 @@ def _without_separators(indptr, neighbours, height):
 
 
 def _with_separators(indptr, neighbours, height):
-    """Interiors by part, then separators."""
+    """`Parts` with the interiors by part, then the separators."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -154,7 +154,7 @@ def _with_separators(indptr, neighbours, height):
 
 
 def _subgraph(indptr, neighbours, vertices):
-    """The graph of some vertices only, ascending."""
+    """The subgraph of the given vertices, which ascend: (indptr, neighbours) in their own numbering."""
     number = np.full(indptr.size - 1, -1, neighbours.dtype)
     number[vertices] = np.arange(vertices.size)
     rows = number[np.repeat(np.arange(indptr.size - 1), np.diff(indptr))]
@@ -166,7 +166,9 @@ def _subgraph(indptr, neighbours, vertices):
 
 
 def of_matrix(A, parts: int) -> np.ndarray:
-    """The part of every row of a square CSRMatrix, int64: so many parts, about equal, with few entries between them."""
+    """Partition a square CSRMatrix into ``parts`` about equal parts with few entries between them.
+
+    Returns the part of every row, an int64 array of the host."""
     indptr, neighbours = (A.space.to_host(array) for array in adjacency(A))
     return _metis(indptr, neighbours, np.full(parts, A.shape[0] / parts))
 
@@ -184,8 +186,8 @@ def _metis(indptr, neighbours, sizes):
         raise InputError(f"ordering='partition': METIS takes 32-bit indices, and the graph of this matrix has "
                          f"{neighbours.size} entries: use ordering='rcm'")
     graph = CSRAdjacency(indptr.astype(np.int32), neighbours.astype(np.int32))
-    # ufactor: a part may exceed its size by so many thousandths. For parts so nearly equal recursive bisection is the
-    # method: the k-way one left up to half of the entries outside the parts.
+    # ufactor is the allowed excess of a part in thousandths. For such nearly equal parts recursive bisection is better:
+    # the k-way method left up to half of the entries outside the parts.
     found = part_graph(sizes.size, graph, tpwgts=(sizes / sizes.sum()).tolist(), recursive=True,
                        options=Options(ufactor=1, seed=1))
     return np.asarray(found.vertex_part, np.int64)

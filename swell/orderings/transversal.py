@@ -1,12 +1,12 @@
 """Maximum transversal: an order of the rows that brings large entries onto the diagonal. Duff and Koster 2001.
 
-Of all orders that leave no zero on the diagonal, the one whose diagonal has the greatest product of |aᵢⱼ| / maxₖ |aₖⱼ|,
-the matching that MC64 computes, by shortest augmenting paths on the host (kernels/transversal.py). It is not an
-ordering in the sense of ``ordering=``, since only rows change places: A[order] x = b[order] has the same x.
+Among all orders without a zero on the diagonal, it maximises the diagonal's product of |aᵢⱼ| / maxₖ |aₖⱼ|. MC64
+computes this matching too. The method is shortest augmenting paths, on the host (kernels/transversal.py). It is not an
+ordering in the sense of ``ordering=``, since only rows move: A[order] x = b[order] has the solution x of A x = b.
 
-Time: that of reading A where every column has a row to itself for its largest entry; a search of Dijkstra's for each
-column that has not, of nnz log n at the most. (SciPy's ``maximum_bipartite_matching``, and what is built on it, may
-take time that is exponential in n, its issue 26147: rows of a system in blocks, shuffled, met that.)
+Time: one pass over A if the largest entries of all columns lie in different rows. Each column without a row of its own
+takes one search by Dijkstra's algorithm, at most O(nnz log n). (SciPy's ``maximum_bipartite_matching``, and functions
+built on it, may take time exponential in n, its issue 26147; shuffled rows of a system in blocks caused this.)
 """
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from swell.core.errors import InputError
 
 
 def transversal(A):
-    """The order of rows that puts the largest product of entries onto the diagonal.
+    """The order of rows that puts the entries with the largest product onto the diagonal.
 
     Parameters
     ----------
     A : SciPy sparse matrix or array, shape (n, n)
-        Real or complex; stored zeros count as nothing.
+        Real or complex; stored zeros are ignored.
 
     Returns
     -------
     order : int array, shape (n,)
-        Row ``order[i]`` of A becomes row i: solve ``A[order] x = b[order]``, whose solution is that of A x = b.
+        Row ``order[i]`` of A becomes row i. ``A[order] x = b[order]`` has the solution of A x = b.
 
     Raises
     ------

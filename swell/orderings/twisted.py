@@ -1,8 +1,8 @@
 """Twisted ordering: elimination from both ends towards the middle. Van der Vorst 1987, for incomplete factorisations.
 
-The first half in its order, then the second half backwards. In a banded matrix the halves are coupled where they meet
-only, which is now at the end of both: a factor and its solves have two independent halves, for two threads of a CPU,
-and about half as many levels for a GPU. n entries of storage.
+The first half of the rows keeps its order; the second half follows, reversed. In a banded matrix the halves are coupled
+only where they meet, which is now the end of both. So a factor and its solves have two independent halves, for two
+threads of a CPU, and about half as many levels for a GPU. Storage: n integers.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swell.orderings.ordering import Ordering
 
 @dataclass(frozen=True)
 class Twisted(Ordering):
-    """The first half, then the second half backwards: two halves that meet at the end."""
+    """The first half of the rows, then the second half reversed: two nearly independent halves."""
 
     problem = "a banded matrix that is to be factored incompletely"
     cost = "none an iteration"

@@ -1,5 +1,5 @@
-// Bisection along graph distances on a GPU. A breadth-first search is of one block, level by level, with nothing dearer between two
-// levels than __syncthreads; searches from several roots run side by side. The order of the queue within a level is as it comes; the
+// Kernels of bisection along graph distances on a GPU. One block makes a breadth-first search, level by level; two levels are
+// separated by __syncthreads only. Searches from several roots run concurrently. The order of the queue within a level varies; the
 // distances do not depend on it. Lists of all vertices, one an axis, are sorted once, and stay sorted in each group as groups are cut.
 #include "context.cuh"
 
@@ -7,10 +7,10 @@ constexpr int THREADS = 1024, BATCH = 8;
 
 DEVICE bool claim(int* at, int value) { return atomicCAS(at, -1, value) == -1; }
 
-// What is not reached is farther than all that is.
+// A vertex that is not reached counts as farther than all that are.
 DEVICE int length(int distance, int reach) { return distance < 0 ? reach + 1 : distance; }
 
-// The group of place i: the last that begins at it or before.
+// The group of place i: the last group that begins at or before i.
 template <class P> DEVICE int group_of(const P* start, int groups, long long i) {
   int low = 0, high = groups;
   while (high - low > 1) {
@@ -20,14 +20,14 @@ template <class P> DEVICE int group_of(const P* start, int groups, long long i) 
   return low;
 }
 
-// distance: edges from each root to each vertex, -1 before; reach: the largest; far: the first vertex that a root does not reach, or the
-// first of those at the largest distance. Fewer than 2^31 vertices.
+// distance = number of edges from each root to each vertex, -1 on entry; reach = the largest; far = the first vertex that a root does
+// not reach, or, if it reaches all, the first at the largest distance. For fewer than 2^31 vertices.
 // launch: 1 blocks per multiprocessor of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr, const I* neighbours, const int* roots, int* distance,
                                                   int* queue, int* reach, int* far, long long indptr_size, long long roots_size) {
   __shared__ int tail, first;
-  wait_for_previous();                                 // setup: no judge has a say
+  wait_for_previous();                                 // setup kernels ignore the stop flag
   const int n = int(indptr_size - 1);
   for (int k = blockIdx.x; k < roots_size; k += gridDim.x) {
     int* const own = distance + (long long)k * n;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr,
   }
 }
 
-// between[i K + j] = the distance of root j from root i; behind them for each root the distance that stands for not reached.
+// between[i K + j] = the distance of root j from root i, for K roots; behind them, for each root, the distance for "not reached".
 // launch: elements of between, 256 threads
 template <typename K>
 __global__ void measure(Context* ctx, const int* roots, const int* distance, const int* reach, K* between, long long roots_size,
@@ -82,8 +82,8 @@ __global__ void measure(Context* ctx, const int* roots, const int* distance, con
   between[thread_id()] = K(i == roots_size ? reach[j] + 1 : length(distance[i * (distance_size / roots_size) + roots[j]], reach[i]));
 }
 
-// coordinates of each vertex, one an axis: the difference of its distances to the two ends of a pair of roots. keys: by them, equal ones
-// by the next axis' if that is `finer`, and by the vertex.
+// coordinates = one for each axis and vertex: the difference of the vertex's distances to the two roots of a pair. keys sort the
+// vertices by this coordinate, then, if `finer`, by the next axis's coordinate, then by the vertex number.
 // launch: elements of keys, 256 threads
 template <typename K>
 __global__ void locate(Context* ctx, const int* pairs, const int* distance, const int* reach, long long low, long long span, bool finer,
@@ -100,6 +100,7 @@ __global__ void locate(Context* ctx, const int* pairs, const int* distance, cons
   keys[thread_id()] = K((finer ? (own - low) * span + along((axis + 1) % axes) - low : own - low) * vertices + v);
 }
 
+// vertices = the vertex of each sorted key.
 // launch: elements of sorted, 256 threads
 template <typename K> __global__ void list(Context* ctx, const K* sorted, int* vertices, long long n) {
   wait_for_previous();
@@ -107,8 +108,8 @@ template <typename K> __global__ void list(Context* ctx, const K* sorted, int* v
   if (i < n) vertices[i] = int(sorted[i] % n);
 }
 
-// Cut each group in two along the axis on which it is longest: which vertices lie in the second half, which begins at `middle`. start:
-// of each group, and the end of the last.
+// Cut each group in two along its longest axis: second = 1 for the vertices of the second half, which begins at `middle`. start: where
+// each group begins, and the end of the last.
 // launch: elements of second, 256 threads
 template <typename P>
 __global__ void cut(Context* ctx, const P* start, const P* middle, const int* coordinates, const int* lists, unsigned char* second,
@@ -126,13 +127,15 @@ __global__ void cut(Context* ctx, const P* start, const P* middle, const int* co
   second[along[i]] = i >= middle[group];
 }
 
+// marks = the value of `second` for the vertex at each place of the lists.
 // launch: elements of lists, 256 threads
 template <typename K> __global__ void mark(Context* ctx, const K* lists, const unsigned char* second, unsigned char* marks, long long n) {
   wait_for_previous();
   if (thread_id() < n) marks[thread_id()] = second[lists[thread_id()]];
 }
 
-// Each list with the first half of each group before the second, both in the order that they had. before: marks before each place.
+// moved = the lists, with the first half of each group before the second half; both keep their order. before: the number of marks
+// before each place.
 // launch: elements of lists, 256 threads
 template <typename P>
 __global__ void move(Context* ctx, const P* start, const P* middle, const unsigned char* marks, const int* before, const int* lists,

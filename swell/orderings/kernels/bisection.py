@@ -1,4 +1,4 @@
-"""Bisection along graph distances on the CPU; ``bisection.cu`` is the same on a GPU, where each kernel is described."""
+"""Kernels of bisection along graph distances on the CPU; ``bisection.cu`` is for GPUs, and describes each kernel."""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -8,7 +8,7 @@ from swell.core.compiled import parallel
 
 @parallel
 def distances(indptr, neighbours, roots, distance, queue, reach, far):
-    """Distances from each root; the largest, and the first vertex that is not reached or has that."""
+    """Distances from each root, and ``reach`` and ``far`` of each root: see `search`."""
     n = indptr.size - 1
     for k in prange(roots.size):
         own = slice(k * n, (k + 1) * n)
@@ -17,7 +17,9 @@ def distances(indptr, neighbours, roots, distance, queue, reach, far):
 
 @njit(cache=True)
 def search(indptr, neighbours, root, distance, queue):
-    """Fill in the distances from one root: (the largest, the first vertex that is not reached or has that)."""
+    """Fill in the distances from one root. Returns (largest distance, far vertex).
+
+    The far vertex is the first one not reached; if all are reached, the first one at the largest distance."""
     queue[0] = root
     distance[root] = 0
     head, tail = 0, 1
@@ -44,7 +46,7 @@ def _length(distance, reach):
 
 @njit(cache=True)
 def measure(roots, distance, reach, between):
-    """Distances from each root to each; behind them for each root what stands for not reached."""
+    """Distances between all roots; behind them, for each root, the distance that stands for "not reached"."""
     n = distance.size // roots.size
     for i in range(roots.size):
         for j in range(roots.size):
@@ -54,7 +56,7 @@ def measure(roots, distance, reach, between):
 
 @njit(cache=True)
 def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
-    """Coordinates of each vertex, one a pair of roots, and keys that sort the vertices by them."""
+    """Coordinates of each vertex, one for each pair of roots, and keys that sort the vertices by each coordinate."""
     axes = pairs.size // 2
     n = keys.size // axes
     for axis in range(axes):
@@ -72,14 +74,14 @@ def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
 
 @njit(cache=True)
 def list(sorted, vertices):                      # noqa: A001
-    """The vertices that sorted keys are of."""
+    """vertices = the vertex of each sorted key."""
     for i in range(sorted.size):
         vertices[i] = sorted[i] % sorted.size
 
 
 @njit(cache=True)
 def cut(start, middle, coordinates, lists, second):
-    """Which vertices lie in the second half of their group, which is cut along its longest axis."""
+    """second = 1 for vertices in the second half of their group, which is cut along its longest axis."""
     n = second.size
     for group in range(middle.size):
         begin, end = start[group], start[group + 1]
@@ -96,14 +98,14 @@ def cut(start, middle, coordinates, lists, second):
 
 @njit(cache=True)
 def mark(lists, second, marks):
-    """The same for each place of the lists."""
+    """marks = the value of ``second`` for the vertex at each place of the lists."""
     for i in range(lists.size):
         marks[i] = second[lists[i]]
 
 
 @njit(cache=True)
 def move(start, middle, marks, before, lists, moved):
-    """Each list with the first half of each group before the second."""
+    """moved = the lists, with the first half of each group before the second half; both keep their order."""
     n = start[-1]
     for axis in range(0, lists.size, n):
         for group in range(middle.size):

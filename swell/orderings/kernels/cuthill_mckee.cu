@@ -1,7 +1,7 @@
-// The search of Cuthill and McKee on a GPU: one block does all of it, level by level, with nothing dearer between two levels
-// than __syncthreads. A level has two passes over its vertices, a thread a vertex: in the first they claim their neighbours,
-// the one with the least number prevails; in the second they count their children, a sum over the block places them.
-// What other threads write by atomics is read past the first cache (__ldcg).
+// The search of Cuthill and McKee on a GPU: one block does all of it, level by level, with __syncthreads between two levels. A
+// level has two passes over its vertices, a thread a vertex. In the first pass each vertex claims its neighbours, and the smallest
+// number wins. In the second it counts its children, and a prefix sum over the block places them. Values that other threads write
+// by atomics are read past the L1 cache (__ldcg).
 #include "context.cuh"
 
 constexpr int THREADS = 1024, BATCH = 8;
@@ -9,7 +9,7 @@ constexpr int THREADS = 1024, BATCH = 8;
 DEVICE void least(int* at, int value) { atomicMin(at, value); }
 DEVICE void least(long long* at, long long value) { atomicMin(at, value); }
 
-// Sum of the values of the threads before this one; the total of all is left in *total.
+// The sum of the values of all threads before this one; *total = the sum of all.
 DEVICE int sum_before(int value, int* total) {
   __shared__ int sums[32];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -19,7 +19,7 @@ DEVICE int sum_before(int value, int* total) {
     const int other = __shfl_up_sync(~0u, sum, o);
     if (lane >= o) sum += other;
   }
-  __syncthreads();                                     // the sums of the call before have been read
+  __syncthreads();                                     // the preceding call's sums have been read
   if (lane == 31) sums[warp] = sum;
   __syncthreads();
   int upto = sums[lane];
@@ -33,7 +33,7 @@ DEVICE int sum_before(int value, int* total) {
   return sum - value + (warp ? warps_before : 0);
 }
 
-// The least value of the block, in every thread.
+// The minimum over the block, in every thread.
 template <class I> DEVICE I least_of_block(I value) {
   __shared__ I result;
   __syncthreads();
@@ -49,9 +49,10 @@ template <class I> struct Graph {
 };
 
 template <class I> struct Levels {
-  I end, last, count, width;                           // one past the component, begin of its last level, levels, the widest
+  I end, last, count, width;                           // end of the component, begin of its last level, levels, largest width
 };
 
+// Number the component of `root` from `first` on.
 template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I* order, I* parent) {
   if (threadIdx.x == 0) {
     order[first] = root;
@@ -107,25 +108,25 @@ template <class I> DEVICE Levels<I> levels(const Graph<I>& G, I root, I first, I
   return {end, begin, count, width};
 }
 
-// Number the component that stands from `first` to `end` anew, from another root.
+// Renumber, from another root, the component that has the numbers `first` to `end` - 1.
 template <class I> DEVICE Levels<I> again(const Graph<I>& G, I root, I first, I end, I* order, I* parent, I n) {
   for (I p = first + threadIdx.x; p < end; p += THREADS) __stcg(parent + order[p], n);
   __syncthreads();
   return levels(G, root, first, order, parent);
 }
 
-// Number all vertices, the first `lone` of which have no neighbours and stand in `order` already. `neighbours` are sorted by
-// `rank`, the place in `by_degree`; `parent` comes filled with n.
+// Number all vertices. The first `lone` of `order` are already set: the vertices without neighbours. `neighbours` are sorted by
+// `rank`, the place in `by_degree`; `parent` is filled with n on entry.
 // launch: one block of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) search(Context* ctx, const I* indptr, const I* neighbours, const I* by_degree,
                                                const I* rank, I* order, I* parent, long long lone, long long order_size) {
-  wait_for_previous();                                 // setup: no judge has a say
+  wait_for_previous();                                 // setup kernels ignore the stop flag
   const Graph<I> G{indptr, neighbours};
   const I n = I(order_size);
   I first = I(lone), seek = first;
   while (first < n) {
-    for (;; seek += THREADS) {                         // the vertex of least degree that has no number
+    for (;; seek += THREADS) {                         // find the unnumbered vertex of least degree
       const I at = seek + threadIdx.x;
       const I found = least_of_block(at < n && __ldcg(parent + by_degree[at]) == n ? at : n);
       if (found < n) {

@@ -6,8 +6,10 @@ from numba import njit
 
 @njit(cache=True)
 def levels(indptr, neighbours, root, first, order, parent):
-    """Number the component of ``root`` from ``first`` on: (end, begin of the last level, levels, the widest).
-    ``parent`` is the number of a vertex's parent, and n for those not yet seen."""
+    """Number the component of ``root`` from ``first`` on.
+
+    ``parent`` is the number of each vertex's parent, n if not yet seen. Returns (end of the component, begin of its
+    last level, number of levels, width of the widest)."""
     free = parent.size
     order[first], parent[root] = root, first
     begin, end, tail, count, width = first, first + 1, first + 1, 1, 1
@@ -28,7 +30,7 @@ def levels(indptr, neighbours, root, first, order, parent):
 
 @njit(cache=True)
 def again(indptr, neighbours, root, first, end, order, parent):
-    """Number the component that stands from ``first`` to ``end`` anew, from another root."""
+    """Renumber, from another root, the component that has the numbers ``first`` to ``end`` − 1."""
     for p in range(first, end):
         parent[order[p]] = parent.size
     return levels(indptr, neighbours, root, first, order, parent)
@@ -36,8 +38,9 @@ def again(indptr, neighbours, root, first, end, order, parent):
 
 @njit(cache=True)
 def search(indptr, neighbours, by_degree, rank, order, parent, lone):
-    """Number all vertices, the first ``lone`` of which have no neighbours and stand in ``order`` already.
-    ``neighbours`` are sorted by ``rank``, the place in ``by_degree``; ``parent`` comes filled with n."""
+    """Number all vertices. The first ``lone`` of ``order`` are already set: the vertices without neighbours.
+
+    ``neighbours`` are sorted by ``rank``, the place in ``by_degree``; ``parent`` is filled with n on entry."""
     n = order.size
     first = seek = lone
     while first < n:

@@ -1,4 +1,4 @@
-"""Graphs on the CPU."""
+"""A graph kernel on the CPU."""
 from __future__ import annotations
 
 from numba import njit
@@ -6,8 +6,9 @@ from numba import njit
 
 @njit(cache=True)
 def turned(indptr, neighbours, visit, out_indptr, out):
-    """The same edges from their other ends, the lists of the ends in the order of ``visit``: vertex v of ``visit`` is
-    appended to the list of each of its neighbours."""
+    """Transpose a graph: each vertex v, in the order of ``visit``, is appended to the list of each of its neighbours.
+
+    So every list of ``out`` is in the order of ``visit``."""
     at = out_indptr[:-1].copy()
     for v in visit:
         for k in range(indptr[v], indptr[v + 1]):

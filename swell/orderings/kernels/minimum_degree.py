@@ -1,10 +1,10 @@
 """Approximate minimum degree on the host: the quotient graph of Amestoy, Davis and Duff 1996, in their notation.
 
-A variable i that stays has two lists in ``lists``, from ``start[i]`` on: its ``elements[i]`` elements ℰ_i, then its
+A remaining variable i has two lists in ``lists``, from ``start[i]`` on: its ``elements[i]`` elements ℰ_i, then its
 variables 𝒜_i; together ``length[i]`` numbers. An element e has the list ℒ_e of its variables. ``size[i]`` is |i|, the
-rows that the supervariable i stands for: negative while i is in the ℒ_p in work and after i was a pivot, zero after i
-was merged or put last. ``degree`` is d_i of a variable and |ℒ_e| of an element. ``w[e]`` is zero after e was absorbed.
-In memory variables come first, by index, then elements, by age, so that one pass closes the gaps (`compact`).
+number of rows in the supervariable i. It is negative while i is in the current ℒ_p, and after i was a pivot; it is zero
+after i was merged or put last. ``degree`` is d_i for a variable and |ℒ_e| for an element. ``w[e]`` is zero after e was
+absorbed. In memory variables come first, by index, then elements, by age, so that one pass closes the gaps (`compact`).
 """
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from numba import njit
 
 from swell.core.compiled import helper
 
-WAITING = -2            # in place of the variable before, in no list of a degree
+WAITING = -2            # value of before[i] while variable i waits, in no degree list
 
 
 @njit(cache=True)
 def symmetrise(indptr, indices, start, length, lists):
-    """Write the pattern of A + Aᵀ without its diagonal into ``lists``, row after row, ascending; its length.
-    ``start`` comes with a place for the end; ``lists`` needs 2 nnz places."""
+    """Write the pattern of A + Aᵀ without its diagonal to ``lists``, row after row, ascending. Returns its length.
+
+    Row i has ``length[i]`` numbers from ``start[i]`` on. ``lists`` needs room for 2 nnz numbers."""
     n = length.size
-    begin = np.zeros(n + 1, indptr.dtype)                        # Aᵀ by counting: its rows ascend
+    begin = np.zeros(n + 1, indptr.dtype)                        # Aᵀ by counting, so columns ascend in its rows
     turned = np.empty(indices.size, indices.dtype)
     for k in range(indices.size):
         begin[indices[k] + 1] += 1
@@ -52,7 +53,7 @@ def symmetrise(indptr, indices, start, length, lists):
 
 @helper
 def link(head, after, before, d, i):
-    """Put variable i into the list of degree d."""
+    """Insert variable i into the list of degree d."""
     first = head[d]
     if first >= 0:
         before[first] = i
@@ -61,7 +62,7 @@ def link(head, after, before, d, i):
 
 @helper
 def unlink(head, after, before, d, i):
-    """Take variable i out of the list of degree d."""
+    """Remove variable i from the list of degree d."""
     if before[i] >= 0:
         after[before[i]] = after[i]
     else:
@@ -72,7 +73,7 @@ def unlink(head, after, before, d, i):
 
 @helper
 def compact(start, length, lists, size, w, pivots, step):
-    """Close the gaps between the lists in use; the first free place."""
+    """Close the gaps between the lists in use. Returns the first free place."""
     free, n = 0, size.size
     for k in range(n + step):
         x = k if k < n else pivots[k - n]
@@ -87,7 +88,7 @@ def compact(start, length, lists, size, w, pivots, step):
 
 @helper
 def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, bucket, chain, into):
-    """Merge the variables of ℒ_p with equal lists, which are found by their hash keys; the next free mark."""
+    """Merge variables of ℒ_p with equal lists; hash keys find the candidates. Returns the next free mark."""
     for t in range(first, end):
         if size[lists[t]] == 0:
             continue
@@ -118,14 +119,14 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 
 @njit(cache=True)
 def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit):
-    """Eliminate all variables of at most ``dense`` neighbours; (pivots, entries of L + U, flops).
+    """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops).
 
-    A variable that is ``weak`` waits for one that is not and has it in its ℒ_p: each lets so many go as it stands for.
-    Those that never meet one come last.
+    A ``weak`` variable waits until a pivot p that is not weak has it in ℒ_p. Such a pivot releases about as many rows
+    of weak variables as it eliminates. Variables that are never released come last.
 
-    On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into``
-    leads from every other variable to one that it was merged into, and from an element to the one that absorbed it; −1
-    ends the way. The elimination stops as soon as a sum exceeds its limit.
+    On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]``
+    is the variable that i was merged into; for a pivot, the element that absorbed it; −1 at the end of such a chain.
+    The elimination stops as soon as a sum exceeds its limit.
     """
     n = length.size
     head, after, before = np.empty(n + 1, lists.dtype), np.empty(n, lists.dtype), np.empty(n, lists.dtype)
@@ -179,7 +180,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
                     lists[free] = i
                     free += 1
         start[p], elements[p] = first, 0
-        # w(e) = |ℒ_e \ ℒ_p| for all elements beside ℒ_p, counted from mark on
+        # w(e) − mark = |ℒ_e \ ℒ_p| for all elements adjacent to ℒ_p
         for t in range(first, free):
             i = lists[t]
             for k in range(start[i], start[i] + elements[i]):
@@ -246,8 +247,10 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
 
 @njit(cache=True)
 def count_last(ends, beside, group, into, degree):
-    """Add to |ℒ_p| of each pivot the rows put last that its column of L has an entry in: in the tree of elements, all
-    on the way from a neighbour of such a row to a root. ``ends`` says where each row's neighbours end in ``beside``."""
+    """Add to |ℒ_p|, in ``degree``, the rows put last in which the pivot's column of L has an entry.
+
+    For each such row, these pivots lie on the paths from its neighbours to the roots in the tree of elements.
+    ``ends[r]`` is the end of row r's neighbours in ``beside``."""
     seen = np.full(degree.size, -1)
     k = 0
     for row in range(ends.size):

@@ -1,4 +1,4 @@
-// A round of Jones-Plassmann on a GPU, a thread a vertex. Weights are hashed anew: cheaper than to load them.
+// A round of Jones-Plassmann on a GPU, a thread a vertex. Weights are hashed again each time: this is cheaper than loading them.
 #include "context.cuh"
 
 DEVICE unsigned long long weight(unsigned long long i, unsigned long long seed) {
@@ -8,7 +8,7 @@ DEVICE unsigned long long weight(unsigned long long i, unsigned long long seed) 
   return z ^ (z >> 31);
 }
 
-// The least colour that no neighbour of vertex i has, sought 64 colours at a time.
+// The smallest colour that no neighbour of vertex i has; the search takes 64 colours at a time.
 template <class I> DEVICE int least_free(const I* indptr, const I* neighbours, const int* colors, long long i) {
   for (int base = 0;; base += 64) {
     unsigned long long used = 0;
@@ -20,13 +20,13 @@ template <class I> DEVICE int least_free(const I* indptr, const I* neighbours, c
   }
 }
 
-// Every vertex without a colour whose heavier neighbours all have one takes the least that is free. Whether a neighbour is
-// seen with the colour it gets in this very round changes when a vertex is coloured, not its colour.
+// Give each vertex whose heavier neighbours all have a colour the smallest free colour. A neighbour's colour from this round may be
+// seen in this round or only in the next. This affects when a vertex is coloured, not its colour.
 // launch: elements of colors, 256 threads
 template <typename I>
 __global__ void jones_plassmann_round(Context* ctx, const I* indptr, const I* neighbours, int* colors, long long seed,
                                       long long n) {
-  wait_for_previous();                     // setup: no judge has a say
+  wait_for_previous();                     // setup kernels ignore the stop flag
   const long long i = thread_id();
   if (i >= n || colors[i] >= 0) return;
   const unsigned long long mine = weight(i, seed);

@@ -9,7 +9,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def least_free(indptr, neighbours, colors, i):
-    """The least colour that no neighbour of vertex i has, sought 64 colours at a time."""
+    """The smallest colour that no neighbour of vertex i has; the search takes 64 colours at a time."""
     base = 0
     while True:
         used = np.uint64(0)
@@ -26,14 +26,14 @@ def least_free(indptr, neighbours, colors, i):
 
 @njit(cache=True)
 def greedy(indptr, neighbours, turn, colors):
-    """The vertices take their colours in the order of ``turn``; ``colors`` comes filled with −1."""
+    """Colour the vertices greedily in the order of ``turn``; ``colors`` is filled with −1 on entry."""
     for i in turn:
         colors[i] = least_free(indptr, neighbours, colors, i)
 
 
 @njit(cache=True)
 def weight(i, seed):
-    """splitmix64 of the vertex: a bijection, so no two vertices weigh the same."""
+    """The weight of vertex i: splitmix64, a bijection, so no two vertices have equal weights."""
     z = np.uint64(i) + (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -42,8 +42,10 @@ def weight(i, seed):
 
 @parallel
 def jones_plassmann_round(indptr, neighbours, colors, seed):
-    """Every vertex without a colour whose heavier neighbours all have one takes the least that is free. Whether a
-    neighbour is seen with the colour it gets in this very round changes when a vertex is coloured, not its colour."""
+    """Give each vertex whose heavier neighbours all have a colour the smallest free colour.
+
+    A neighbour's colour from this round may be seen in this round or only in the next. This affects when a vertex is
+    coloured, not its colour."""
     for i in prange(colors.size):
         if colors[i] < 0:
             mine = weight(i, seed)

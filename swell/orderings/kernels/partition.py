@@ -1,4 +1,4 @@
-"""What a partition needs after METIS, on the host: the rows between parts, and parts of the sizes that slices have."""
+"""Kernels that turn METIS's partition into slices, on the host: choose separator rows, and adjust the parts' sizes."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True)
 def outside(indptr, neighbours, home):
-    """For each vertex, how many neighbours more have another home than have its own."""
+    """For each vertex: the number of neighbours in other parts, less the number in its own. ``home`` is the part."""
     count = np.zeros(home.size, np.int64)
     for v in range(home.size):
         for k in range(indptr[v], indptr[v + 1]):
@@ -17,7 +17,7 @@ def outside(indptr, neighbours, home):
 
 @njit(cache=True)
 def cut_off(indptr, neighbours, home, chosen, v):
-    """All neighbours of v in other homes are chosen."""
+    """True if all neighbours of v in other parts are chosen."""
     for k in range(indptr[v], indptr[v + 1]):
         u = neighbours[k]
         if home[u] != home[v] and not chosen[u]:
@@ -27,8 +27,9 @@ def cut_off(indptr, neighbours, home, chosen, v):
 
 @njit(cache=True)
 def cover(indptr, neighbours, home, visit):
-    """Vertices without which no edge leads from one home to another: chosen in the order of ``visit``, and those left
-    out again, last first, that the others make superfluous."""
+    """A vertex cover of the edges between parts, as a mask of the vertices.
+
+    Vertices are chosen in the order of ``visit``. A second pass, in reverse order, drops superfluous vertices."""
     chosen = np.zeros(home.size, np.bool_)
     for v in visit:
         chosen[v] = not cut_off(indptr, neighbours, home, chosen, v)
@@ -39,7 +40,7 @@ def cover(indptr, neighbours, home, visit):
 
 @njit(cache=True)
 def best_home(indptr, neighbours, home, room, v):
-    """The home with room in which v has the most neighbours, and how many; −1 and 0 if there is none."""
+    """The part with room in which v has the most neighbours, and their number; (−1, 0) if there is none."""
     best, most = -1, 0
     for k in range(indptr[v], indptr[v + 1]):
         h = home[neighbours[k]]
@@ -54,8 +55,10 @@ def best_home(indptr, neighbours, home, room, v):
 
 @njit(cache=True)
 def settle(indptr, neighbours, home, sizes, loose):
-    """Give every home its size, in place: too large ones shed vertices in the order of ``loose``; vertices without a
-    home (−1) move into those with room, the best connected first, and at last wherever room is left."""
+    """Change ``home`` in place until every part has its size in ``sizes``.
+
+    Parts that are too large shed vertices in the order of ``loose``. Vertices without a part (−1) move to parts with
+    room, the best connected first, and finally wherever room is left."""
     room = sizes.copy()
     for v in range(home.size):
         if home[v] >= 0:

@@ -9,12 +9,12 @@ from numba import njit
 
 @njit(cache=True)
 def assign(indptr, rows, costs):
-    """For each column the row of the cheapest matching, −1 where the column is left out; entries come by columns.
+    """The row of each column in the matching of least cost; −1 for an unmatched column. Entries are stored by columns.
 
-    A column gets the row that is cheapest for it where that is free. For each of the others the shortest alternating
-    path to a free row is sought (Dijkstra) in costs reduced by the potentials u of rows and v of columns, which make
-    them zero on the matching and no less elsewhere. Where there is no path, the rows that were met lead to no free row,
-    then or later: they stay done, so that all searches in vain together read an entry once.
+    First, a column gets its cheapest row if that row is free. For each other column Dijkstra's algorithm finds the
+    shortest alternating path to a free row. Its costs are reduced by the potentials u of rows and v of columns. Reduced
+    costs are zero on the matching and nonnegative elsewhere. If there is no path, the visited rows lead to no free row,
+    now or later. They stay done, so that all failed searches together read an entry once.
     """
     n = indptr.size - 1
     row_of, column_of = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
@@ -27,7 +27,7 @@ def assign(indptr, rows, costs):
                 row_of[j], column_of[rows[k]] = rows[k], j
                 break
     distance, before, done = np.full(n, np.inf), np.empty(n, np.int64), np.zeros(n, np.bool_)
-    met = np.empty(n, np.int64)                                     # rows with a distance, made infinite at the end
+    met = np.empty(n, np.int64)                                     # rows whose distance must be reset after a search
     for start in range(n):
         if row_of[start] >= 0:
             continue
@@ -36,7 +36,7 @@ def assign(indptr, rows, costs):
         while column >= 0:
             for k in range(indptr[column], indptr[column + 1]):
                 i = rows[k]
-                reached = base + max(costs[k] - u[i] - v[column], 0.0)          # below zero by rounding alone
+                reached = base + max(costs[k] - u[i] - v[column], 0.0)          # negative only by rounding
                 if done[i] or reached >= min(distance[i], shortest):
                     continue
                 if distance[i] == np.inf:
@@ -50,7 +50,7 @@ def assign(indptr, rows, costs):
             column = -1
             while len(heap) and heap[0][0] < shortest:
                 base, i = heappop(heap)
-                if not done[i]:                                     # an older, longer distance of a row that is done
+                if not done[i]:                                     # else an outdated, longer distance of this row
                     done[i], column = True, column_of[i]
                     break
         found = free >= 0
@@ -63,7 +63,7 @@ def assign(indptr, rows, costs):
             distance[i] = np.inf
         if found:
             v[start] += shortest
-        while free >= 0:                                            # rows change hands along the path
+        while free >= 0:                                            # rematch along the path
             column = before[free]
             column_of[free], row_of[column], free = column, free, row_of[column]
     return row_of
