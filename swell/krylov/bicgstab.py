@@ -2,13 +2,13 @@
 
 For any square A. Van der Vorst 1992; Saad, Iterative Methods, algorithm 7.7.
 
-An iteration: 2 products, 2 applications of M, 3 reductions, no host read. Vector traffic without M: 15 words a row
-beside the four that the products move. Storage: r, p, v, t, the shadow vector r̂, and two more where there is an M.
+An iteration: 2 products, 2 applications of M, 3 reductions, no host read. Vector traffic without M: 15 words a row,
+plus 4 for the products. Storage: r, p, v, t, the shadow vector r̂, and two more vectors if there is an M.
 Reports ‖b − A x‖₂ of the recursive residual.
 
-Differs from the textbook: the shadow vector is random with a fixed seed (r̂ = r₀ breaks down on acoustics problems); s
-lives in r; inner products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x
-with another shadow vector while that brings progress.
+Differs from the textbook: the shadow vector is random with a fixed seed, since r̂ = r₀ breaks down on acoustics
+problems. s overwrites r. An inner product that is only rounding error ends the run as BREAKDOWN. The solve then resumes
+from x with another shadow vector, as long as this brings progress.
 """
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
 """BiCGSTAB(l), preconditioned on the right: l steps of BiCG, then a residual polynomial of degree l.
 
-For any square A, and for eigenvalues far from the real axis, where BiCGSTAB's polynomials of degree one stagnate.
-Sleijpen and Fokkema 1993, algorithm 3.1; the polynomial as in Sleijpen and van der Vorst 1995, section 4: a
-combination of the minimal residual without r̂_l and of the shortest r̂_l, whose angle is kept away from a right one
-(``convex``).
+For any square A; also for eigenvalues far from the real axis, where BiCGSTAB's polynomials of degree one stagnate.
+Sleijpen and Fokkema 1993, algorithm 3.1. The polynomial is as in Sleijpen and van der Vorst 1995, section 4: it
+combines the minimal residual without r̂_l with the shortest r̂_l. ``convex`` bounds the cosine of their angle below.
 
-An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic: 3 l (l + 1)
-words a row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial, beside what the products move. Storage: 2 l + 2
-vectors and the shadow vector r̂; with an M two more. Reports ‖b − A x‖₂ of the recursive residual, after every
-iteration.
+An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic besides the
+products: 3 l (l + 1) words a row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial. Storage: 2 l + 2 vectors
+and the shadow vector r̃; with an M two more. Reports ‖b − A x‖₂ of the recursive residual, after every iteration.
 
-Differs from the textbook: the (l + 1)² inner products of r̂_0 … r̂_l come in one reduction, and one thread solves
-their normal equations, dropping powers that depend on earlier ones; the powers are taken of θ A, with θ a power
-of two near 1/‖A‖ (found while iterating; it rounds nothing), so that they neither over- nor underflow; with an M,
-the correction of x is gathered in its range and M applied to it once; the shadow vector is random with a fixed seed.
-A step of BiCG whose inner products are rounding is left out; the rest of the iteration is a step of minimal
-residuals, and the run then ends as BREAKDOWN, to be resumed with another shadow vector.
+Differs from the textbook:
+
+- One reduction yields the (l + 1)² inner products of r̂_0 … r̂_l. One thread solves their normal equations, and drops
+  powers that depend on earlier ones.
+- Powers of θ A replace powers of A, so that they neither overflow nor underflow. θ is a power of two near 1/‖A‖, found
+  while iterating; multiplying by it rounds nothing.
+- With an M, the loop gathers the correction of x before M is applied, and applies M to it once.
+- The shadow vector is random with a fixed seed.
+- A step of BiCG is left out if its inner products are only rounding error. The rest of the iteration is then a step of
+  minimal residuals. The run ends as BREAKDOWN, and the solve resumes with another shadow vector.
 """
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class BiCGSTABL(Method):
     l : int
         Degree, 1 to 8; 1 is BiCGSTAB.
     convex : float
-        Least cosine of the angle in the combination, in [0, 1); 0: the minimal residual.
+        Least cosine of the angle between the two combined residuals, in [0, 1); 0: the minimal residual.
     seed : int
         Seed of the random shadow vector.
     """
@@ -113,7 +115,7 @@ class BiCGSTABLIteration(ShadowIteration):
         step.settle(s)
 
     def _hat(self, v):
-        """M v."""
+        """Return M v."""
         if self.M is None:
             return v
         self.M.apply(v, self.hat)

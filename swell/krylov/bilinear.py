@@ -1,4 +1,4 @@
-"""The loops that COCG and COCR share: Krylov methods on the bilinear form xᵀ y, which does not conjugate."""
+"""Base classes of COCG and COCR: Krylov methods with the bilinear form xᵀ y, which conjugates nothing."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -24,7 +24,7 @@ class BilinearMethod(Method):
 
 
 class BilinearIteration(Iteration):
-    """The start of both methods, and the conjugates that they keep: fused products conjugate their first argument."""
+    """The common start of both methods, and their conjugates: a fused product conjugates its first argument."""
 
     def __init__(self, system, stem, count):
         super().__init__(system)
@@ -34,9 +34,9 @@ class BilinearIteration(Iteration):
         self.step = self.loop.kernels("swell.krylov", stem, self.dtype)
 
     def kept(self, name, vector, needed=True):
-        """(Room for the conjugate of a vector, what stands for that conjugate in a product).
+        """Return (an array for the conjugate of ``vector``, the array to pass to fused products as this conjugate).
 
-        Nothing is kept of a real vector, which is its own conjugate, or where no product needs it.
+        The first is empty, and the second is ``vector``, for a real vector or if ``needed`` is False.
         """
         count = vector.size if needed and self.dtype.kind == "c" else 0
         room = self.workspace.array(name, count, self.dtype)
@@ -51,4 +51,4 @@ class BilinearIteration(Iteration):
 
     @abstractmethod
     def begin(self):
-        """Set up the first step; returns the slots that it summed."""
+        """Set up the first step; return the slots that its kernel summed."""

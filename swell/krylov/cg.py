@@ -2,14 +2,14 @@
 
 For A = Aᴴ positive definite, M likewise. Hestenes and Stiefel 1952; Saad, Iterative Methods, algorithm 9.1.
 
-An iteration: 1 product, 1 application of M, 2 reductions, no host read. Vector traffic without M: 8 words a row
-(x is updated together with p, so that p is read once for both) beside the two that the product moves.
-Storage: r, p, q, and z where there is an M. Reports ‖b − A x‖₂ of the recursive residual (of the original system
-where the system is scaled).
+An iteration: 1 product, 1 application of M, 2 reductions, no host read. Vector traffic without M: 8 words a row, plus 2
+for the product; x and p are updated together, so that p is read once for both.
+Storage: r, p, q, and z if there is an M. Reports ‖b − A x‖₂ of the recursive residual (of the original system, if the
+system is scaled).
 
-Differs from the textbook: x lags until the direction is updated; a curvature (p, A p) that is not positive ends the
-iteration as INDEFINITE and leaves x as it was. A smoother, if one is named, sweeps over x before the first iteration,
-and between the iterations if asked: CG then starts anew from the smoothed x, with p = z.
+Differs from the textbook: x is updated together with p, not before r. If the curvature (p, A p) is not positive, the
+iteration ends as INDEFINITE and leaves x unchanged. A smoother, if one is named, sweeps over x before the first
+iteration, and on request between iterations: CG then restarts from the smoothed x, with p = z.
 """
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class CG(LanczosMethod):
     before : int
         Sweeps of the smoother (``smoother=...``) before the first iteration.
     between : int
-        Sweeps after each ``every`` iterations, from which CG starts anew; 0: none.
+        Sweeps of the smoother after every ``every`` iterations; CG then restarts from x. 0: none.
     every : int
+        Iterations from one group of sweeps to the next.
     """
 
     before: int = 10
@@ -102,7 +103,7 @@ class CGIteration(LanczosIteration):
             self.smooth()
 
     def smooth(self):
-        """Sweeps over x, and a new start from there."""
+        """Sweep over x, then restart CG from the new x."""
         self.S.smooth(self.b, self.x, self.between)
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         if self.M is not None:

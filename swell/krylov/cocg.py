@@ -3,17 +3,17 @@
 For A = Aᵀ, complex symmetric, and M = Mᵀ. Van der Vorst and Melissen 1990, section 2: the recurrences of conjugate
 gradients with the bilinear form xᵀ y, without conjugation, in place of the inner product. On a real system it is CG.
 
-An iteration: 1 product, 1 application of M, 2 reductions, no host read. Vector traffic without M: 8 words a row
-beside the two that the product moves, 10 in a complex system. Storage: r, p, q, z where there is an M; in a complex
-system the conjugate of p, and of r where there is an M. Reports ‖b − A x‖₂ of the recursive residual.
+An iteration: 1 product, 1 application of M, 2 reductions, no host read. Vector traffic without M: 8 words a row, or 10
+in a complex system, plus 2 for the product. Storage: r, p, q, and z if there is an M; in a complex system the conjugate
+of p, and of r if there is an M. Reports ‖b − A x‖₂ of the recursive residual.
 
-M is symmetric for a symmetric A in Jacobi, block Jacobi, ILU(0) and ILU(k) with exact solves or equal sweeps for L and
-U, SSOR, Chebyshev, and additive Schwarz of such; not with approximate inverses of L and U, in ILUT and restricted
-Schwarz, nor in incomplete Cholesky, which conjugates.
+For a symmetric A, M is symmetric in Jacobi, block Jacobi, ILU(0) and ILU(k) with exact solves or equal sweeps for L and
+U, SSOR, Chebyshev, and additive Schwarz of such. M is not symmetric with approximate inverses of L and U, in ILUT, in
+restricted Schwarz, or in incomplete Cholesky, which conjugates.
 
 Differs from the textbook: the conjugate of p is kept, so that a product fused with its (conjugating) inner products
-gives pᵀ A p; x lags until the direction is updated. The form vanishes for vectors that do not: where it does, to
-rounding, or where a step would drown the residual, x stays and the run ends as BREAKDOWN.
+gives pᵀ A p. x is updated together with p, not before r. The form xᵀ x can vanish for x ≠ 0. If the form is only
+rounding error, or if a step would leave no digit of the residual, x stays and the run ends as BREAKDOWN.
 """
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
 """COCR: conjugate orthogonal conjugate residuals.
 
-For A = Aᵀ, complex symmetric, and M = Mᵀ (which M is: cocg.py). Sogabe and Zhang 2007, algorithm 1, preconditioned as
-in their section 4: conjugate residuals with the bilinear form xᵀ y in place of the inner product. Its residual falls
-more smoothly than COCG's, at as many products. On a real system it is the method of conjugate residuals, for
+For A = Aᵀ, complex symmetric, and M = Mᵀ; cocg.py names such M. Sogabe and Zhang 2007, algorithm 1, preconditioned as
+in their section 4: conjugate residuals with the bilinear form xᵀ y in place of the inner product. COCR takes as many
+products as COCG, and its residual falls more smoothly. On a real system it is the method of conjugate residuals, for
 indefinite matrices too.
 
-An iteration: 1 product, 1 application of M, 3 reductions, which ranks add up in 2 groups, no host read. Vector
-traffic without M: 12 words a row beside the two that the product moves, 14 in a complex system; 4 more with an M.
+An iteration: 1 product, 1 application of M, 3 reductions, which ranks add up in 2 groups, no host read. Vector traffic
+without M: 12 words a row, or 14 in a complex system, plus 2 for the product; 4 more with an M.
 Storage: r, p, q, A r; with an M also z and M q; in a complex system the conjugates of z and q. Reports ‖b − A x‖₂ of
 the recursive residual.
 
-Across ranks an iteration is judged in the next one, its norm being added up with that one's first sums: the last costs
-one product more.
+Across ranks, iteration k is judged during k + 1: ranks add up its norm with the first sums of k + 1. The last iteration
+therefore costs one more product.
 
-Differs from the textbook: A p and M r come from recurrences (q = A z + β q, z −= α M q), conjugates are kept for fused
-products, and a form that vanishes to rounding ends the run as BREAKDOWN.
+Differs from the textbook: A p and M r come from recurrences (q = A z + β q, z −= α M q). Conjugates are kept for fused
+products. A form that is only rounding error ends the run as BREAKDOWN.
 """
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class COCRIteration(BilinearIteration):
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.z, self.az, self.conjugate_z, self.rho)              # A z;  ρ' = zᵀ A z
-        self.space.allreduce(self.rho_and_norm)                                # with the norm² of the iteration before
+        self.space.allreduce(self.rho_and_norm)                                # with the last iteration's norm²
         step.direction(self.z, self.az, self.p, self.q, self.qc, s)            # β = ρ'/ρ;  p = z + β p;  q = A z + β q
         if self.ended():
             return

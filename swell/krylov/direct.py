@@ -1,12 +1,12 @@
-"""Sparse direct solution: refinement by complete factors of A, whose file is preconditioners/direct.py.
+"""Sparse direct solve: iterative refinement with complete factors of A, which preconditioners/direct.py computes.
 
 For any nonsingular matrix of moderate fill. Demmel et al. 1999 (SuperLU).
 
 A step: 1 product, 1 solve with the factors, 1 reduction. Storage: r and the factors. Reports the true residual
-‖b − A x‖₂ in every step, and ends where the judge accepts it or it stops falling.
+‖b − A x‖₂ in every step. The run ends when the judge accepts this residual, or when it stops falling.
 
-SuperLU's factors may have small pivots. If a step does not bring the residual to half of what it was, and more than
-rounding is left of it, A is factored anew with full pivoting, and x starts from zero; the result notes it.
+SuperLU's factors may have small pivots. If a step does not halve a residual that is more than rounding error, A is
+factored again with full pivoting, and x restarts from zero; the result notes it.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swell.core.slots import Norms
 from swell.krylov.method import Counts, Method
 from swell.krylov.refinement import Refinement
 
-ROUNDING = 8            # a residual up to so many times eps (‖|A||x|‖ + ‖b‖) is rounding
+ROUNDING = 8            # a residual up to ROUNDING eps (‖|A||x|‖ + ‖b‖) is rounding error
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Direct(Method):
 
 
 class FactorRefinement(Refinement):
-    """Refinement by factors, which are replaced by better ones if they do not reduce the residual."""
+    """Refinement with factors; factors that do not reduce the residual are replaced by better ones."""
 
     @property
     def notes(self):
-        """That the factors were replaced."""
+        """Notes about replaced factors."""
         return () if self.M is None else self.M.repairs
 
     def start(self, zero_guess):
@@ -67,7 +67,7 @@ class FactorRefinement(Refinement):
         super().start(zero_guess)
 
     def body(self):
-        before = self.norm2[Norms.JUDGED2] if self.M.loose else np.inf           # on a CPU, where nothing waits
+        before = self.norm2[Norms.JUDGED2] if self.M.loose else np.inf           # loose factors are on a CPU: no wait
         self.step()
         if self.M.loose and not self.norm2[Norms.JUDGED2] <= before / 4 and not self.rounded():
             self.M.repair("factors with pivots on the diagonal left the residual as it was")
@@ -78,7 +78,7 @@ class FactorRefinement(Refinement):
         self.judge.iteration(self.norm2)
 
     def rounded(self):
-        """No more is left than rounding of A x and b."""
+        """True if the residual is at the level of the rounding errors of A x and b."""
         rounding = ROUNDING * (self.M.rounding(self.x) + np.finfo(self.dtype).eps * self.space.norms(self.b)[0])
         return self.norm2[Norms.OWN2] <= rounding**2
 

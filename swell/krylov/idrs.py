@@ -1,19 +1,22 @@
 """IDR(s): induced dimension reduction, preconditioned on the right.
 
 For any square A. Sonneveld and van Gijzen 2008; the variant with bi-orthogonality of van Gijzen and Sonneveld 2011,
-algorithm 913, figure 2: residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that
+algorithm 913, figure 2. Residuals are forced into a space that shrinks by s dimensions every s + 1 products, so that
 exact arithmetic ends after n + n/s products.
 
 An iteration: s + 1 products, s + 1 applications of M, s + 3 reductions, which ranks add up in s + 2 groups, no host
-read. Vector traffic without M: for s = 4 99 words a row beside the ten that the products move, 89 in a complex system.
+read. Vector traffic without M, for s = 4: 99 words a row, or 89 in a complex system, plus 10 for the products.
 Storage: 2 s + 2 vectors, s real ones (the shadow space P), and two more with an M. Reports ‖b − A x‖₂ of the recursive
 residual, after every iteration.
 
-Differs from the textbook: the s inner products of A u_k with P come in one reduction, and one thread finds from
-them, and from the triangle Pᴴ G that it knows, the coefficients that the modified Gram–Schmidt of the paper finds
-one after the other; P is real, random with a fixed seed and not orthonormalised; ω as in Sleijpen and van der Vorst
-1995 (the cosine of (r, A r) is kept above 0.7); an inner product that is rounding leaves its step out, and the run
-ends as BREAKDOWN after the iteration, to be resumed with another P.
+Differs from the textbook:
+
+- One reduction yields the s inner products of A u_k with P. From these and the triangle Pᴴ G, one thread computes the
+  coefficients that the paper's modified Gram–Schmidt computes one after the other.
+- P is real, random with a fixed seed, and not orthonormalised.
+- ω is as in Sleijpen and van der Vorst 1995: the cosine of (r, A r) is kept above 0.7.
+- A step is left out if its inner product is only rounding error. The run then ends as BREAKDOWN after the iteration,
+  and the solve resumes with another P.
 """
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ class IDRSIteration(Iteration):
         self.v, self.hat = (self.r, self.r) if self.M is None else (self.vector("v"), self.vector("hat"))
         self.PG = self.dense("P G", (s, s))
         self.f, self.alpha, self.gamma = self.dense("f", s + 1), self.dense("alpha", s + 1), self.dense("gamma", s)
-        self.pp = self.n / 3                     # a row of P squared: numbers in [−1, 1) have the mean square 1/3
+        self.pp = self.n / 3                     # squared length of a row of P: numbers in [−1, 1) have mean square 1/3
         self.small, self.norm2 = self.scalars("idrs", len(S)), self.scalars("norm2", len(Norms))
         self.rt, self.sums = part(self.small, S.RT, S.TT), part(self.small, S.RR, S.TT)
         self.space.reserve_sums(s + 2)

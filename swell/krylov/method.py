@@ -1,4 +1,4 @@
-"""What every Krylov method is made of: a frozen settings object, and the iteration that it binds to one system."""
+"""Base classes of all Krylov methods: `Method` holds settings, `Iteration` runs a method on one system."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -12,10 +12,10 @@ from swell.krylov.slots import Shadow
 
 
 class System(NamedTuple):
-    """What a method iterates on: A x = b in one space, transformed and formatted.
+    """The system A x = b that a method iterates on: in one space, transformed, in its final storage format.
 
-    ``S`` is the smoother that a method may use beside its preconditioner, or None. ``weights`` (float32 vector or None)
-    turn the residual of this system into the norm that the judge judges.
+    ``M`` is the preconditioner, or None. ``S`` is an additional smoother, or None. ``weights`` is a float32 vector w or
+    None: the judge takes Σ w |r|² as the squared norm of the original system's residual.
     """
 
     A: object
@@ -29,62 +29,62 @@ class System(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a run cost."""
+    """Cost of a run: products with A and Aᴴ, applications of M and Mᴴ, reductions."""
 
     products: int
     preconditioner: int
     reductions: int
 
     def plus(self, other: "Counts", check: int) -> "Counts":
-        """The sum, with ``check`` more products for the true residual."""
+        """The sum of both costs, plus ``check`` products for the true residual."""
         return Counts(self.products + other.products + check, self.preconditioner + other.preconditioner,
                       self.reductions + other.reductions)
 
 
 class Method(ABC):
-    """Settings of a method. Class attributes say what the documentation and the advisor need to know.
+    """Settings of a method. Its class attributes inform the documentation and the advisor.
 
     Attributes
     ----------
     problem : str
-        The class of matrices it is for.
+        The class of matrices that the method solves.
     cost : str
-        Products, preconditioner applications and reductions an iteration.
+        Products, preconditioner applications and reductions per iteration.
     vectors : str
-        Storage in vectors besides x and b.
-    stored : int
-        The same as a number, about, for the estimate of memory.
+        Number of stored vectors besides x and b.
+    stored : int or float
+        About this number, for the estimate of memory.
     flexible : bool
-        True if the preconditioner may vary from step to step.
+        True if the preconditioner may vary between steps.
     self_adjoint_only : bool
-        True if the preconditioner must be its own adjoint (its own transpose, for a method with ``symmetric_only``).
+        True if M must equal Mᴴ (Mᵀ, for a method with ``symmetric_only``).
     symmetric_only : bool
-        True if A must equal its transpose.
+        True if A must equal Aᵀ.
     adjoint : bool
-        True if it multiplies with Aᴴ, and with Mᴴ.
+        True if the method multiplies by Aᴴ and Mᴴ.
     smooths : bool
-        True if it has a use for a smoother beside the preconditioner.
+        True if the method can use a smoother besides the preconditioner.
     instead_of_smoother : str
-        What to do with a smoother otherwise, for the error.
+        Advice in the error if the method cannot use a smoother.
     preconditionable : bool
-        True if it can apply a preconditioner.
+        True if the method can apply a preconditioner.
     regular : bool
-        True if the matrix must be regular: of a singular one whose null space is named, the method gets
+        True if the matrix must be nonsingular. For a singular matrix with a given null space, the method gets
         ``NullSpaceTransform.regular``.
     unit_vectors : bool
-        True if it applies the preconditioner to vectors of norm 1, not only to some of the residual's norm.
+        True if M is applied to vectors of norm 1, not only to vectors about as long as the residual.
     gpu_only : bool
-        True if it runs on a GPU only.
+        True if the method runs on a GPU only.
     distributed : bool
-        True if it runs across ranks: between the kernel that leaves sums and the one that reads them it has them added
-        up over the ranks (``space.allreduce``). Each method says how many times an iteration, where it is not once for
-        every reduction.
+        True if the method runs across ranks. It calls ``space.allreduce`` between the kernel that writes this rank's
+        sums and the kernel that reads the total. A method says so if the calls per iteration are fewer than the
+        reductions.
     format : settings object or None
-        The storage of the matrix, if the method works on one only.
+        The storage format of the matrix, if the method works on one only.
     few_products : bool
-        True if a solve has so few products with A that no other storage than CSR pays.
+        True if a solve has too few products with A to pay for a format other than CSR.
     inner : Preconditioner or None
-        Settings of the operator that the method itself is built around, as refinement is around factors or a smoother.
+        Settings of the operator at the core of the method, such as the factors or the smoother of a refinement.
     idle : tuple of Idle
         Fields that have no effect on some devices or matrices; the result notes them.
     """
@@ -111,37 +111,38 @@ class Method(ABC):
 
     @abstractmethod
     def bind(self, system: System) -> "Iteration":
-        """The iteration for one system: allocates its buffers in the workspace, once."""
+        """Return the iteration for one system, with its buffers allocated in the workspace."""
 
     def check(self, A):
-        """Raise InputError if the method must not be given this matrix."""
+        """Raise InputError if the method does not accept this matrix."""
 
     def check_unsmoothed(self):
-        """Raise InputError for settings that have no effect where no smoother is named."""
+        """Raise InputError for settings that have no effect without a smoother."""
 
     def flexible_form(self):
-        """Settings of the form of this method that allows a preconditioner that varies, or None."""
+        """Settings of this method's variant for a varying preconditioner, or None."""
         return None
 
     def longer(self, n: int) -> "Method | None":
-        """Settings that keep more vectors for n unknowns, where a run with these stagnates; None where there are none.
-        """
+        """Settings that keep more vectors, to continue a stagnated run with n unknowns; None if there are none."""
         return None
 
     def window(self, n: int) -> int:
-        """Iterations without progress that count as stagnation."""
+        """Number of iterations without progress that counts as stagnation; 0: no limit."""
         return 1000
 
 
 class Iteration(ABC):
-    """A method bound to a system. ``start`` judges the first residual, ``body`` is repeated by the loop driver.
+    """A method bound to a system. ``start`` judges the first residual; the loop driver repeats ``body``.
 
     Attributes
     ----------
     steps : int
-        Iterations that one ``body`` does.
+        Iterations in one call of ``body``.
+    attempt : int
+        Restarts of the current solve so far.
     notes : tuple of str
-        What the user should know of the runs so far.
+        Remarks for the user about the runs so far.
     """
 
     steps = 1
@@ -151,7 +152,7 @@ class Iteration(ABC):
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system
         self.space = self.A.space
-        self.n = self.A.shape[0]                 # of the system; of its vectors there may be a part here
+        self.n = self.A.shape[0]                 # of the whole system; a rank holds a part of each vector
         self.dtype = self.b.dtype
         self.scalar = accumulator(self.dtype)
         if self.weights is None:                 # kernels take an empty array for "all ones"
@@ -162,28 +163,28 @@ class Iteration(ABC):
         return self.workspace.array(name, self.b.size, self.dtype)
 
     def basis(self, name, count, dtype=None):
-        """``count`` vectors as the rows of one array, of the system's type unless ``dtype`` names another."""
+        """``count`` vectors as the rows of one array, in the system's type unless ``dtype`` names another."""
         rows = self.b.size
         return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
     def scalars(self, name, count):
-        """A named group of scalars that stay where the vectors are: a column of an array [slot][column]."""
+        """``count`` named scalars in the memory of the vectors: one column of an array [slot][column]."""
         held = self.workspace.array(name, (count, COLUMNS), self.scalar)
         return held[:, 0]
 
     def dense(self, name, shape):
-        """A small array for the dense work of one column, of the same type as scalars."""
+        """A small named array for dense work, in the type of the scalars."""
         return self.workspace.array(name, shape, self.scalar)
 
     def first_residual(self, r, zero_guess):
-        """r = b − A x; without a product where x = 0."""
+        """Set r = b − A x; without a product if x = 0."""
         if zero_guess:
             self.space.copy(self.b, r)
         else:
             self.A.residual(self.x, self.b, r)
 
     def residual_norm2(self, r, out):
-        """The ``Norms`` of the residual r."""
+        """Write the ``Norms`` of the residual r to ``out``, added up over the ranks."""
         self.space.dots(r, r, out)
         if self.weights.size:
             self.space.weighted_norm2(r, self.weights, out)
@@ -207,14 +208,14 @@ class Iteration(ABC):
 
     @abstractmethod
     def counts(self, iterations: int, zero_guess: bool) -> Counts:
-        """What that many iterations cost, the start included."""
+        """Cost of this number of iterations, including the start."""
 
     def spectrum(self):
-        """What the iteration found out about the spectrum, or None."""
+        """Estimates of the operator's spectrum from this iteration, or None."""
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):
-        """Iterate until the judge has spoken; ``attempt`` counts the restarts of one solve."""
+        """Iterate until the judge stops the run; ``attempt`` counts the restarts of one solve."""
         self.attempt = attempt
         self.start(zero_guess)
         capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))
@@ -235,7 +236,7 @@ class ShadowMethod(Method):
 
 
 class ShadowIteration(Iteration):
-    """An iteration with a random shadow vector, another one after each restart of a solve."""
+    """An iteration with a random shadow vector; each restart of a solve draws a new one."""
 
     def __init__(self, system: System, seed: int):
         super().__init__(system)
@@ -243,7 +244,7 @@ class ShadowIteration(Iteration):
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
 
     def first_shadow(self, r, shadow, p, s, zero_guess):
-        """r = b − A x, judged;  shadow = r̂;  p = r;  the slots of ``Shadow``."""
+        """Set r = b − A x, shadow = r̂, p = r and the slots of ``Shadow``; judge r."""
         self.first_residual(r, zero_guess)
         self.space.random(self.seed + self.attempt, shadow)
         self.first.begin(r, shadow, self.weights, p, s)

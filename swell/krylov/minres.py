@@ -1,23 +1,29 @@
 """MINRES: minimal residuals by Lanczos' process.
 
-For A = Aᴴ, definite or not, and M = Mᴴ positive definite; the residual of least M-norm, (r, M r)^½, in each Krylov
-space. Paige and Saunders, Solution of sparse indefinite systems of linear equations, 1975, section 6; the recurrence of
-the residual is (2.11) of Choi, Paige and Saunders, MINRES-QLP, 2011. A singular system that has solutions converges.
+For A = Aᴴ, definite or not, and M = Mᴴ positive definite. In each Krylov space it finds the residual of least M-norm,
+(r, M r)^½. Paige and Saunders, Solution of sparse indefinite systems of linear equations, 1975, section 6. The
+recurrence of the residual is (2.11) of Choi, Paige and Saunders, MINRES-QLP, 2011. A singular system that has solutions
+converges.
 
 An iteration: 1 product, 1 application of M, 3 reductions, which ranks add up in 2 groups (and judge in the next
-iteration, as in cocr.py), no host read. Vector traffic without M: 13 words a row beside the two that the product moves,
-14 with an M. Storage: r, two v, two d, A z, and z where there is an M. Reports ‖b − A x‖₂ of the recursive residual.
+iteration, as in cocr.py), no host read. Vector traffic: 13 words a row without M, or 14 with an M, plus 2 for the
+product. Storage: r, two v, two d, A z, and z if there is an M. Reports ‖b − A x‖₂ of the recursive residual.
 
     A z_k = β_{k+1} v_{k+1} + α_k v_k + β_k v_{k−1},   z = M v,   (v, z) = 1          Lanczos
     γ_k d_k = z_k − δ_k d_{k−1} − ε_k d_{k−2}          the columns of R, which rotations (c, s) make of T
     x_k = x_{k−1} + c_k φ_{k−1} d_k,   φ_k = s_k φ_{k−1} = (r_k, M r_k)^½
     r_k = s_k² r_{k−1} − φ_k c_k v_{k+1}               r itself, not its M-norm: one vector, no product
 
-Differs from the textbook: the residual is carried beside its M-norm, since the judge asks for ‖b − A x‖₂; v and d are
-not scaled, but divided by β and γ where they are used; d is begun before M is applied, so that one z is kept. An M with
-(v, M v) ≤ 0 ends the run as INDEFINITE. Where A r vanishes to rounding, or where the steps were so long that their
-rounding errors may reach a hundredth of r, as happens where b is not in the range of A, the run ends as BREAKDOWN, and
-the solve is resumed from x. Neither makes the step that it refuses.
+Differs from the textbook:
+
+- The judge asks for ‖b − A x‖₂, so the residual is updated beside its M-norm.
+- v and d are not scaled, but divided by β and γ where they are used.
+- The update of d begins before M is applied, so that one z is enough.
+- An M with (v, M v) ≤ 0 ends the run as INDEFINITE.
+- The run ends as BREAKDOWN, and the solve resumes from x, if A r vanishes to rounding. It also ends if the steps were
+so
+  long that their rounding errors may reach a hundredth of r, as happens if b is not in the range of A.
+- A run that ends in one of these ways does not make the refused step.
 """
 from __future__ import annotations
 
@@ -51,7 +57,7 @@ class MINRES(Method):
 class MINRESIteration(Iteration):
     """The loop of MINRES."""
 
-    steps = 2                                    # v and d change places with what they were, and then back
+    steps = 2                                    # two steps swap v and d with the older ones and back
 
     def __init__(self, system):
         super().__init__(system)
@@ -80,10 +86,10 @@ class MINRESIteration(Iteration):
             self.iterate(self.v_old, self.v, self.d_old, self.d, self.z if own_z else self.v_old)
 
     def iterate(self, v, v_next, d, d_next, z):
-        """One step; ``v_next`` and ``d_next`` come as v and d of the step before this one's, ``z`` as M v."""
+        """One step. On entry ``v_next`` and ``d_next`` hold the previous step's v and d, and ``z`` holds M v."""
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(z, self.q, z, self.alpha)                                 # q = A z;  α = (z, q)
-        self.space.allreduce(self.alpha_and_norms)                             # with the norms of the iteration before
+        self.space.allreduce(self.alpha_and_norms)                             # with the last iteration's norms
         step.lanczos(self.q, z, v, v_next, d, d_next, s)             # v' = q − α v − β v_old;  d' = z − δ d − ε d_old
         if self.ended():
             return

@@ -1,17 +1,17 @@
 """QMR: quasi-minimal residuals by coupled two-term recurrences, without look-ahead, preconditioned on the right.
 
 For any square A whose adjoint can be applied. Freund and Nachtigal 1994, algorithm 7.1; as in Barrett et al.,
-Templates, figure 2.8, with M₁ = I. A Lanczos process with Aᴴ beside A, and the combination of its vectors that
-minimises the residual's coordinates: the residual falls smoothly where BiCG's jumps.
+Templates, figure 2.8, with M₁ = I. A Lanczos process uses A and Aᴴ. QMR combines its vectors to minimise the
+coordinates of the residual: the residual falls smoothly where BiCG's jumps.
 
 An iteration: 1 product with A and 1 with Aᴴ, 1 application of M and 1 of Mᴴ, 3 reductions, which ranks add up in 2
-groups (and judge in the next iteration, as in cocr.py), no host read. Vector traffic without M: 21 words a row beside
-the five that the products move. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two more; the matrix a second
-time, as Aᴴ. Reports ‖b − A x‖₂ of the recursive residual.
+groups (and judge in the next iteration, as in cocr.py), no host read. Vector traffic without M: 21 words a row, plus 5
+for the products. Storage: r, v, w, p, q, d, A d, A p, Aᴴ q; with an M two more; the matrix a second time, as Aᴴ.
+Reports ‖b − A x‖₂ of the recursive residual.
 
-Differs from the textbook: left vectors are conjugated, so that products with Aᴴ take the place of those with Aᵀ; v
-and w are not scaled but divided by their norms where they are used; the first w is random with a fixed seed; inner
-products that are no more than rounding end the run as BREAKDOWN, and a solve is resumed from its x with another w.
+Differs from the textbook: left vectors are conjugated, so that products with Aᴴ replace products with Aᵀ. v and w are
+not scaled, but divided by their norms where they are used. The first w is random with a fixed seed. An inner product
+that is only rounding error ends the run as BREAKDOWN, and the solve resumes from x with another w.
 """
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class QMRIteration(ShadowIteration):
             (S.EPSILON, S.AP2), (S.NORM2, S.AP2), (S.NEXT_WV, S.NEXT_XI2)))
         self.step = self.loop.kernels("swell.krylov", "qmr", self.dtype)
         self.q.fill(0)
-        for operator in (self.A, self.M):        # adjoints are built at their first use, which must not be in a capture
+        for operator in (self.A, self.M):        # the first use builds an adjoint: do it outside of a capture
             if operator is not None and operator.capturable:
                 operator.apply_adjoint(self.q, self.Aq)
 
@@ -72,7 +72,7 @@ class QMRIteration(ShadowIteration):
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
-        self.space.allreduce(self.sums)                                        # with the norm² of the iteration before
+        self.space.allreduce(self.sums)                                        # with the last iteration's norm²
         step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − β/ρ v;  w = Mᴴ Aᴴ q − β̄/ξ w
         if self.ended():
             return

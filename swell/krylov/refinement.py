@@ -1,11 +1,11 @@
-"""Iterative refinement: x ← x + M (b − A x), where M is an operator that the method itself is built around.
+"""Iterative refinement: x ← x + M (b − A x), with an operator M that belongs to the method.
 
-For any matrix that M inverts well enough: it converges where ‖I − M A‖ < 1 in some norm, by that factor a step. With M
-of LU factors it is Wilkinson's refinement (1963; Higham, Accuracy and Stability, chapter 12); with M of a smoother's
-sweeps it is a stationary iteration (Saad, Iterative Methods, section 4.1).
+For any matrix that M inverts well enough. It converges if ‖I − M A‖ < 1 in some norm, by this factor a step. If M holds
+LU factors, this is Wilkinson's refinement (1963; Higham, Accuracy and Stability, chapter 12). If M holds the sweeps of
+a smoother, it is a stationary iteration (Saad, Iterative Methods, section 4.1).
 
-A step: 1 application of M, 1 product, 1 reduction. Storage: r, and what M holds. Reports the true residual ‖b − A x‖₂
-in every step.
+A step: 1 application of M, 1 product, 1 reduction. Storage: r and the storage of M. Reports the true residual
+‖b − A x‖₂ in every step.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swell.krylov.method import Counts, Iteration
 
 
 class Refinement(Iteration):
-    """x ← x + M (b − A x), judged in every step."""
+    """The iteration x ← x + M (b − A x), judged in every step."""
 
     def __init__(self, system):
         super().__init__(system)
@@ -26,11 +26,11 @@ class Refinement(Iteration):
         self.judge.start(self.norm2)
 
     def improve(self):
-        """One correction of x by M."""
+        """Correct x once by M."""
         self.M.apply(self.r, self.x, 1, 1)                                     # x = x + M r
 
     def step(self):
-        """One correction, and what is left."""
+        """Correct x once, then compute r and its norms."""
         self.improve()
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         self.residual_norm2(self.r, self.norm2)

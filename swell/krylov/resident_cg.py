@@ -1,28 +1,28 @@
-"""Conjugate gradients that never leave the chip: every multiprocessor keeps a part of the vectors for the whole solve.
+"""Conjugate gradients that stay on the chip: each multiprocessor keeps a part of the vectors for the whole solve.
 
-For A = Aᴴ positive definite, without a preconditioner but scaled. Predict-and-recompute conjugate gradients: Chen and
-Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an iteration.
+For A = Aᴴ positive definite, without a preconditioner; a scaling is possible. Predict-and-recompute conjugate
+gradients: Chen and Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an iteration.
 
     q = A p;   σ = (p, q), η = (q, q), δ = (r, q) in one sum;   α = ρ/σ
     x = x + α p;   r = r − α q;   p = r + (ρ'/ρ) p   with the predicted   ρ' = ρ − 2 α Re δ + α² η
 
-where ρ = (r, r) itself is summed anew during the next product. One block stays on each multiprocessor and owns a part
-of the rows: x and r in registers, p with its halo (the neighbours' rows that the part needs) and q in shared memory. An
-iteration moves the matrix (about 10 bytes an entry off a constant diagonal; part of it stays on the chip if there is
-room), the boundaries of p and a few sums. None of it waits at a barrier of the grid: values travel with the number of
-their pass. The halo arrives, and the residual is judged, while the interior is multiplied. Of a small system the blocks
-are one cluster, and values go from shared memory to shared memory; of a smaller one there is one block.
-``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code, ``benchmarks/NOTES.md`` what was
-measured.
+The next product sums ρ = (r, r) itself anew. One block stays on each multiprocessor and owns a part of the rows. x and
+r are in registers. p, with its halo (the neighbours' rows that the part needs), and q are in shared memory. An
+iteration moves the matrix, the boundaries of p and a few sums. The matrix is about 10 bytes an entry off a constant
+diagonal; a part of it stays on the chip if there is room. No block waits at a barrier of the grid: each value travels
+with the number of its pass. The halo arrives, and the residual is judged, during the product of the interior rows. For
+a small system the blocks are one cluster, and values go from shared memory to shared memory. A smaller system has one
+block. ``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code; measurements are in
+``benchmarks/NOTES.md``.
 
-An iteration: 1 product, 1 reduction that is waited for; a launch of ``steps`` iterations. Floor: the bytes of the
-matrix that stream. Set-up takes longer than cg's, most where rows must be reordered. Storage: x, r and p between the
-launches, the boundary of p twice, and the CSR matrix beside the parts. Restricted to what fits on the multiprocessors:
-on an H200 1.26 million rows in double, twice that in single precision, and fewer where halos are large.
+An iteration: 1 product, 1 reduction that is waited for. A launch: ``steps`` iterations. Least traffic: the bytes of the
+matrix that are not kept on the chip. Set-up takes longer than cg's, most if rows must be reordered. Storage: x, r and p
+between the launches, the boundary of p twice, and the CSR matrix besides the parts. The system must fit on the
+multiprocessors: on an H200 1.26 million rows in double, twice as many in single precision, fewer with large halos.
 
-Differs from cg: a residual is judged during the next product, which the last of them makes in vain; histories agree to
-rounding until rounding grows. What is judged, and when, is the same. All blocks run at once (a cooperative launch) or
-the launch fails; a block that waits some seconds for another gives up with the verdict BREAKDOWN, so that nothing can
+Differs from cg: a residual is judged during the next product, so that the last product is in vain. Each judgement is
+the same as in cg; histories agree to rounding until rounding grows. All blocks run at once (a cooperative launch), or
+the launch fails. A block that waits some seconds for another gives up with the verdict BREAKDOWN, so that nothing can
 hang the device.
 """
 from __future__ import annotations
@@ -36,7 +36,7 @@ from swell.krylov.method import Counts
 from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 from swell.orderings.bisection import Bisection
 
-BOARD = 16              # words of a block on one of the two boards of the sums
+BOARD = 16              # words for each block on each of the two boards of sums
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ResidentCG(LanczosMethod):
     Attributes
     ----------
     steps : int
-        Iterations of one launch. The host looks, and Ctrl-C and the monitor are heard, between two launches.
+        Iterations of one launch. The host reads the state, calls the monitor and obeys Ctrl-C between two launches.
     """
 
     steps: int = 128
@@ -62,7 +62,7 @@ class ResidentCG(LanczosMethod):
         positive(self, "steps")
 
     def check(self, A):
-        """Raise InputError where there is no such device, or A is not Hermitian."""
+        """Raise InputError if the device is not such a GPU, or A is not Hermitian."""
         if A.space.name != "cuda":
             raise InputError(f"resident_cg keeps the multiprocessors of a GPU busy, and this is {A.space.describe()}: "
                              "use method='cg'")
@@ -112,5 +112,5 @@ class ResidentCGIteration(LanczosIteration):
         self.step.leave(self.A.rows, self.placed[0], self.x)
 
     def counts(self, iterations, zero_guess):
-        passes = iterations + 1 if iterations else 0             # the last one finds out that it was not needed
+        passes = iterations + 1 if iterations else 0             # the last pass only judges
         return Counts(passes + (not zero_guess), 0, passes + 1)

@@ -15,9 +15,9 @@ One step, with V the j finished vectors, u the candidate (orthogonalised once, o
 
 Column j is finished one step late, so the residual after j steps is known, and judged, in step j + 1.
 
-Where cycles are so slow that the iteration limit would come before the tolerance (two of the given length, or one of a
-longer one), or where nothing moves any more, ``Solve`` goes on from x with twice the restart, within memory, up to n or
-MOST: ``lengthen``. Each solve begins with the restart that was given.
+With ``lengthen``, ``Solve`` doubles the restart, within memory, up to n or MOST, and continues from x. It does so if
+cycles are too slow to meet the tolerance before the iteration limit: two cycles of the given length, or one of a longer
+length. It also does so if the run stagnates. Each solve begins with the given restart.
 """
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.slots import GMRES as S
 from swell.krylov.slots import GMRESSums as Sums
 
-MOST = 500              # steps of a cycle that the small dense work has room for, as in gmres.cu
+MOST = 500              # longest cycle; gmres.cu sizes its shared arrays by the same number
 
 
 @dataclass(frozen=True)
 class RestartedMethod(Method):
-    """Settings of GMRES and of its flexible form."""
+    """Settings of GMRES and FGMRES."""
 
     restart: int = 30
     batch: int = 0
@@ -61,7 +61,7 @@ class RestartedMethod(Method):
 
     @property
     def stored(self):
-        """V, u and w, and Z if the method is flexible."""
+        """Number of stored vectors: V, u and w, and Z if the method is flexible."""
         bases = 2 if self.flexible else 1
         return bases * (self.restart + 1) * (0.5 if self.basis == "single" else 1) + 3
 
@@ -102,7 +102,7 @@ class RestartedIteration(Iteration):
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
     def start(self, zero_guess):
-        self.sums.fill(0)                                                      # later steps' places are added up too
+        self.sums.fill(0)                                                      # ranks add up all places each step
         self.first_residual(self.u, zero_guess)
         self.residual_norm2(self.u, self.norm2)
         self.judge.start(self.norm2)
@@ -128,12 +128,12 @@ class RestartedIteration(Iteration):
         step.first(u, self.norm2, self.g, self.columns)                        # u = r/‖r‖
 
     def orthogonal_parts(self, j):
-        """All inner products of a step, ``batch`` vectors a launch."""
+        """Compute all inner products of step j, ``batch`` basis vectors per launch."""
         for begin in range(0, max(j, 1), self.batch):
             self.step.dots(self.V, self.u, self.w, self.sums, begin, min(begin + self.batch, j))
 
     def finish_vector(self, j):
-        """All updates of a step; the vectors before the last batch are subtracted from u and w first."""
+        """Do all updates of step j; the basis vectors before the last batch are subtracted from u and w first."""
         begin = 0
         while j - begin > self.batch:
             self.step.subtract(self.V, self.u, self.w, self.sums, begin, begin + self.batch)
@@ -141,7 +141,7 @@ class RestartedIteration(Iteration):
         self.step.update(self.V, self.u, self.w, *self.work, begin, j, self.flexible)
 
     def _precondition(self, j):
-        """M u for the candidate."""
+        """Return z = M u for the candidate u; the flexible form keeps it as Z[j]."""
         if not self.flexible:
             if self.M is None:
                 return self.u
@@ -153,11 +153,11 @@ class RestartedIteration(Iteration):
         else:
             self.M.apply(self.u, z)
         if z is self.z:
-            self.step.compress(z, self.Z[j])                                   # x is updated by the stored vector
+            self.step.compress(z, self.Z[j])                                   # z = the stored Z[j], which updates x
         return z
 
     def _correct(self):
-        """x += M V y, or x += Z y."""
+        """Add the correction of a cycle to x: M V y, or Z y."""
         if self.flexible or self.M is None:
             basis = self.Z if self.flexible else self.V
             self.step.combine(basis, self.y, self.columns, self.x, True)

@@ -1,21 +1,21 @@
 """Conjugate gradients with one reduction an iteration, for many ranks.
 
 For A = Aᴴ positive definite, M likewise. Chronopoulos and Gear, s-step iterative methods for symmetric linear systems,
-1989; residuals replaced as by van der Vorst and Ye, Residual replacement strategies for Krylov subspace iterative
+1989. Residuals are replaced as by van der Vorst and Ye, Residual replacement strategies for Krylov subspace iterative
 methods, 2000, but at fixed intervals.
 
 An iteration: 1 product, 1 application of M, 1 reduction (CG: 2), no host read. Vector traffic without M: 10 words a row
-(CG: 8) beside the two that the product moves. Storage: r, w, p, s, and u where there is an M.
-Reports ‖b − A x‖₂ of the recursive residual (of the original system where the system is scaled).
+(CG: 8), plus 2 for the product. Storage: r, w, p, s, and u if there is an M.
+Reports ‖b − A x‖₂ of the recursive residual (of the original system, if the system is scaled).
 
-In exact arithmetic its iterates are CG's: with u = M r and w = A u, the curvature of the new direction
-p = u + β p follows from (u, w) and the old one, and A p = s from the recurrence s = w + β s. Rounding errors of s drive
-r away from b − A x more than in CG; so every ``replace`` iterations both are computed anew, for two products and an
-application of M. The largest drift found is kept (``drift``).
+In exact arithmetic its iterates equal CG's. With u = M r and w = A u, the curvature of the new direction p = u + β p
+follows from (u, w) and the old curvature, and A p = s from the recurrence s = w + β s. Rounding errors of s drive r
+away from b − A x more than in CG. So every ``replace`` iterations r and s are computed anew, for two products, and u
+and w from r, for a product and an application of M. ``drift`` is the largest drift found.
 
-Differs from the textbook: the curvature of the new direction is a difference, which rounding may turn negative; then
-the direction begins anew, p = u, and only where (u, A u), which is measured, is not positive, the iteration ends as
-INDEFINITE.
+Differs from the textbook: the curvature of the new direction is a difference, which rounding may make negative. Then
+the direction restarts with p = u, whose curvature (u, A u) is measured. If (u, A u) is not positive, the iteration ends
+as INDEFINITE.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 
 @dataclass(frozen=True)
 class SingleReductionCG(LanczosMethod):
-    """Conjugate gradients that add up all their inner products at once.
+    """Conjugate gradients with all inner products in one reduction.
 
     Attributes
     ----------
@@ -88,15 +88,15 @@ class SingleReductionCGIteration(LanczosIteration):
             self._replace()
 
     def _products(self):
-        """u = M r, w = A u; γ = (r, u), δ = (u, w)."""
+        """Compute u = M r, w = A u, γ = (r, u), δ = (u, w)."""
         if self.M is not None:
             self.M.apply_dots(self.r, self.u, self.r, self.gamma)
         self.A.apply_dot(self.u, self.w, self.u, self.delta)
 
     def _replace(self):
-        """r = b − A x and s = A p by products; u and w follow from r."""
+        """Compute r = b − A x and s = A p by products, then u and w from r."""
         self.A.residual(self.x, self.b, self.w)
-        self.step.take(self.w, self.r, self.s)                                 # r, and how far it had drifted
+        self.step.take(self.w, self.r, self.s)                                 # r = b − A x, and its drift
         self.A.apply(self.p, self.q)
         if self.M is not None:
             self.M.apply(self.r, self.u)
@@ -104,7 +104,7 @@ class SingleReductionCGIteration(LanczosIteration):
 
     @property
     def drift(self) -> float:
-        """The largest ‖r − (b − A x)‖₂ of a recursive residual r that was replaced, on this rank's rows."""
+        """The largest ‖r − (b − A x)‖₂ over all replaced residuals r, on this rank's rows."""
         return float(np.sqrt(self.space.to_host(self.s)[S.DRIFT2].real))
 
     def counts(self, iterations, zero_guess):

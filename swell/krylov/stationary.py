@@ -1,9 +1,9 @@
-"""Stationary iteration: a smoother on its own, x ← x + B⁻¹ (b − A x), until the judge accepts the residual.
+"""Stationary iteration: a smoother as a solver, x ← x + B⁻¹ (b − A x), until the judge accepts the residual.
 
-For the matrices that its smoother converges for. Saad, Iterative Methods, section 4.1; chapter 4 of the paper that
+For any matrix for which the smoother converges. Saad, Iterative Methods, section 4.1; chapter 4 of the paper that
 smoothers/smoother.py names.
 
-An iteration: ``every`` sweeps, then 1 product and 1 reduction for the true residual ‖b − A x‖₂, which is reported.
+An iteration: ``every`` sweeps, then 1 product and 1 reduction for the reported true residual ‖b − A x‖₂.
 Storage: the residual, and the smoother's own.
 
 Across ranks, each rank sweeps over its own rows, from the residual. The ranks exchange values after ``every`` sweeps:
@@ -23,20 +23,20 @@ from swell.krylov.refinement import Refinement
 
 @dataclass(frozen=True)
 class Stationary(Method):
-    """Sweeps of a smoother; an iteration is ``every`` of them.
+    """Sweeps of a smoother as a solver; one iteration is ``every`` sweeps.
 
     Attributes
     ----------
     smoother : str or Smoother
         A name of ``names("smoother")``, with settings in brackets, or a settings object.
     every : int
-        Sweeps between two residuals.
+        Sweeps between two computations of the residual.
     """
 
     smoother: Any = "gauss_seidel"
     every: int = 10
 
-    problem = "what its smoother converges for"
+    problem = "any matrix for which the smoother converges"
     cost = "`every` sweeps, 1 product, 1 reduction"
     vectors = "1, and the smoother's"
     flexible = True
@@ -46,7 +46,7 @@ class Stationary(Method):
 
     def __post_init__(self):
         positive(self, "every")
-        smoother = self.inner                    # a misspelt name is told here
+        smoother = self.inner                    # raises for a misspelt name
         if smoother is None:
             raise InputError(f"Stationary(smoother={self.smoother!r}): expected one of {', '.join(names('smoother'))}")
         without_effect(smoother, "in stationary, which says how many sweeps are done",
@@ -60,7 +60,7 @@ class Stationary(Method):
         return StationaryIteration(system, self.every)
 
     def window(self, n):
-        """Never: a smoother slows down long before it stops."""
+        """No limit: a smoother slows down long before it stops."""
         return 0
 
 

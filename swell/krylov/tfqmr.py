@@ -3,16 +3,16 @@
 For any square A. Freund 1993, algorithm 5.1. Two steps m = 2k − 1, 2k are an iteration.
 
 An iteration: 2 products, 2 applications of M, 4 reductions, which ranks add up in 2 groups (and judge in the next
-iteration, as in cocr.py), no host read. Vector traffic without M: 27 words a row beside the four that the products
-move. Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y where there is an M.
+iteration, as in cocr.py), no host read. Vector traffic without M: 27 words a row, plus 4 for the products.
+Storage: r, w, y, v, d, A y (twice), the shadow vector r̂, and M y if there is an M.
 
-Freund's own quantity, τ √(m + 1), is only an upper bound of the residual, and of that of a scaled system where there
-is a scaling. Here the residual itself is carried along: since x is the average (1 − c²) x + c² x̃ of itself and the
-iterate x̃ whose residual is w, so is r = (1 − c²) r + c² w (Zhou and Walker 1994), for 2 words a row and step. What
-is judged and reported is ‖b − A x‖₂ of this recursive residual, as in every other method.
+Freund's quantity τ √(m + 1) is only an upper bound of the residual norm, and for the scaled system if there is a
+scaling. This method carries the residual itself. x is the average (1 − c²) x + c² x̃ of the last x and the iterate x̃
+with residual w. Therefore r = (1 − c²) r + c² w (Zhou and Walker 1994), for 2 words a row and step. The judge and the
+report use ‖b − A x‖₂ of this recursive residual, as in every other method.
 
-Differs from the textbook: that; judged after every other step; the shadow vector is random with a fixed seed; d
-lives in the space of x, so that M need not be applied to it; breakdowns as in bicgstab.py.
+Differs from the textbook: the recursive residual; the judge speaks after every other step; the shadow vector is random
+with a fixed seed; d is in the space of x, so that M need not be applied to it; breakdowns as in bicgstab.py.
 """
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TFQMRIteration(ShadowIteration):
         step, s = self.step, self.s
         self._product(self.odd)                                                # A y
         step.direction(self.odd, self.even, self.shadow, self.v, s)            # v = A y + β (A y_ + β v);  σ = (r̂, v)
-        self.space.allreduce(self.sigma)                                       # with the norm² of the iteration before
+        self.space.allreduce(self.sigma)                                       # with the last iteration's norm²
         step.odd(self.yh, self.v, self.odd, self.d, self.y, self.w, s)         # α = ρ/σ;  d = ŷ + c d;  y = y − α v
         if self.ended():                                                       # w = w − α A ŷ;  ‖w‖²
             return
@@ -71,7 +71,7 @@ class TFQMRIteration(ShadowIteration):
                                                           # x = x + η d, twice;  r alike;  y = w + (ρ'/ρ) y
 
     def _product(self, out):
-        """out = A M y."""
+        """Set out = A M y."""
         if self.M is not None:
             self.M.apply(self.y, self.yh)                                      # ŷ = M y
         self.A.apply(self.yh, out)

@@ -1,4 +1,4 @@
-"""The fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` is the same on a GPU. ``shadow.py`` begins."""
+"""Fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` has the same kernels for a GPU, ``shadow.py`` the start."""
 from __future__ import annotations
 
 import math
@@ -46,7 +46,7 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
 
 @parallel
 def direction(state, r, v, p, s):
-    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then the judgement of this iteration."""
+    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then judge this iteration."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     omega = quotient(np.conj(s[S.ST]), s[S.TT].real)
     rho = s[S.NEXT_RHO]

@@ -1,4 +1,5 @@
-// The fused steps of BiCGSTAB(l) on a GPU; bicgstabl.py is the same on a CPU, with the same θ. krylov/slots.py names the scalars s.
+// Fused steps of BiCGSTAB(l) on a GPU; bicgstabl.py has the same kernels for a CPU, with the same θ.
+// krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -75,10 +76,10 @@ template <typename T> __global__ void __launch_bounds__(512) half(Context* ctx, 
   }
 }
 
-constexpr int MOST = 9;                // l + 1, at most
+constexpr int MOST = 9;                // largest l + 1
 
-// By one thread: the coefficients of the next residual from G = (r̂_i, r̂_j), whose lower triangle becomes its factor. The
-// loops stay loops: unrolled they take minutes to compile.
+// One thread computes the coefficients of the next residual from G = (r̂_i, r̂_j). The lower triangle of G becomes its
+// Cholesky factor. The loops must not be unrolled: they would take minutes to compile.
 template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, double* inverse, A* c, A* s, int l, double convex) {
   for (int i = 0; i <= l; ++i) a[i] = A(i == 0), b[i] = A(i == l);
   const double last = real(G[l][l]), theta = real(slot(s, THETA));
@@ -129,7 +130,7 @@ template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, 
   if (grown > 1) slot(s, THETA) = A(theta / magnitude(grown));
 }
 
-// By one thread: the coefficients from the inner products of all ranks.
+// One thread computes the coefficients from the inner products of all ranks.
 template <class A> __device__ __noinline__ void find(const A* sums, A* c, A* s, int l, double convex) {
   __shared__ A G[MOST][MOST], a[MOST], b[MOST];
   __shared__ double inverse[MOST];
@@ -171,7 +172,7 @@ template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(C
 #pragma unroll
     for (int k = 0; k < K; ++k) ctx->partials[blockIdx.x * K + k] = v[k];
   if (!last_block(ctx)) return;
-  if (threadIdx.x < K) {                 // one thread for each sum, over the blocks in their order
+  if (threadIdx.x < K) {                 // thread k adds sum k over the blocks, in their order
     double sum = 0;
 #pragma unroll 8
     for (int block = 0; block < gridDim.x; ++block) sum += __ldcg(ctx->partials + block * K + threadIdx.x);

@@ -1,9 +1,9 @@
-"""The fused steps of BiCGSTAB(l) on the CPU; ``bicgstabl.cu`` is the same on a GPU. Notation of ``bicgstabl.py``.
+"""Fused steps of BiCGSTAB(l) on the CPU; ``bicgstabl.cu`` has the same kernels for a GPU. Notation of ``bicgstabl.py``.
 
-A product has just written A times a vector, not θ A times it: every reader multiplies by θ, and the first writer stores
-the result. x is corrected by θ times what the recurrences of θ A say.
+The recurrences use θ A, but a product writes A v. A kernel that reads a new product multiplies it by θ. The first
+kernel that writes the vector stores this result. The correction of x is multiplied by θ too.
 
-``sums``: (r̂_i, r̂_j), i ≤ j, by j. ``c``: l + 1 coefficients of r̂_i and û_i, then of r̂_i in x.
+``sums``: (r̂_i, r̂_j), i ≤ j, by j. ``c``: l + 1 coefficients of r̂_i and û_i, then the coefficients of r̂_i in x.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from swell.core.slots import Code
 from swell.krylov.slots import BiCGSTABL as S
 
 KERNELS = ("direction", "half", "polynomial", "coefficients", "combine", "settle")
-TILE = 512              # rows worked on at a time, as in gmres.py
-DEPENDENT = 64 * EPS    # part of r̂_i left by those before it, squared, up to which it counts as dependent
+TILE = 512              # rows in a tile; gmres.py explains tiles
+DEPENDENT = 64 * EPS    # r̂_i depends on earlier ones if its squared rest is at most this part of (r̂_i, r̂_i)
 
 
 @parallel(fastmath=FAST)
@@ -56,7 +56,7 @@ def direction(state, R, U, s, j):
 
 @parallel(fastmath=FAST)
 def half(state, R, U, x, s, j, add):
-    """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0, or x = α θ û_0."""
+    """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0 if ``add``, otherwise x = α θ û_0."""
     theta = s[S.THETA].real
     if theta == 0:
         theta = 1 / magnitude(s[S.UU].real / s[S.RR].real)
@@ -89,7 +89,10 @@ def half(state, R, U, x, s, j, add):
 
 @njit(cache=True)
 def solve(G, c, s, l, convex):
-    """The coefficients of the next residual from G = (r̂_i, r̂_j), whose lower triangle becomes its Cholesky factor."""
+    """Compute c and ω from G = (r̂_i, r̂_j), and adapt θ.
+
+    The lower triangle of G becomes its Cholesky factor.
+    """
     a, b = np.zeros(l + 1, G.dtype), np.zeros(l + 1, G.dtype)    # minimal residual without r̂_l; shortest r̂_l
     inverse = np.zeros(l + 1)
     a[0] = 1
@@ -149,7 +152,7 @@ def solve(G, c, s, l, convex):
 
 @njit(cache=True)
 def coefficients(state, sums, c, s, l, convex):
-    """The coefficients of the residual polynomial, from the inner products of all ranks."""
+    """Compute the coefficients of the residual polynomial from the inner products of all ranks."""
     G = np.zeros((l + 1, l + 1), s.dtype)
     theta = s[S.THETA].real
     for j in range(l + 1):
@@ -162,7 +165,7 @@ def coefficients(state, sums, c, s, l, convex):
 
 @parallel(fastmath=FAST)
 def polynomial(state, R, sums, c, s, l, convex, alone):
-    """All inner products of r̂_0 … r̂_l, and, if ``alone``, the coefficients that they give."""
+    """Compute all inner products of r̂_0 … r̂_l and, if ``alone`` (on one rank), the coefficients."""
     n = R.shape[1]
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -225,7 +228,7 @@ def combine(state, R, U, c, shadow, w, x, s, l):
 
 @njit(cache=True)
 def settle(state, s):
-    """The judgement of this iteration."""
+    """Judge this iteration."""
     lost = s[S.LOST] != 0
     s[S.LOST] = 0
     judge(state, s[S.NORM2].real)

@@ -1,4 +1,4 @@
-// The fused steps of conjugate gradients on a GPU; cg.py is the same on a CPU. krylov/slots.py names the scalars s.
+// Fused steps of conjugate gradients on a GPU; cg.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "judge.cuh"
 
 DEVICE double step_length(double rho, double sigma) { return sigma > 0 ? rho / sigma : 0.0; }
@@ -35,7 +35,7 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   long long i = thread_id();
   const long long packs = packs_of<T>(n);
   Pack<T> rs, qs;
-  if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // on their way while the scalars are fetched
+  if (i < packs) rs = load(r, i, n), qs = load(q, i, n);        // these loads overlap with the loads of the scalars
   const real_t<T> alpha(step_length(real(slot(s, RHO)), real(slot(s, SIGMA))));
   const bool weighted = w && due(ctx);
   double v[2] = {0, 0};

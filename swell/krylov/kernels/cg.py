@@ -1,4 +1,4 @@
-"""The fused steps of conjugate gradients on the CPU; ``cg.cu`` is the same on a GPU."""
+"""Fused steps of conjugate gradients on the CPU; ``cg.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,7 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 
 @helper
 def step_length(s):
-    """α = ρ/σ, or 0 where the curvature σ is not positive; ``direction`` then ends the iteration."""
+    """α = ρ/σ, or 0 if the curvature σ is not positive; ``direction`` then ends the iteration."""
     sigma = s[S.SIGMA].real
     return s[S.RHO].real / sigma if sigma > 0 else 0.0
 
@@ -39,7 +39,7 @@ def begin(state, r, z, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """The first judgement."""
+    """Judge the first residual."""
     rho = s[S.RHO].real
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and not rho > 0:
@@ -48,7 +48,7 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def residual(state, q, r, w, s):
-    """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which a preconditioner's own product overwrites."""
+    """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which the product with M overwrites."""
     alpha = step_length(s)
     weigh = w.size > 0 and due(state)
     parts = np.empty((2, CHUNKS))
@@ -68,7 +68,7 @@ def residual(state, q, r, w, s):
 
 @parallel
 def direction(state, z, p, x, s, coefficients):
-    """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration. Keeps α and β."""
+    """x += α p; β = next ρ / ρ; p = z + β p; store α and β in ``coefficients``; then judge this iteration."""
     alpha = step_length(s)
     rho = s[S.NEXT_RHO].real
     beta = rho / s[S.RHO].real

@@ -1,4 +1,4 @@
-"""The fused steps of COCG on the CPU; ``cocg.cu`` is the same on a GPU. Conjugates that nobody needs are empty."""
+"""Fused steps of COCG on the CPU; ``cocg.cu`` has the same kernels for a GPU. Unneeded conjugates are empty arrays."""
 from __future__ import annotations
 
 import math
@@ -18,13 +18,13 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 
 @helper
 def drowns(s):
-    """True where α q = (ρ/μ) q would leave no digit of r."""
+    """True if subtracting α q = (ρ/μ) q would leave no digit of r."""
     return abs(s[S.MU]) * math.sqrt(s[S.LAST_RR].real) <= EPS * abs(s[S.RHO]) * math.sqrt(s[S.QQ].real)
 
 
 @helper
 def step_length(s):
-    """α = ρ/μ, or 0 where the step would drown r; ``direction`` then ends the iteration."""
+    """α = ρ/μ, or 0 if the step would leave no digit of r; ``direction`` then ends the iteration."""
     return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]
 
 
@@ -49,7 +49,7 @@ def begin(state, r, z, w, p, pc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """The first judgement."""
+    """Judge the first residual."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.LAST_RR].real, s[S.ZZ].real):
         halt(state, Code.BREAKDOWN)
@@ -57,7 +57,7 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def residual(state, q, r, rc, w, s):
-    """r −= α q; norm² = Σ w |r|²; next ρ = rᵀ r, which a preconditioner's own product overwrites."""
+    """r −= α q; norm² = Σ w |r|²; next ρ = rᵀ r, which the product with M overwrites."""
     alpha = r.dtype.type(step_length(s))
     parts = np.empty((3, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -78,7 +78,7 @@ def residual(state, q, r, rc, w, s):
 
 @parallel
 def direction(state, z, p, pc, x, s):
-    """x += α p; β = next ρ / ρ; p = z + β p; then the judgement of this iteration."""
+    """x += α p; β = next ρ / ρ; p = z + β p; then judge this iteration."""
     lost = drowns(s)
     rho = s[S.NEXT_RHO]
     alpha, beta = x.dtype.type(step_length(s)), x.dtype.type(rho / s[S.RHO])

@@ -1,4 +1,4 @@
-"""The fused steps of COCR on the CPU; ``cocr.cu`` is the same on a GPU. Conjugates that nobody needs are empty."""
+"""Fused steps of COCR on the CPU; ``cocr.cu`` has the same kernels for a GPU. Unneeded conjugates are empty arrays."""
 from __future__ import annotations
 
 import math
@@ -18,7 +18,7 @@ KERNELS = ("begin", "judge_first", "direction", "residual")
 
 @helper
 def step_length(s):
-    """α = ρ'/μ, or 0 where μ is rounding; ``residual`` then ends the iteration."""
+    """α = ρ'/μ, or 0 if μ is only rounding error; ``residual`` then ends the iteration."""
     return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]
 
 
@@ -44,14 +44,16 @@ def begin(state, r, z, w, p, q, zc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """The first judgement."""
+    """Judge the first residual."""
     judge_start(state, s[S.NORM2].real)
 
 
 @parallel(fastmath=FAST)
 def direction(state, z, az, p, q, qc, s):
-    """β = ρ'/ρ; p = z + β p; q = A z + β q; μ = qᵀ q, which a preconditioner's own product overwrites; (q, q). Across
-    ranks, judges the iteration before."""
+    """β = ρ'/ρ; p = z + β p; q = A z + β q; (q, q); μ = qᵀ q, which the product with M overwrites.
+
+    Across ranks, also judge the previous iteration.
+    """
     beta = p.dtype.type(quotient(s[S.NEXT_RHO], s[S.RHO]))
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -72,8 +74,10 @@ def direction(state, z, az, p, q, qc, s):
 
 @parallel(fastmath=FAST)
 def residual(state, p, q, t, w, x, r, z, zc, s, alone):
-    """α = ρ'/μ; x += α p; r −= α q; z −= α t, where z is not r itself (then it is empty); then the judgement of this
-    iteration, if ``alone``."""
+    """α = ρ'/μ; x += α p; r −= α q; z −= α t, unless z is r (then ``z`` is empty).
+
+    Then judge this iteration, if ``alone`` (on one rank).
+    """
     alpha = x.dtype.type(step_length(s))
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):

@@ -1,9 +1,9 @@
-// The fused steps of GMRES(m) on a GPU; gmres.py is the same on a CPU, with the same arrays.
+// Fused steps of GMRES(m) on a GPU; gmres.py has the same kernels for a CPU, with the same arrays.
 //
-// The small dense work of a step is done by one block of its own beside those that update the vectors: nothing waits
-// for it. Where it ends the cycle, the vectors that the others are writing are not used again.
+// One extra block does the small dense work of a step, while the other blocks update the vectors: nothing waits for it.
+// If this block ends the cycle, no kernel uses the vectors that the other blocks are writing.
 //
-// B is what the basis is stored as: T, or single precision where T is double. All arithmetic is T's.
+// B is the storage type of the basis: T, or single precision if T is double. All arithmetic is in T.
 #include "judge.cuh"
 #include "strip.cuh"
 
@@ -23,8 +23,8 @@ template <typename T> __global__ void first(Context* ctx, T* u, const acc_t<T>* 
   }
 }
 
-// Strips that a block owns, in tiles of even size. A block owns the same in dots and in update; dots walks them
-// upwards and update downwards, so that each finds in the cache what the other read last.
+// The strips of one block, in tiles of equal size. A block owns the same strips in dots and in update. dots walks them
+// upwards and update downwards, so that each finds in the cache the strips that the other read last.
 struct Range {
   int from, to, tile;
 };
@@ -34,7 +34,8 @@ DEVICE Range range_of(long long packs, int block, int blocks) {
   return {from, to, max(32, ((to - from + tiles - 1) / tiles + 31) & ~31)};
 }
 
-// N sums over the warp by halving: lane l ends with the sum of value l / (32 / N), for the shuffles of about two values.
+// N sums over the warp by halving, with about twice the shuffles of one sum. Lane l ends with the sum of value
+// l / (32 / N).
 template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
   if constexpr (O == 0) {
     return v[0];
@@ -51,8 +52,8 @@ template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
   }
 }
 
-// By the last block: add `many` sums over all blocks in a fixed order, a group of threads for every 32 or more sums, and
-// hand each on. `scratch` is shared and has room for a double a thread.
+// The last block adds `many` sums over all blocks in a fixed order, and passes each total to `write`. Each group of 32
+// or more threads has one sum a thread; the groups divide the blocks. `scratch`: shared, one double a thread.
 template <class Write> DEVICE void add_blocks(const double* partials, int many, double* scratch, Write&& write) {
   const int threads = blockDim.x, span = min(threads, (many + 31) & ~31), groups = threads / span;
   const int lane = threadIdx.x % span, group = threadIdx.x / span;
@@ -72,7 +73,8 @@ template <class Write> DEVICE void add_blocks(const double* partials, int many, 
   }
 }
 
-// Each basis vector is read once, and u and w once: a thread keeps a strip of both, and BATCH vectors' sums at a time.
+// The kernel reads each basis vector once, and u and w once for every CHUNK of basis vectors. A thread keeps a strip of
+// u and w, and the sums of BATCH vectors at a time.
 // launch: 2 blocks per multiprocessor of 512 threads, 16 bytes at once
 template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const B* V, const T* u, const T* w,
     acc_t<T>* sums, int begin, int end, long long V_stride, long long w_size, long long sums_size) {
@@ -145,9 +147,9 @@ template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots
   });
 }
 
-// By one thread: Givens rotation of a column whose entries 0..k+1 are in `column`, with the rotations before it in `turns`
-// (cosine and sine in turn; both in shared memory, since each step waits for the one before), and of g. Returns
-// |g[k + 1]|, or -1 where the column is zero.
+// One thread applies Givens rotations to `column`, whose entries 0..k+1 are filled, and to g. `turns` holds the earlier
+// rotations, cosine and sine in turn. Both arrays are in shared memory, since each step waits for the previous one.
+// Returns |g[k + 1]|, or -1 if the column is zero.
 template <class A> DEVICE double rotate(A* column, const A* turns, A* rotations, A* g, int k) {
   A a = column[0];
   for (int i = 0; i < k; ++i) {
@@ -171,7 +173,7 @@ template <class A> DEVICE double rotate(A* column, const A* turns, A* rotations,
   return sqrt(abs2(next));
 }
 
-// By one block: correct column j - 1 of H by the second pass, rotate it, and judge the residual after j steps.
+// One block corrects column j - 1 of H by the second pass, rotates it, and judges the residual after j steps.
 template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, A* R, A* rotations, A* g, A* small, int* columns,
                                              int m, int j, double alpha) {
   __shared__ A column[MOST + 2], turns[2 * MOST];
@@ -194,13 +196,13 @@ template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, 
   __syncthreads();
 }
 
-// What every block knows of a step: alpha, beta, and the norm of w − V t − beta v_j by Pythagoras.
+// Scalars of a step, known to every block: alpha, beta, and left, the norm of w − V t − beta v_j by Pythagoras.
 template <class A> struct Step {
   double alpha, left;
   A beta;
 };
 
-// By one warp: the same bits in every block.
+// One warp computes them, with the same bits in every block.
 template <class A> DEVICE Step<A> step_of(const A* sums, int m, int j) {
   constexpr int P = scalar<A>::parts;
   double v[P + 2] = {};                                // conj(s) t, |s|^2, |t|^2
@@ -326,7 +328,7 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
   int k = columns[0];
   for (int i = threadIdx.x; i < m; i += blockDim.x) y[i] = i < k ? g[i] : A(0);
   __syncthreads();
-  for (int i = k - 1; i >= 0; --i) {                   // column by column, so that the rows above go in parallel
+  for (int i = k - 1; i >= 0; --i) {                   // column by column: threads update the rows above in parallel
     A yi = y[i] / R[i * m + i];
     __syncthreads();
     if (threadIdx.x == 0) y[i] = yi;

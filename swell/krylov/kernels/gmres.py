@@ -1,8 +1,8 @@
-"""The fused steps of GMRES(m) on the CPU; ``gmres.cu`` is the same on a GPU. Notation of ``krylov/gmres.py``.
+"""Fused steps of GMRES(m) on the CPU; ``gmres.cu`` has the same kernels for a GPU. Notation of ``krylov/restarted.py``.
 
-``V`` holds the finished vectors, perhaps in single precision where u and w are double; ``u`` is the candidate.
-``sums``: s from 0 on, t from m on, ``Sums`` from 2 m on. ``small``: the method's slots. ``columns[0]``: finished
-columns of this cycle. ``norm2``: ``Norms`` of the residual.
+``V`` holds the finished vectors, in single precision or in the precision of u and w. ``u`` is the candidate. ``sums``:
+s from 0 on, t from m on, ``Sums`` from 2 m on. ``small``: the method's slots. ``columns[0]``: number of finished
+columns in this cycle. ``norm2``: ``Norms`` of the residual.
 """
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from swell.krylov.slots import GMRES as S
 from swell.krylov.slots import GMRESSums as Sums
 
 KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
-TILE = 2048             # rows worked on at a time: tiles of u and w, and of four basis vectors, stay in a core's cache
-# A tile is a view that is indexed from 0: an index that Numba must test for its sign keeps loops from being vectorised.
-# Four basis vectors are worked on at once: each load and store of u and w serves them all.
+TILE = 2048             # rows in a tile: tiles of u, w and four basis vectors fit in the cache of a core
+# A tile is a view with indices from 0. Numba tests other indices for their sign, which prevents vectorised loops.
+# A loop handles four basis vectors: each load and store of u and w serves all four.
 
 
 @njit(cache=True, inline="always")
 def four_rows(V, i, end, lo, hi):
-    """A tile of V_i to V_{i+3}; the last before ``end`` again in place of those after it."""
+    """A tile of V_i to V_{i+3}; V_{end−1} replaces the vectors from ``end`` on."""
     last = end - 1
     return V[i, lo:hi], V[min(i + 1, last), lo:hi], V[min(i + 2, last), lo:hi], V[min(i + 3, last), lo:hi]
 
 
 @njit(cache=True, inline="always")
 def four_weights(c, i, end):
-    """c_i to c_{i+3}; zero in place of those from ``end`` on."""
+    """c_i to c_{i+3}; zeros replace the entries from ``end`` on."""
     none = c.dtype.type(0)
     return (c[i], c[i + 1] if i + 1 < end else none, c[i + 2] if i + 2 < end else none,
             c[i + 3] if i + 3 < end else none)
@@ -41,7 +41,7 @@ def four_weights(c, i, end):
 
 @njit(cache=True, inline="always")
 def subtract_tile(V, sums, begin, end, lo, hi, x, y):
-    """x −= V s and y −= V t for one tile of the vectors from ``begin`` to ``end``."""
+    """x −= V s and y −= V t in one tile, for the basis vectors from ``begin`` to ``end``."""
     m = (sums.size - 3) // 2
     for i in range(begin, end, 4):
         v0, v1, v2, v3 = four_rows(V, i, end, lo, hi)
@@ -67,8 +67,10 @@ def first(state, u, norm2, g, columns):
 
 @parallel(fastmath=FAST)
 def dots(state, V, u, w, sums, begin, end):
-    """s = Vᴴ u and t = Vᴴ w for the vectors from ``begin`` to ``end``, and with the first of them (u, u), (u, w) and
-    (w, w), in one pass."""
+    """s = Vᴴ u and t = Vᴴ w for the basis vectors from ``begin`` to ``end``.
+
+    If ``begin`` is 0, also (u, u), (u, w) and (w, w).
+    """
     n = w.size
     m = (sums.size - 3) // 2
     many = end - begin
@@ -124,7 +126,7 @@ def dots(state, V, u, w, sums, begin, end):
 
 @parallel(fastmath=FAST)
 def subtract(state, V, u, w, sums, begin, end):
-    """u −= V s and w −= V t for the vectors from ``begin`` to ``end``: what ``update`` need not do any more."""
+    """u −= V s and w −= V t for the basis vectors from ``begin`` to ``end``, which ``update`` then skips."""
     n = w.size
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
@@ -134,7 +136,10 @@ def subtract(state, V, u, w, sums, begin, end):
 
 @helper
 def rotate(R, rotations, g, k):
-    """Givens rotation of column k of R (whose entries 0..k+1 are in place), and of g. Returns |g[k+1]|."""
+    """Apply Givens rotations to column k of R, whose entries 0..k+1 are filled, and to g.
+
+    Returns |g[k+1]|, or −1 if the column is zero.
+    """
     for i in range(k):
         c, sn = rotations[i, 0].real, rotations[i, 1]
         a, b = R[i, k], R[i + 1, k]
@@ -180,7 +185,7 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
     for i in range(j + 1):
         R[i, k] = H[i, k]
     estimate = rotate(R, rotations, g, k)
-    if estimate < 0:                             # A is singular on this space: the column brings nothing
+    if estimate < 0:                             # A is singular on this space: the column is useless
         pause(state, Code.BREAKDOWN)
         return
     columns[0] = j
@@ -189,8 +194,10 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
 
 @parallel(fastmath=FAST)
 def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, flexible):
-    """Finish v_j and column j − 1; the next candidate u = (A v_j − [V, v_j] h) / γ. The part of the vectors before
-    ``begin`` has been subtracted."""
+    """Finish v_j and column j − 1 of H; set the next candidate u = (A v_j − [V, v_j] h) / γ.
+
+    ``subtract`` has already handled the basis vectors before ``begin``.
+    """
     n = w.size
     m = (sums.size - 3) // 2
     alpha = norm_after_pass(sums, j)
@@ -205,7 +212,7 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
         left -= (np.conj(sums[m + i]) * sums[m + i]).real
     beta = beta / alpha
     left -= (np.conj(beta) * beta).real
-    divisor = 1.0 if flexible else alpha         # w = A u, or A M(u) for a variable M, whose column is not rescaled
+    divisor = 1.0 if flexible else alpha         # a variable M is not linear: no division of A M(u) by α
     for i in range(j + 1):
         correction = sums.dtype.type(0)
         if not flexible:
@@ -218,7 +225,7 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        both = np.empty((2, TILE), u.dtype)      # one array: that its halves do not overlap needs no test
+        both = np.empty((2, TILE), u.dtype)      # one array: Numba need not test for overlap
         a, b, x, y = both[0], both[1], u[lo:hi], w[lo:hi]
         finished = V[j, lo:hi]
         for k in range(y.size):
@@ -265,7 +272,7 @@ def combine(state, V, y, columns, out, add):
 
 @parallel
 def compress(state, z, row):
-    """row = z, as it is stored, and z = row: products then see what the last update of x sees."""
+    """Store z in ``row``, then set z = ``row``: the product uses the same rounded z as the update of x."""
     for i in prange(z.size):
         row[i] = z[i]
         z[i] = row[i]

@@ -1,4 +1,5 @@
-// The fused steps of IDR(s) on a GPU; idrs.py is the same on a CPU. krylov/slots.py names the scalars. One thread does the dense work.
+// Fused steps of IDR(s) on a GPU; idrs.py has the same kernels for a CPU.
+// krylov/slots.py names the scalars. One thread does the dense work.
 #include "breakdown.cuh"
 #include "judge.cuh"
 
@@ -12,7 +13,7 @@ template <class A> __device__ __noinline__ void solve(const A* PG, const A* f, A
   }
 }
 
-// From alpha, Pᴴ g_k and the squared length of g_k: α_i, column k of PG, β, and f and γ of the next step.
+// On entry alpha holds Pᴴ g_k and (g_k, g_k). Compute α_i, column k of PG, β, and f and γ of the next step.
 template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamma, A* alpha, A* small, int k, int s, double pp) {
   for (int i = 0; i < k; ++i) {
     for (int m = 0; m < i; ++m) alpha[i] = alpha[i] - alpha[m] * PG[i * s + m];
@@ -34,14 +35,14 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
   solve(PG, f, gamma, k + 1, s);
 }
 
-// ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal.
+// ω = (t, r)/(t, t), enlarged if r and t are nearly orthogonal.
 template <class A> DEVICE A step_omega(const A* small) {
   const double tt = real(slot(small, TT)), cosine = quotient(modulus(slot(small, RT)), sqrt(tt) * sqrt(real(slot(small, RR))));
   const A omega = quotient(conj(slot(small, RT)), A(tt));
   return 0 < cosine && cosine < LEAST_COSINE ? (LEAST_COSINE / cosine) * omega : omega;
 }
 
-// γ of the next step from f = Pᴴ r, and the judgement of this iteration.
+// Compute ω, and γ of the next step from f = Pᴴ r; judge this iteration.
 template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* PG, const A* f, A* gamma, A* small, int s) {
   const A omega = step_omega(small);
   solve(PG, f, gamma, 0, s);
@@ -52,7 +53,7 @@ template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* 
   if (!over(ctx) && lost) halt(ctx, isfinite(real(slot(small, TT))) ? BREAKDOWN : NONFINITE);
 }
 
-// Add p_i y over a pack of y to the S sums.
+// Add the products of one pack of y with all S vectors p_k to the S sums.
 template <int S, class T> DEVICE void add_products(acc_t<T> (&sums)[S], const real_t<T>* P, long long P_stride, const Pack<T>& y,
                                                    long long i, long long n) {
 #pragma unroll

@@ -1,7 +1,7 @@
-"""The fused steps of IDR(s) on the CPU; ``idrs.cu`` is the same on a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
+"""Fused steps of IDR(s) on the CPU; ``idrs.cu`` has the same kernels for a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
 
-``small`` holds the method's slots. Place s of ``alpha`` is (g_k, g_k), place s of ``f`` norm² of the judged residual:
-they are summed together with the others. ``begin``, ``project`` and ``finish`` are Python functions that call kernels.
+``small`` holds the method's slots. ``alpha[s]`` is (g_k, g_k), and ``f[s]`` is norm² of the judged residual: ranks add
+them up with the other entries. ``begin``, ``project`` and ``finish`` are Python functions that call kernels.
 """
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from swell.core.slots import Code
 from swell.krylov.slots import IDRS as S
 
 KERNELS = ("begin", "prepare", "reduce", "expand", "project", "column", "update", "finish", "settle")
-TILE = 512              # rows worked on at a time, as in gmres.py
+TILE = 512              # rows in a tile; gmres.py explains tiles
 LEAST_COSINE = 0.7
 
 
 @njit(cache=True)
 def solve(PG, f, gamma, k, s):
-    """γ from the last s − k rows of (Pᴴ G) γ = f."""
+    """Solve the last s − k rows of (Pᴴ G) γ = f for γ."""
     for i in range(k, s):
         left = f[i]
         for j in range(k, i):
@@ -66,7 +66,7 @@ def begin(state, P, r, f, s):
 
 @njit(cache=True)
 def prepare(state, PG, f, gamma, small, s):
-    """Pᴴ G = I, ω = 1; γ of the first step."""
+    """Pᴴ G = I; ω = 1; γ of the first step."""
     PG[:] = 0
     for i in range(s):
         PG[i, i] = 1
@@ -114,7 +114,7 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
 
 
 def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
-    """Pᴴ g_k and (g_k, g_k); then, if ``alone``, what follows from them."""
+    """Compute Pᴴ g_k and (g_k, g_k); then call ``column``, if ``alone`` (on one rank)."""
     sums_of(P, G[k], alpha, s)
     if alone:
         column(state, PG, f, gamma, alpha, small, k, s, pp)
@@ -122,7 +122,7 @@ def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
 
 @njit(cache=True)
 def column(state, PG, f, gamma, alpha, small, k, s, pp):
-    """From Pᴴ g_k: α_i that makes it vanish above k; column k of Pᴴ G; β; f and γ of the next step."""
+    """From Pᴴ g_k: the α_i that make entries i < k vanish; column k of Pᴴ G; β; f and γ of the next step."""
     for i in range(k):
         for m in range(i):
             alpha[i] -= alpha[m] * PG[i, m]
@@ -144,7 +144,7 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
 
 @parallel(fastmath=FAST)
 def update(state, G, U, x, r, alpha, small, k, s):
-    """g_k −= Σ α_i g_i, u_k alike, over i < k; r −= β g_k; x += β u_k; (r, r)."""
+    """g_k −= Σ α_i g_i and u_k −= Σ α_i u_i over i < k; r −= β g_k; x += β u_k; (r, r)."""
     n = r.size
     beta = r.dtype.type(small[S.BETA])
     tiles = (n + TILE - 1) // TILE
@@ -168,7 +168,7 @@ def update(state, G, U, x, r, alpha, small, k, s):
 
 @njit(cache=True)
 def polynomial(small):
-    """ω = (t, r)/(t, t), made longer where r and t are nearly orthogonal."""
+    """ω = (t, r)/(t, t), enlarged if r and t are nearly orthogonal."""
     rt, tt, rr = small[S.RT], small[S.TT].real, small[S.RR].real
     omega = quotient(np.conj(rt), tt)
     cosine = quotient(abs(rt), math.sqrt(tt) * math.sqrt(rr))
@@ -192,7 +192,7 @@ def advance(omega, hat, t, w, x, r):
 
 
 def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
-    """x += ω v̂; r −= ω t; f = Pᴴ r and norm²; then, if ``alone``, what follows from them."""
+    """x += ω v̂; r −= ω t; f = Pᴴ r and norm²; then call ``settle``, if ``alone`` (on one rank)."""
     weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)
     sums_of(P, r, f, s)
     f[s] = weighted
@@ -202,7 +202,7 @@ def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
 
 @njit(cache=True)
 def settle(state, PG, f, gamma, small, s):
-    """γ of the next step; the judgement of this iteration."""
+    """Compute ω and the next γ; judge this iteration."""
     omega = polynomial(small)
     solve(PG, f, gamma, 0, s)
     lost = small[S.LOST] != 0 or omega == 0

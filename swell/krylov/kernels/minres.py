@@ -1,4 +1,7 @@
-"""The fused steps of MINRES on the CPU; ``minres.cu`` is the same on a GPU. v and d are not scaled: norms β and γ."""
+"""Fused steps of MINRES on the CPU; ``minres.cu`` has the same kernels for a GPU.
+
+v and d are not scaled: kernels divide by β and γ.
+"""
 from __future__ import annotations
 
 import math
@@ -14,12 +17,12 @@ from swell.core.slots import Code
 from swell.krylov.slots import MINRES as S
 
 KERNELS = ("begin", "judge_first", "lanczos", "update")
-TRUSTED = 0.01          # share of r up to which rounding may have driven it from b − A x
+TRUSTED = 0.01          # largest trusted drift of r from b − A x, relative to ‖r‖
 
 
 @helper
 def rotated(s):
-    """(α, δ, γ̄): the diagonal entry of T, and what the last rotation makes of it and of the entry above it."""
+    """(α, δ, γ̄): the diagonal entry of T; then the entry above it, and itself, after the last rotation."""
     alpha, c, d = s[S.ALPHA].real / s[S.BETA2].real, s[S.COS].real, s[S.DELTA].real
     return alpha, c * d + s[S.SIN].real * alpha, s[S.SIN].real * d - c * alpha
 
@@ -57,7 +60,7 @@ def begin(state, r, z, w, v, v_old, d, d_old, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """The first judgement; φ = β."""
+    """Judge the first residual; φ = β."""
     beta2 = s[S.BETA2].real
     s[S.PHI] = math.sqrt(max(beta2, 0.0))
     judge_start(state, s[S.NORM2].real)
@@ -67,8 +70,10 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def lanczos(state, q, z, v, v_next, d, d_next, s):
-    """v' = q/β − (α/β) v − (β/β_old) v_old; d' = z/β − δ d − ε d_old, both over the older one; (d', d'), and
-    (v', v'), which is β'² without a preconditioner. Across ranks, judges the iteration before."""
+    """v' = q/β − (α/β) v − (β/β_old) v_old; d' = z/β − (δ/γ) d − (ε/γ_old) d_old; each overwrites the older vector.
+
+    Also (d', d') and (v', v'), which is β'² without a preconditioner. Across ranks, also judge the previous iteration.
+    """
     alpha, delta, _ = rotated(s)
     beta, last = math.sqrt(s[S.BETA2].real), math.sqrt(s[S.LAST_BETA2].real)
     of_z, of_v, of_old = 1 / beta, alpha / beta, quotient(beta, last)
@@ -80,7 +85,7 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
             t = of_z * q[i] - of_v * v[i] - of_old * v_next[i]
             v_next[i] = t
             vv += (np.conj(t) * t).real
-        for i in chunk_rows(v.size, c):          # apart: LLVM vectorises no loop over so many arrays
+        for i in chunk_rows(v.size, c):          # a second loop: LLVM does not vectorise one over all arrays
             t = of_z * z[i] - of_d * d[i] - of_older * d_next[i]
             d_next[i] = t
             dd += (np.conj(t) * t).real
@@ -94,8 +99,10 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
 
 @parallel(fastmath=FAST)
 def update(state, v, d, w, x, r, s, eps, alone):
-    """The rotation that takes β' out of T; x += (c φ/γ) d; r = s² r − (s c φ/β') v; the judgement of this iteration, if
-    ``alone``. No step where A r vanishes, where rounding errors may exceed r, or where M is not definite."""
+    """Rotate β' out of T; x += (c φ/γ) d; r = s² r − (s c φ/β') v; judge this iteration, if ``alone`` (on one rank).
+
+    No step if A r vanishes, if the drift of r exceeds TRUSTED ‖r‖, or if M is not definite.
+    """
     alpha, delta, bar = rotated(s)
     beta2, phi, last_c = s[S.NEXT_BETA2].real, s[S.PHI].real, s[S.COS].real
     finite = math.isfinite(alpha) and math.isfinite(beta2)
@@ -106,7 +113,7 @@ def update(state, v, d, w, x, r, s, eps, alone):
     column = max(s[S.COLUMN].real, math.hypot(math.hypot(s[S.EPSILON].real, delta), gamma))
     step = quotient(cos * phi, gamma)
     drift = s[S.DRIFT].real + eps * math.sqrt(s[S.A2].real) * abs(step) * math.sqrt(s[S.DD].real)
-    annihilated = math.hypot(bar, last_c * beta) <= EPS * column           # ‖A r‖ over ‖r‖, in M's norms
+    annihilated = math.hypot(bar, last_c * beta) <= EPS * column           # ‖A r‖/‖r‖, in M's norms
     lost = annihilated or drift > TRUSTED * math.sqrt(s[S.RR].real)
     stays = lost or not definite
     of_d, of_r, of_v = (0.0, 1.0, 0.0) if stays else (step, sin * sin, quotient(sin * cos * phi, beta))

@@ -1,4 +1,7 @@
-"""The fused steps of QMR on the CPU; ``qmr.cu`` is the same on a GPU. v and w are not scaled: norms ρ and ξ."""
+"""Fused steps of QMR on the CPU; ``qmr.cu`` has the same kernels for a GPU.
+
+v and w are not scaled; ρ and ξ are their norms.
+"""
 from __future__ import annotations
 
 import math
@@ -18,7 +21,7 @@ KERNELS = ("first", "lanczos", "update")
 
 @helper
 def over_delta(s):
-    """β = ε/δ with δ = (w, v)/(ξ ρ); 0 where ε is rounding."""
+    """β = ε/δ with δ = (w, v)/(ξ ρ); 0 if ε is only rounding error."""
     if vanishes(s[S.EPSILON], s[S.QQ].real, s[S.AP2].real):
         return s[S.EPSILON] * 0
     return quotient(s[S.EPSILON], s[S.WV]) * (math.sqrt(s[S.XI2].real) * math.sqrt(s[S.RHO2].real))
@@ -49,8 +52,10 @@ def first(state, vh, w, p, q, d, Ad, s):
 
 @parallel(fastmath=FAST)
 def lanczos(state, Ap, MAq, v, w, s):
-    """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; their norms and (w, v). Across ranks, judges the
-    iteration before."""
+    """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; their norms and (w, v).
+
+    Across ranks, also judge the previous iteration.
+    """
     beta = over_delta(s)
     of_v = v.dtype.type(quotient(beta, np.sqrt(s[S.RHO2])))
     of_w = v.dtype.type(np.conj(quotient(beta, np.sqrt(s[S.XI2]))))
@@ -72,8 +77,10 @@ def lanczos(state, Ap, MAq, v, w, s):
 
 @parallel(fastmath=FAST)
 def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
-    """d = η p + c d, A d alike; x += d; r −= A d; then p and q of the next step, and the judgement of this one, if
-    ``alone``."""
+    """d = η p + c d, A d likewise; x += d; r −= A d; then p and q of the next iteration.
+
+    Then judge this iteration, if ``alone`` (on one rank).
+    """
     beta, rho, xi = over_delta(s), math.sqrt(s[S.NEXT_RHO2].real), math.sqrt(s[S.NEXT_XI2].real)
     size = abs(beta)
     theta = quotient(rho, s[S.GAMMA].real * size)

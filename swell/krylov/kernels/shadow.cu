@@ -1,4 +1,5 @@
-// How methods with a shadow residual begin, on a GPU; shadow.py is the same on a CPU. krylov/slots.py names the scalars s.
+// First kernels of methods with a shadow vector, on a GPU; shadow.py has the same kernels for a CPU.
+// krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

@@ -1,4 +1,4 @@
-"""How methods with a shadow residual begin, on the CPU; ``shadow.cu`` is the same on a GPU."""
+"""First kernels of methods with a shadow vector, on the CPU; ``shadow.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -33,7 +33,7 @@ def begin(state, r, shadow, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """The first judgement."""
+    """Judge the first residual."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.SHADOW2].real, s[S.RR].real):
         halt(state, Code.BREAKDOWN)

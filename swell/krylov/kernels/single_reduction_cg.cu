@@ -1,4 +1,5 @@
-// The fused steps of CG with one reduction on a GPU; single_reduction_cg.py is the same on a CPU. krylov/slots.py names the scalars s.
+// Fused steps of CG with one reduction on a GPU; single_reduction_cg.py has the same kernels for a CPU.
+// krylov/slots.py names the scalars s.
 #include "judge.cuh"
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
@@ -13,7 +14,7 @@ template <typename T> __global__ void norm(Context* ctx, const T* r, const float
   if (grid_sum(ctx, v)) slot(s, GAMMA) = acc_t<T>(v[0]), slot(s, NORM2) = acc_t<T>(v[1]);
 }
 
-// The step along the new direction; a gamma or curvature that is not positive ends the iteration.
+// alpha = gamma / curvature of the new direction; a gamma or curvature that is not positive ends the run.
 template <class A> DEVICE void choose(Context* ctx, A* s, double beta, double curvature) {
   const double gamma = real(slot(s, GAMMA));
   if (!over(ctx) && !(gamma > 0 && curvature > 0))

@@ -1,4 +1,4 @@
-"""The fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` is the same on a GPU."""
+"""Fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,7 @@ KERNELS = ("norm", "first", "advance", "settle", "take")
 
 @parallel(fastmath=FAST)
 def norm(state, r, weights, s):
-    """γ = (r, r), which a preconditioner's own product overwrites; norm² = Σ w |r|²."""
+    """γ = (r, r), which the product with M overwrites; norm² = Σ w |r|²."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         rr, weighted = 0.0, 0.0
@@ -31,7 +31,7 @@ def norm(state, r, weights, s):
 
 @njit(cache=True)
 def choose(state, s, beta, curvature):
-    """α = γ over the curvature of the new direction; a γ or curvature that is not positive ends the iteration."""
+    """α = γ / ``curvature`` of the new direction; end the run if γ or the curvature is not positive."""
     gamma = s[S.GAMMA].real
     if not stopped(state) and not (gamma > 0 and curvature > 0):
         halt(state, Code.INDEFINITE if math.isfinite(gamma) and math.isfinite(curvature) else Code.NONFINITE)
@@ -42,15 +42,17 @@ def choose(state, s, beta, curvature):
 
 @njit(cache=True)
 def first(state, s):
-    """The first judgement; α = γ/δ, β = 0."""
+    """Judge the first residual; α = γ/δ, β = 0."""
     judge_start(state, s[S.NORM2].real)
     choose(state, s, 0.0, s[S.DELTA].real)
 
 
 @parallel(fastmath=FAST)
 def advance(state, u, w, p, q, x, r, weights, s):
-    """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); next γ = (r, r), which a preconditioner's own product
-    overwrites; norm² = Σ w |r|²."""
+    """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); norm² = Σ w |r|².
+
+    Also the next γ = (r, r), which the product with M overwrites.
+    """
     alpha, beta = s[S.ALPHA].real, s[S.BETA].real
     weigh = weights.size > 0 and due(state)
     parts = np.empty((2, CHUNKS))
@@ -75,8 +77,10 @@ def advance(state, u, w, p, q, x, r, weights, s):
 
 @njit(cache=True)
 def settle(state, s, coefficients):
-    """The judgement of this iteration; β = γ/γ_ and α = γ/(δ − β γ/α_) of the next. Keeps α_ and β. Where that
-    curvature is not positive, the direction begins anew, p = u, whose curvature δ is measured and no difference."""
+    """Judge this iteration; compute the next β = γ/γ_ and α = γ/(δ − β γ/α_); store α_ and β in ``coefficients``.
+
+    If the curvature δ − β γ/α_ is not positive, the direction restarts with p = u, whose curvature δ is measured.
+    """
     gamma, before, alpha = s[S.GAMMA].real, s[S.LAST_GAMMA].real, s[S.ALPHA].real
     beta = gamma / before
     curvature = s[S.DELTA].real - beta * gamma / alpha
@@ -92,7 +96,7 @@ def settle(state, s, coefficients):
 
 @parallel(fastmath=FAST)
 def take(state, true_, r, s):
-    """r = the true residual; keeps the largest squared distance between the two."""
+    """Replace r by the true residual; keep the largest squared distance between the two."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         drift = 0.0

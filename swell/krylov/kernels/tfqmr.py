@@ -1,4 +1,4 @@
-"""The fused steps of TFQMR on the CPU; ``tfqmr.cu`` is the same on a GPU. ``shadow.py`` begins."""
+"""Fused steps of TFQMR on the CPU; ``tfqmr.cu`` has the same kernels for a GPU, ``shadow.py`` the start."""
 from __future__ import annotations
 
 import math
@@ -18,13 +18,13 @@ KERNELS = ("clear", "direction", "odd", "even", "update")
 
 @njit(cache=True)
 def share(tau2, w2):
-    """c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the part of w in the next residual."""
+    """c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the weight of w in the next residual."""
     return tau2 / (tau2 + w2) if tau2 > 0 else 0.0
 
 
 @parallel
 def clear(state, r, y, v, even, d, s):
-    """y = r; v = A y = d = 0; θ = η = 0; τ = ‖r‖ is there."""
+    """y = r; v = A y = d = 0; θ = η = 0. τ = ‖r‖ is already set."""
     for i in prange(r.size):
         y[i] = r[i]
         v[i] = 0
@@ -37,7 +37,7 @@ def clear(state, r, y, v, even, d, s):
 
 @parallel(fastmath=FAST)
 def direction(state, odd, even, shadow, v, s):
-    """v = A y + β (A y_ + β v); σ = (r̂, v), (v, v)."""
+    """v = A y + β (A y_ + β v), where y_ is y of the last even step; σ = (r̂, v); (v, v)."""
     beta = v.dtype.type(s[S.BETA])
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -53,7 +53,10 @@ def direction(state, odd, even, shadow, v, s):
 
 @parallel(fastmath=FAST)
 def odd(state, yh, v, u, d, y, w, s):
-    """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖². Across ranks, judges the iteration before."""
+    """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖².
+
+    Across ranks, also judge the previous iteration.
+    """
     step = quotient(s[S.RHO], s[S.SIGMA])
     alpha, carry = w.dtype.type(step), w.dtype.type(quotient(s[S.CARRY], step))
     parts = np.empty(CHUNKS)
@@ -88,8 +91,10 @@ def even(state, u, shadow, w, s):
 
 @parallel(fastmath=FAST)
 def update(state, yh, u, w, weights, d, x, r, y, s, alone):
-    """Both steps of x and r: x += η d, r = (1 − c²) r + c² w, with d = ŷ + θ² η/α d between them, where the first w was
-    w + α u; y = w + β y; then the judgement of this iteration, if ``alone``."""
+    """Two steps of x and r: x += η d; r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d.
+
+    The first step uses w + α u as w. Then y = w + β y; judge this iteration, if ``alone`` (on one rank).
+    """
     step, rho, tau2 = quotient(s[S.RHO], s[S.SIGMA]), s[S.NEXT_RHO], s[S.TAU2].real
     c1 = share(tau2, s[S.ODD2].real)
     tau2 *= 1 - c1                               # τ θ c, squared
