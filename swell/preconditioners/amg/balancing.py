@@ -1,11 +1,11 @@
-"""Balancing: what the cycle stores of a hierarchy, in variables that take the smoother's diagonal into the matrices.
+"""Balancing: the matrices of the cycle in variables scaled by the smoother's diagonal.
 
 With D = diag(√(ω / dᵢ)) on each level, d the ℓ1 diagonal, and D_c on the next one,
 
     S = I − D A D,    P̃ = D⁻¹ P D_c,    Q = S P̃ = (D⁻¹ P − D A P) D_c.
 
-A smoothing step is x = S x + b. All entries lie near 1, so that single precision holds them whatever the scale of A.
-Q needs no product of its own: A P was made for the next level's matrix.
+A smoothing step is x = S x + b. All entries are near 1, so that single precision suffices for every scale of A. Q needs
+no extra product: A P was computed for the next level's matrix.
 """
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from swell.preconditioners.amg.smoother import scales
 
 
 def balancing(hierarchy, omega):
-    """D of each level. It is 0 where a coarse diagonal entry is rounding: there a part of the problem without boundary
-    values has shrunk to one row, which no coarse correction may reach."""
+    """Return the diagonal of D of each level, a list of float64 arrays. An entry is 0 if the coarse diagonal entry is
+    only rounding: there a part of the problem without boundary values has shrunk to one row, which must get no
+    coarse correction."""
     found = [scales(A, omega) for A in hierarchy.matrices]
     for level, scale in zip(hierarchy.levels, found[1:]):
         A, C = level.A, level.RAP.C
@@ -27,21 +28,21 @@ def balancing(hierarchy, omega):
 
 
 def smoothing_matrix(A, scale, dtype):
-    """S as a CSRMatrix of another precision, with the pattern of A."""
+    """Return S as a CSRMatrix of type ``dtype``, with the pattern of A; ``scale`` is the diagonal of D."""
     S = A.with_values(A.space.empty(A.nnz, dtype))
     _kernels(A).smoothing_matrix(A.indptr, A.indices, A.data, scale, S.data)
     return S
 
 
 def interpolation(level, fine, coarse, dtype):
-    """P̃, with the pattern of P."""
+    """Return P̃, with the pattern of P; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
     P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
     _kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
     return P
 
 
 def smoothed_interpolation(level, fine, coarse, dtype):
-    """Q, with the pattern of A P."""
+    """Return Q, with the pattern of A P; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
     AP, P = level.AP.C, level.P
     Q = AP.with_values(AP.space.empty(AP.nnz, dtype))
     _kernels(level.A).smoothed_interpolation(AP.indptr, AP.indices, AP.data, P.indptr, P.indices, P.data, fine, coarse,

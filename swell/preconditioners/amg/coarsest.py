@@ -1,9 +1,9 @@
 """The coarsest level: a dense inverse of the last matrix.
 
-A level of a few hundred rows would be latency and nothing else; one dense product ends the hierarchy early. The matrix
-of a problem without boundary values is singular down to here. Elimination leaves out a row whose pivot is rounding:
-G = [A₁₁⁻¹ 0; 0 0], a symmetric generalised inverse, A G A = A. Preconditioned by it a Krylov method sees what the
-pseudo-inverse would show it, A^½ G A^½, a projection.
+The time of a level of a few hundred rows would be latency only; one dense product ends the hierarchy early. A problem
+without boundary values has a singular matrix on every level, this one too. Elimination leaves out a row whose pivot is
+rounding: G = [A₁₁⁻¹ 0; 0 0], a symmetric generalised inverse, A G A = A. For a preconditioned Krylov method G is as
+good as the pseudo-inverse: with both, A^½ G A^½ is the same projection.
 """
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 
-SINGULAR = 1e-11        # of a row's diagonal entry: a pivot at or below it is rounding
-INDEFINITE = 1e-8       # of a row's diagonal entry: a negative pivot beyond it is not
+SINGULAR = 1e-11        # a pivot of at most this times its row's diagonal entry is rounding
+INDEFINITE = 1e-8       # a pivot below minus this times its row's diagonal entry proves A indefinite
 PANEL = 16              # pivots that a GPU eliminates in a step, as in kernels/dense.cu
 
 
 class DenseInverse:
-    """x = G b, G a generalised inverse of D A D, D = diag(scales), by one dense product.
+    """x = G b by one dense product; G is a generalised inverse of D A D with D = diag(scales).
 
     Raises
     ------
@@ -32,7 +32,7 @@ class DenseInverse:
         self.update(A, scales)
 
     def update(self, A, scales):
-        """Take new values of A, in place."""
+        """Invert for new values of A, in place."""
         space, n = self.space, A.shape[0]
         dense, work = space.empty(n * n, np.float64), space.empty((1 + 2 * PANEL) * n, np.float64)
         worst, record = space.empty(1, np.float64), space.xp.zeros(1, np.int64)
@@ -44,7 +44,7 @@ class DenseInverse:
                                      f"a pivot of {float(worst[0]):.2e} of its diagonal entry: use precond='ilu0' with "
                                      "method='gmres', or method='direct'")
         self.inverse[...] = dense
-        space.synchronize()                      # a product reads the inverse before the kernel before it has ended
+        space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
 
     def solve(self, b, x):
         """x = G b."""

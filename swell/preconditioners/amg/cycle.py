@@ -1,10 +1,10 @@
 """The V-cycle, an operator for balanced vectors: x = M b with M ≈ (D A D)⁻¹ and D = diag(√(ω / dᵢ)) (balancing.py).
 
-Down: each level makes b_c for the next one. The coarsest level is solved by a dense inverse, or smoothed where it is
-too large for one. Up: each level makes its x from the next level's. A level is four products (four_products.py); two on
-small levels of a GPU (two_products.py); or has a polynomial as its smoother (polynomial.py).
+Down: each level computes b_c for the next one. A dense inverse solves the coarsest level; if that is too large, only
+the smoother is applied. Up: each level computes its x from the next level's. A level takes four products
+(four_products.py), two on small levels of a GPU (two_products.py), or more with a polynomial smoother (polynomial.py).
 
-M is symmetric, and positive definite where A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
+M is symmetric. It is positive definite if A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
 from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
-SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P up to which launches cost a level more than bytes
+SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P, at most, for which launches cost more than memory traffic
 
 
 class VCycle(LinearOperator):
@@ -48,7 +48,7 @@ class VCycle(LinearOperator):
         self._end = (DenseInverse(hierarchy.last, self._scales[-1], self.dtype) if hierarchy.dense
                      else Smoothed(hierarchy, self._scales[-1], self.dtype, self._steps))
         self._b, self._x = ([self.space.empty(M.shape[0], dtype) for M in hierarchy.matrices[1:]] for _ in range(2))
-        self.space.synchronize()                 # products read their matrix before the kernel before them has ended
+        self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
     def _level(self, level, fine, coarse):
         if len(self._steps) > 1:
@@ -95,7 +95,7 @@ class VCycle(LinearOperator):
 
 
 class Smoothed:
-    """The coarsest level where it is too large for a dense inverse: the smoother alone."""
+    """The coarsest level if it is too large for a dense inverse: the smoother alone."""
 
     def __init__(self, hierarchy, scale, dtype, steps):
         A = hierarchy.last
@@ -108,7 +108,7 @@ class Smoothed:
         self.S.update(smoothing_matrix(A, scale, self.S.dtype))
 
     def solve(self, b, x):
-        """x = the smoother's steps from zero."""
+        """x = result of the smoother's steps from x = 0."""
         if self._relaxation:
             self._relaxation.start(b, x)
         else:

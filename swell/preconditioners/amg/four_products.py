@@ -2,8 +2,8 @@
 
     r = S b,   b_c = P̃ᵀ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
 
-On large levels nothing reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR where rows are few and
-long (shared_rows.py); a CPU in CSR, which is as fast there and needs no layout.
+On large levels no other form reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR if rows are few and
+long (shared_rows.py). A CPU stores them in CSR, which is as fast there and needs no conversion.
 """
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from swell.preconditioners.amg.shared_rows import SharedRows, suits
 
 
 class FourProducts:
-    """One level, with what `balancing.py` makes of it.
+    """One level of the cycle, with the balanced matrices of `balancing.py`.
 
     Parameters
     ----------
     level : Level
     fine, coarse : float64 arrays
-        D of this level and of the next one.
+        The diagonals of D on this level and on the next one.
     dtype : numpy.dtype
-        Of the cycle.
+        Type of the cycle's matrices and vectors.
     """
 
     scratch = ("_r",)
@@ -36,7 +36,7 @@ class FourProducts:
         self._r = self.space.empty(fine.size, dtype)
 
     def _values(self):
-        """S, P̃ and P̃ᵀ in CSR."""
+        """Return S, P̃ and P̃ᵀ in CSR."""
         P = interpolation(self.level, self.fine, self.coarse, self.dtype)
         return (smoothing_matrix(self.level.A, self.fine, self.dtype), P,
                 self.level.R.with_values(P.data[self.level.order]))
@@ -52,7 +52,7 @@ class FourProducts:
         self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
 
     def ascend(self, b, coarse, x):
-        """x = the cycle of b, for the next level's x."""
+        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
         self.P.apply_plus(coarse, b, self._r)                                  # y = b + P̃ x_c
         self.S.apply_plus(self._r, b, x)                                       # x = b + S y
 

@@ -1,8 +1,8 @@
 """The setup of AMG: strength, coarsening, interpolation and Galerkin products, level after level.
 
-On each level: which links are strong (strength.py), which rows make the next level (pmis.py), P from them
-(interpolation.py), and the next matrix PᵀAP (formats/product.py), all in double precision. It ends at ``coarsest``
-rows, or where a level has no strong links or would keep more than nine rows in ten; the reason is kept.
+Each level finds its strong links (strength.py) and its coarse rows (pmis.py), then P (interpolation.py) and the next
+matrix PᵀAP (formats/product.py), all in double precision. Coarsening ends at ``coarsest`` rows, or at a level without
+strong links, or at one that would keep more than nine rows in ten. ``ended`` stores the reason.
 
 `update` keeps strong links, coarse rows and all patterns, and computes weights and products anew.
 """
@@ -18,9 +18,9 @@ from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
 from swell.preconditioners.amg.slots import State
 from swell.preconditioners.amg.strength import positive_rows, strong_links, with_neighbours
 
-STALLED = 0.9           # share of the rows that a level may keep
-COARSEST = {"cpu": 300, "cuda": 1000}
-DENSE = {"cpu": 1000, "cuda": 2048}     # rows up to which a level that cannot be coarsened is inverted
+STALLED = 0.9           # largest share of rows that may stay on the next level
+COARSEST = {"cpu": 300, "cuda": 1000}   # rows, at most, of a level that is not coarsened further
+DENSE = {"cpu": 1000, "cuda": 2048}     # rows, at most, of a level that is inverted if it cannot be coarsened
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Level:
     P, R : CSRMatrix
         Interpolation from the next level, and its transpose.
     order : int array
-        Where each value of R is among the values of P.
+        The place in P.data of each value of R.
     AP, RAP : Product
         ``RAP.C`` is the next level's matrix.
     """
@@ -52,7 +52,7 @@ class Level:
 
     @classmethod
     def of(cls, A, strong, state, numbers, P):
-        """The level with its products."""
+        """Build the level, with R and the two products."""
         R, order = transposed(P)
         AP = Product(A, P)
         return cls(A, strong, state, numbers, P, R, order, AP, Product(R, AP.C))
@@ -79,7 +79,7 @@ class Hierarchy:
     Parameters
     ----------
     A : CSRMatrix
-        Of double precision.
+        In double precision.
     settings : AMG
 
     Attributes
@@ -91,7 +91,7 @@ class Hierarchy:
     dense : bool
         True if the coarsest level is small enough for a dense inverse.
     ended : str
-        Why a coarsest level that is not small was not coarsened; empty if it is small.
+        Why the coarsest level was not coarsened further; empty if it is small.
     """
 
     def __init__(self, A, settings):
@@ -104,7 +104,8 @@ class Hierarchy:
         self.dense = A.shape[0] <= max(limit, DENSE[A.space.name])
 
     def _coarsened(self, A, marked):
-        """(the next level's matrix, which of its rows must stay); A itself, and why in ``ended``, if there is none."""
+        """Add a level. Returns its coarse matrix and the marks of rows that must stay; or (A, marked), and sets
+        ``ended``, if A cannot be coarsened."""
         s = self.settings
         if len(self.levels) == s.levels - 1:
             self.ended = f"there are levels={s.levels} of them"
@@ -124,7 +125,7 @@ class Hierarchy:
         return A, marked
 
     def update(self, A):
-        """Recompute for new values of A, of the same pattern."""
+        """Recompute for new values of A, with the same pattern."""
         for level in self.levels:
             A = level.update(A, self.settings)
         self.last = A

@@ -6,15 +6,15 @@ the sum of weak links,
 
     θᵢ = aᵢᵢ + γᵢ + Σⱼ aᵢⱼ aⱼᵢ / dᵢⱼ,    wᵢₖ = −(aᵢₖ + Σⱼ aᵢⱼ aⱼₖ / dᵢⱼ) / θᵢ,    j in Fᵢˢ.
 
-Coarse rows at distance two are reached through strong fine neighbours. A is symmetric, aⱼᵢ = aᵢⱼ, and strong links are
+Strong fine neighbours give access to coarse rows at distance two. A is symmetric, aⱼᵢ = aᵢⱼ, and strong links are
 negative: dᵢⱼ cannot cancel, and a neighbour without coarse rows is lumped to θᵢ. The ``pmax`` largest weights are kept
-and rescaled to the old sum: where the row of A sums to zero, the row of P sums to one, and constants stay what they are
-on every level.
+and rescaled to the old sum. If the row of A sums to zero, the row of P then sums to one, and P maps constants to
+constants on every level.
 
 Direct interpolation (Stüben 2001) uses row i alone: wᵢₖ = −(Σ aᵢⱼ⁻ / Σ aᵢₖ) aᵢₖ / ãᵢᵢ, with positive entries lumped to
-ãᵢᵢ. It takes over for a row whose θᵢ nearly cancels or whose weights exceed 10.
+ãᵢᵢ. It replaces extended+i in a row whose θᵢ nearly cancels or whose weights exceed 10.
 
-Formation and truncation are one pass: rows before truncation are never stored.
+One pass forms and truncates the rows: full rows are never stored.
 """
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
-# A GPU makes rows by a thread each where they are MANY, and have SHORT entries or fewer on average.
+# On a GPU a thread makes a row if there are at least MANY rows with at most SHORT entries on average; else a warp does.
 MANY, SHORT = 1 << 15, 40
 
 
 def interpolation(A, strong, state, numbers, settings):
-    """P as a CSRMatrix, with a column for each row of the next level.
+    """Return P as a CSRMatrix, with a column for each row of the next level.
 
     Parameters
     ----------
     A : CSRMatrix
     strong, state : uint8 arrays
-        As `strong_links` and `pmis` give them.
+        The results of `strong_links` and `pmis`.
     numbers : int array, shape (n + 1,)
-        The number of each coarse row on the next level, and last how many there are.
+        The number of each coarse row on the next level; the last entry is the number of coarse rows.
     """
     space, n, most = A.space, A.shape[0], settings.pmax
     index = index_type(n, n, n * most)
@@ -51,7 +51,7 @@ def interpolation(A, strong, state, numbers, settings):
 
 
 def reinterpolate(A, strong, state, numbers, settings, P):
-    """New values of P for new values of A, on its pattern, in place."""
+    """Recompute the values of P for new values of A, in place, on P's pattern."""
     _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32))
     P.discard_adjoint()
 

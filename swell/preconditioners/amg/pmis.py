@@ -1,12 +1,13 @@
-"""PMIS, parallel modified independent sets: which rows make the next level. De Sterck, Yang and Heys 2006.
+"""PMIS, parallel modified independent sets: the choice of the next level's rows. De Sterck, Yang and Heys 2006.
 
-Coarse rows are a maximal independent set of the strong links. A row's key is how many rows depend on it, ties broken by
-a hash of its number. In each round an undecided row whose key beats the keys of all its undecided neighbours becomes
-coarse; undecided rows that depend strongly on a coarse row become fine. Rows on which nobody depends are fine at once.
+Coarse rows are a maximal independent set of the graph of strong links. A row's key is the number of rows that depend on
+it, with ties broken by a hash of its row number. In each round an undecided row becomes coarse if its key exceeds the
+keys of all its undecided neighbours. Undecided rows that depend strongly on a coarse row become fine. Rows on which no
+row depends are fine at once.
 
-The keys follow from row numbers in the whole matrix, so the result is the same on every device, for every number of
-threads and ranks. A CPU needs some five to ten rounds, each two passes over the strong links of undecided rows. A GPU
-does without rounds, in one launch: each row waits for those on which it depends strongly and whose keys are greater.
+The keys depend on row numbers in the whole matrix, so the result is equal on every device, for every number of threads
+and ranks. A CPU needs some five to ten rounds, each two passes over the strong links of undecided rows. A GPU needs no
+rounds but one launch: each row waits for the rows on which it depends strongly and whose keys are greater.
 """
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ import numpy as np
 
 
 def pmis(A, strong, forced, first=0):
-    """The `State` of each row, a byte each.
+    """Return the `State` of each row, a uint8 array of shape (n,).
 
     Parameters
     ----------
     A : CSRMatrix
-        Its pattern counts alone.
+        Only its pattern is used.
     strong : uint8 array, shape (nnz,)
         1 for a strong link.
     forced : uint8 array, shape (n,) or (0,)
@@ -38,7 +39,7 @@ def pmis(A, strong, forced, first=0):
 
 
 def coarse_numbers(A, state):
-    """The number of each coarse row on the next level, and last how many there are, shape (n + 1,)."""
+    """Return the number of each coarse row on the next level, shape (n + 1,); the last entry is their count."""
     numbers, marked = A.space.empty(state.size + 1, A.indices.dtype), A.space.empty(state.size, np.uint8)
     A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).mark_coarse(state, marked)
     A.space.add_up(marked, numbers)
@@ -46,7 +47,7 @@ def coarse_numbers(A, state):
 
 
 def carried(A, state, numbers, marked, coarse):
-    """The marks of coarse rows, on the next level; none where none are marked."""
+    """Return the marks of coarse rows, numbered as on the next level; an empty array if ``marked`` is empty."""
     kept = A.space.empty(coarse if marked.size else 0, np.uint8)
     if marked.size:
         A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).carry(state, numbers, marked, kept)

@@ -11,7 +11,7 @@ class Relaxation:
     ----------
     S : LinearOperator
     steps : list of (float, float, float)
-        As `smoother.steps` gives them.
+        The result of `smoother.steps`.
     """
 
     scratch = ("r", "_z")
@@ -21,13 +21,13 @@ class Relaxation:
         self.r, self._z = (self.space.empty(S.shape[0], S.dtype) for _ in range(2))
 
     def start(self, b, x):
-        """x = the steps from x = 0, which is not read."""
+        """Do the steps from x = 0; the old x is never read."""
         self.space.copy(b, self.r)
         x.fill(0)
         self._run(x)
 
     def resume(self, b, x):
-        """The steps from x."""
+        """Do the steps from the given x."""
         self.residual(b, x)
         self._run(x)
 
@@ -52,7 +52,7 @@ class Relaxation:
 
 
 class Polynomial:
-    """One level with such a smoother; ``steps`` as in `Relaxation`, the other parameters as in `FourProducts`."""
+    """One level with a polynomial smoother; see `Relaxation` for ``steps``, `FourProducts` for the other parameters."""
 
     scratch = ("_x",)
 
@@ -72,7 +72,7 @@ class Polynomial:
         self._products.R.apply(self._relaxation.r, coarse)                     # b_c = P̃ᵀ r
 
     def ascend(self, b, coarse, x):
-        """x = the cycle of b, for the next level's x."""
+        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
         x_before = self._x
         self._products.P.apply(coarse, x_before, 1, 1)                         # x = x + P̃ x_c
         self._relaxation.resume(b, x_before)

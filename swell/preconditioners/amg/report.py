@@ -1,7 +1,7 @@
 """The hierarchy as a table: rows, entries, entries a row and the share of the rows above, with complexities and bytes.
 
-Operator complexity, the entries of all levels over those of A, measures a cycle's cost in products with A, and what
-the setup stores. 2 to 3 is usual; above 4 a smaller ``strength`` or a smaller ``pmax`` thins the levels.
+Operator complexity is the number of entries of all levels over A's entries. It measures the cost of a cycle in products
+with A, and the storage of the setup. 2 to 3 is usual; above 4 a smaller ``strength`` or ``pmax`` thins the levels.
 """
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MIB = 2**20
 
 
 def facts(operator) -> dict:
-    """The hierarchy of an AMGOperator in plain types.
+    """Return the facts of an AMGOperator's hierarchy in plain types.
 
     Returns
     -------
     dict
         "levels" (a list of dicts: "rows", "entries", "bytes"), "dense", "ended", "grid_complexity",
-        "operator_complexity", "setup_bytes" (kept for `update`) and "bytes" (of all).
+        "operator_complexity", "setup_bytes" (kept for `update`) and "bytes" (in all).
     """
     h = operator.hierarchy
     return {"levels": [{"rows": A.shape[0], "entries": A.nnz, "bytes": A.nbytes} for A in h.matrices],
@@ -35,7 +35,7 @@ def rows(found: dict) -> list[tuple]:
 
 
 def sentences(found: dict) -> list[str]:
-    """How the hierarchy ends, its complexities and its bytes."""
+    """Return sentences on the coarsest level, the complexities and the bytes."""
     if found["dense"]:
         end = "the coarsest level is solved by a dense inverse"
     else:
@@ -46,7 +46,7 @@ def sentences(found: dict) -> list[str]:
 
 
 def text(operator) -> str:
-    """What ``print`` shows of an AMGOperator."""
+    """Return the text that ``print`` shows for an AMGOperator."""
     found, s = facts(operator), operator.settings
     cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*cells)]

@@ -1,16 +1,16 @@
 """AMG: classical algebraic multigrid. Ruge and Stüben 1987; in the form for GPUs of Li, Sjögreen and Yang 2021.
 
 For symmetric positive (semi)definite matrices whose large off-diagonal entries are negative: diffusion, pressure, heat,
-finite volumes and linear elements, isotropic or not, with coefficients that jump. The number of CG iterations hardly
+finite volumes and linear elements, isotropic or not, with jumping coefficients. The number of CG iterations hardly
 depends on the number of unknowns. hierarchy.py builds the levels, cycle.py applies them.
 
 Setup: PMIS coarsening, extended+i interpolation with at most 4 entries a row, Galerkin products in double precision.
-An application, a V(1, 1) cycle: on each level two products with A and one each with P and Pᵀ, in single precision, some
-6.5 times the entries of A together. Storage: the levels in double precision for `update`, and the cycle's own form.
+An application is a V(1, 1) cycle: two products with A and one each with P and Pᵀ on each level, in single precision.
+Together they read some 6.5 times the entries of A. Storage: the levels in double precision for `update`, and the
+matrices of the cycle.
 
-Differs from the textbook: smoother and matrices are balanced by the ℓ1 diagonal, which makes all entries of the cycle
-about 1 and a smoothing step a plain product (cycle.py); rows with large positive entries stay on every level
-(strength.py).
+Differs from the textbook: the ℓ1 diagonal balances smoother and matrices. So all entries of the cycle are about 1, and
+a smoothing step is a plain product (cycle.py). Rows with large positive entries stay on every level (strength.py).
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swell.preconditioners.amg.cycle import VCycle
 from swell.preconditioners.amg.hierarchy import Hierarchy
 from swell.preconditioners.amg.smoother import NAMES
 
-BYTES = 120             # of setup and cycle together, for an entry of A: estimated before anything is allocated
+BYTES = 120             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,25 @@ class AMG(Preconditioner):
     Attributes
     ----------
     strength : float
-        θ: a link is strong if −aᵢⱼ is at least θ times the largest of its row. 0.25; 0.5 coarsens 3D problems less.
+        θ: a link is strong if −aᵢⱼ is at least θ times the largest −aᵢₖ of its row. 0.5 coarsens 3D problems less.
     max_row_sum : float
-        Rows whose entries sum to more than this share of their diagonal have no strong links; 1 or more: all have.
+        Rows whose entries sum to more than this share of their diagonal have no strong links; 1 or more: no such rule.
     interpolation : {"extended", "direct"}
-        Extended+i, or direct interpolation: cheaper, and more iterations.
+        Extended+i; or direct interpolation, which is cheaper and takes more iterations.
     pmax : int
-        Entries of a row of P at most.
+        Most entries of a row of P.
     smoother : {"chebyshev", "l1_jacobi"}
-        Chebyshev's polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
+        Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
     degree : int
         Products with A in a smoothing step, 1 to 4.
     positive : float
-        Rows with an aᵢⱼ above this share of aᵢᵢ stay on every level, where they are few; 0: they are not looked for.
+        Rows with an aᵢⱼ above this share of aᵢᵢ stay on every level, if at most one row in a hundred has one; 0: off.
     coarsest : int
-        Rows of the coarsest level at most, which is solved by a dense inverse; 0: 300 on a CPU, 1000 on a GPU.
+        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU.
     levels : int
-        Levels at most.
+        Most levels.
     dtype : {"float32", "float64"}
-        Precision of the cycle. The setup works in double precision always.
+        Precision of the cycle. The setup always works in double precision.
     """
 
     strength: float = 0.25
@@ -92,7 +92,7 @@ class AMG(Preconditioner):
                 raise InputError(f"AMG({name}={getattr(self, name)!r}): expected {' or '.join(map(repr, choices))}")
 
     def build(self, A):
-        """The V-cycle for a symmetric matrix.
+        """Build the V-cycle for a symmetric matrix.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class AMG(Preconditioner):
         FactorisationError
             If a diagonal entry is not positive, or the coarsest level is indefinite.
         OutOfMemory
-            If the hierarchy would not fit, before it is made.
+            If the hierarchy would not fit; raised before it is built.
         """
         return AMGOperator(A, self)
 
@@ -139,7 +139,7 @@ class AMGOperator(InPrecision):
         self.inner.update(_double(A))
 
     def expect(self, norm):
-        """Vectors of about this norm are coming; balanced, they are shorter by √‖A‖∞."""
+        """Prepare for vectors of about this norm; the balanced vectors are shorter by √‖A‖∞."""
         super().expect(norm / self._root)
 
     def __str__(self):
@@ -165,7 +165,7 @@ def _double(A):
 
 
 def check(A):
-    """Raise an error that says what to do unless A is real, symmetric, and has a positive diagonal."""
+    """Raise an error unless A is real and symmetric with a positive diagonal."""
     if A.dtype.kind == "c":
         raise InputError(f"AMG got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
                          "'shifted_laplacian' for waves")

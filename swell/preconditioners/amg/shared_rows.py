@@ -1,22 +1,22 @@
-"""A matrix of the cycle in CSR, whose rows lanes of a GPU share.
+"""A matrix of the cycle in CSR; several lanes of a GPU share a row.
 
-Of a medium level a thread a row, as in SELL, makes too few threads, each with a long row: they wait for memory most of
-the time. Eight bytes an entry instead of six, but no layout and no padding.
+On a medium level, a thread a row, as in SELL, means too few threads with long rows: they mostly wait for memory. CSR
+takes eight bytes an entry instead of six, but needs no conversion and no padding.
 """
 from __future__ import annotations
 
 from swell.core.operator import LinearOperator
 
-ROWS, ENTRIES = 1 << 17, 8      # rows, at most, and entries of a mean row, at least, of a matrix that is stored so
+ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average, of a matrix in this form
 
 
 def suits(csr) -> bool:
-    """True where lanes should share the rows of a matrix."""
+    """True if several lanes should share a row of this matrix."""
     return csr.space.name == "cuda" and csr.shape[0] <= ROWS and csr.nnz >= ENTRIES * csr.shape[0] > 0
 
 
 class SharedRows(LinearOperator):
-    """``csr`` itself as an operator."""
+    """An operator that multiplies by ``csr``, without a copy."""
 
     def __init__(self, csr):
         super().__init__(csr.shape, csr.dtype, csr.space)

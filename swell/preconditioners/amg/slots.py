@@ -1,4 +1,4 @@
-"""What coarsening says of a row, by name."""
+"""Names of the states that coarsening gives to rows."""
 from __future__ import annotations
 
 import enum
@@ -7,7 +7,7 @@ from swell.core.slots import Slots
 
 
 class State(Slots):
-    """The state of a row while coarse rows are chosen."""
+    """The state of a row in coarsening."""
 
     UNDECIDED = enum.auto()
     FINE = enum.auto()              # interpolated from coarse rows

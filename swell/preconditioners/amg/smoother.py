@@ -1,14 +1,14 @@
 """Smoothers of the cycle: polynomials in D⁻¹A with the ℓ1 diagonal, dᵢ = Σⱼ |aᵢⱼ|. Baker, Falgout, Kolev, Yang 2011.
 
-The eigenvalues of D⁻¹A of an SPD matrix lie in (0, 1], whatever the matrix: nothing is estimated, nothing is read by
-the host, and new values change nothing in a captured cycle.
+The eigenvalues of D⁻¹A lie in (0, 1] for every SPD matrix. So nothing is estimated, the host reads nothing, and new
+values change nothing in a captured cycle.
 
-- "chebyshev": Chebyshev's polynomials of the fourth kind with Lottes' weights (Lottes 2023), which are best for a whole
+- "chebyshev": Chebyshev polynomials of the fourth kind with Lottes' weights (Lottes 2023), which are best for a whole
   V-cycle: z = a z + b D⁻¹ r, x = x + β z, r = r − A z with a = (2k − 3)/(2k + 1), b = (8k − 4)/(2k + 1) in step k.
   Degree 1 is ℓ1-Jacobi with weight 3/2.
 - "l1_jacobi": x = x + D⁻¹ r, ``degree`` times.
 
-In the balanced variables D^½ x and D^−½ b, D⁻¹A becomes D^−½ A D^−½, and the polynomial is symmetric: so is the cycle.
+In the balanced variables D^½ x and D^−½ b, D⁻¹A becomes D^−½ A D^−½: the polynomial is symmetric, and so is the cycle.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("chebyshev", "l1_jacobi")
 
 
 def steps(name: str, degree: int) -> list[tuple[float, float, float]]:
-    """(a, b, β) of each step."""
+    """Return (a, b, β) of each step, a list of ``degree`` tuples."""
     if name == "l1_jacobi":
         return [(0.0, 1.0, 1.0)] * degree
     return [((2 * k - 3) / (2 * k + 1) if k > 1 else 0.0, (8 * k - 4) / (2 * k + 1), beta)
@@ -31,7 +31,7 @@ def steps(name: str, degree: int) -> list[tuple[float, float, float]]:
 
 
 def relaxation(name: str, degree: int) -> float:
-    """The weight of a single step, which the balancing takes in; 1 for a polynomial of higher degree."""
+    """Return ω of the balancing: the weight of a single step, or 1 for a polynomial of higher degree."""
     if degree > 1:
         return 1.0
     (_, b, beta), = steps(name, 1)
@@ -39,7 +39,7 @@ def relaxation(name: str, degree: int) -> float:
 
 
 def scales(A, omega: float):
-    """√(ω / dᵢ) of each row."""
+    """Return √(ω / dᵢ) of each row, a float64 array."""
     found = A.space.empty(A.shape[0], np.float64)
     A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, found)
     return found

@@ -1,15 +1,15 @@
 """Strength of connection. Ruge and Stüben 1987; hypre's default.
 
-Row i depends strongly on row j where −aᵢⱼ ≥ θ maxₖ(−aᵢₖ): the error is smooth along such links once the smoother has
-done its work. A row whose entries sum to more than ``max_row_sum`` times its diagonal has no strong links, since the
-smoother alone corrects it.
+Row i depends strongly on row j if −aᵢⱼ ≥ θ maxₖ(−aᵢₖ): after smoothing, the error varies little along such links. A row
+whose entries sum to more than ``max_row_sum`` times its diagonal has no strong links, since the smoother alone corrects
+it.
 
-A large positive aᵢⱼ is a spring that pushes its ends apart, as a flat triangle on the hull of a mesh makes it.
-Classical interpolation lumps it to the diagonal and carries a wrong stiff link to every coarser level. Where at most
-one row in a hundred has an aᵢⱼ > 0.05 aᵢᵢ, these rows and, on each level, their neighbours stay, and the coarsest
-level, solved exactly, holds them.
+A large positive aᵢⱼ acts like a spring that pushes its ends apart; a flat triangle on the hull of a mesh makes one.
+Classical interpolation lumps it to the diagonal and carries a wrong stiff link to every coarser level. If at most one
+row in a hundred has an aᵢⱼ > 0.05 aᵢᵢ, these rows and their neighbours stay on every level, down to the coarsest, which
+is solved exactly.
 
-One pass over the matrix, a byte an entry.
+Cost: one pass over the matrix, a byte an entry.
 """
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ FEW = 0.01              # share of the rows that may be forced to stay
 
 
 def strong_links(A, settings):
-    """A byte for each entry of A: 1 where it is a strong link."""
+    """Return a byte for each entry of A: 1 for a strong link, else 0."""
     strong = A.space.empty(A.nnz, np.uint8)
     _kernels(A).strong_links(A.indptr, A.indices, A.data, settings.strength, settings.max_row_sum, strong)
     return strong
 
 
 def positive_rows(A, settings):
-    """A byte for each row: 1 where it has a large positive entry; no bytes where no row has, or too many have."""
+    """Return a byte for each row: 1 if it has a large positive entry. An empty array if no row, or too many, have one.
+    """
     none = A.space.empty(0, np.uint8)
     if not settings.positive:
         return none
@@ -37,7 +38,7 @@ def positive_rows(A, settings):
 
 
 def with_neighbours(A, marked):
-    """A byte for each row: 1 where it or a neighbour is marked."""
+    """Return a byte for each row: 1 if it or a neighbour is marked; an empty array if ``marked`` is empty."""
     forced = A.space.empty(marked.size, np.uint8)
     if marked.size:
         _kernels(A).with_neighbours(A.indptr, A.indices, marked, forced)

@@ -2,8 +2,9 @@
 
     b_c = Qᵀ b,   (coarse levels: x_c),   x = b + S b + Q x_c.
 
-Q has some three times the entries of P̃, but two launches follow one another where four would: on levels of some ten
-thousand rows a GPU waits for launches and memory, not for bytes. A warp works on a row of the CSR matrices.
+Q has some three times the entries of P̃, but the level needs two dependent launches instead of four. On levels of some
+ten thousand rows a GPU waits for latency of launches and memory, not for bandwidth. A warp has a row of the CSR
+matrices.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from swell.preconditioners.amg.balancing import smoothed_interpolation, smoothin
 
 
 class TwoProducts:
-    """One level; parameters as of `FourProducts`."""
+    """One level of the cycle; see `FourProducts` for the parameters."""
 
     def __init__(self, level, fine, coarse, dtype):
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
@@ -36,7 +37,7 @@ class TwoProducts:
         self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, coarse)                          # b_c = Qᵀ b
 
     def ascend(self, b, coarse, x):
-        """x = the cycle of b, for the next level's x."""
+        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
         S, Q = self.S, self.Q
         self._kernels.correct(S.indptr, S.indices, S.data, Q.indptr, Q.indices, Q.data, 1, b, coarse, x)
 

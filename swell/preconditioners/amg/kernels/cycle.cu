@@ -1,6 +1,6 @@
-// What a cycle reads, computed on a GPU; see cycle.py and smoother.py one folder up. Setup in double, V: what the cycle stores.
+// The matrices of a cycle, and its products, on a GPU; see balancing.py one folder up. Setup is in double; V: the cycle's type.
 //
-// Products are rounded before they are subtracted, and sums take the entries in their order: the bits are a CPU's.
+// Products are rounded before they are subtracted, and sums take the entries in their order: the bits equal a CPU's.
 #include "rows.cuh"
 #include "sliced.cuh"
 
@@ -17,7 +17,7 @@ __global__ void l1_scales(Context* ctx, const I* indptr, const double* data, dou
   });
 }
 
-// The values of S = I − D A D with D = diag(scales).
+// out = the values of S = I − D A D with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename V>
 __global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const double* data, const double* scales, V* out,
@@ -32,7 +32,7 @@ __global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices
   });
 }
 
-// The values of diag(fine)⁻¹ P diag(coarse); 0 where `fine` is.
+// out = the values of diag(fine)⁻¹ P diag(coarse); 0 in rows with fine[i] = 0.
 // launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename V>
 __global__ void balance(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
@@ -44,7 +44,7 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
   });
 }
 
-// The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
+// out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 // launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P, typename V>
 __global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const P* p_indptr,
@@ -65,14 +65,14 @@ __global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* i
   });
 }
 
-// aᵢᵢ, 0 where nothing is stored.
+// aᵢᵢ, 0 if it is not stored.
 template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, const I* indices, const double* data) {
   for (long long k = indptr[i]; k < indptr[i + 1]; ++k)
     if (indices[k] == i) return data[k];
   return 0;
 }
 
-// scales = 0 where a row's diagonal entry on the next level is at most `singular` of the one that it had.
+// scales = 0 for a coarse row whose diagonal entry on the next level is at most `singular` times the entry here.
 // launch: elements of state, 256 threads
 template <typename I, typename P>
 __global__ void drop_rounding(Context* ctx, const unsigned char* state, const I* numbers, const I* indptr, const I* indices,
@@ -86,7 +86,7 @@ __global__ void drop_rounding(Context* ctx, const unsigned char* state, const I*
   if (fabs(diagonal_entry(row, c_indptr, c_indices, c_data)) <= singular * own) scales[row] = 0;
 }
 
-// Entry k of a row and each 32nd after it, times rows of x: added to sum. `column` and `value` are those of entry k.
+// Add to sum: entry k of a row and each 32nd entry after it, times rows of x. Entry k is given as `column` and `value`.
 template <int WIDTH, class T, class I>
 DEVICE void add_entries(long long k, long long end, I column, T value, const I* indices, const T* data, const T* x,
                         T (&sum)[WIDTH]) {
@@ -97,14 +97,14 @@ DEVICE void add_entries(long long k, long long end, I column, T value, const I* 
   }
 }
 
-// Over the warp, to every lane.
+// Sum over the warp; every lane gets the result.
 template <int WIDTH, class T> DEVICE void add_lanes(T (&sum)[WIDTH]) {
 #pragma unroll
   for (int c = 0; c < WIDTH; ++c)
     for (int o = 16; o; o >>= 1) sum[c] = sum[c] + shuffle_xor(sum[c], o);
 }
 
-// The entry at k and each `lanes`-th behind it, before `end`.
+// Load entry k and each `lanes`-th entry after it, up to `end`.
 template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, const T* data, long long k, long long end, int lanes) {
   Batch<T, I> batch;
 #pragma unroll
@@ -115,9 +115,9 @@ template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, co
   return batch;
 }
 
-// y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y. Lanes share a row, as many as leave each of them some
-// three entries: they are on their way together, the first while the kernel before this one drains. The entries are never fewer
-// than the threads that the rows need, unless most rows are empty.
+// y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y. Several lanes share a row, so that each has some
+// three entries. It loads them together, the first ones while the preceding kernel ends. The launch has a thread an entry,
+// which is enough for all rows unless most rows are empty; then each thread has several rows.
 // launch: elements of data, 256 threads
 template <typename T, typename I>
 __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr
   }
 }
 
-// y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; the first entries are on
-// their way while the kernel before this one drains.
+// y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads the first
+// entries while the preceding kernel ends.
 // launch: elements of y, 256 threads, a warp each
 template <typename T, typename I, int WIDTH>
 __global__ void rows_product(Context* ctx, const I* indptr, const I* indices, const T* data, int width, const T* x, T* y,
@@ -196,9 +196,8 @@ __global__ void correct(Context* ctx, const I* indptr, const I* indices, const T
     for (int c = 0; c < WIDTH; ++c) x[i * WIDTH + c] = b[i * WIDTH + c] + sum[c];
 }
 
-// y = the product of a square matrix, row after row, with the WIDTH columns of x, whose rows are contiguous. A warp a row;
-// what it needs of the matrix, 128 bytes a lane at first, is on its way while the kernel before this one drains. The matrix stays
-// in the second-level cache.
+// y = the product of a row-major square matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads
+// the first 128 bytes a lane of the matrix while the preceding kernel ends. The matrix stays in the second-level cache.
 // launch: elements of x, 256 threads, a warp each
 template <typename T, int WIDTH>
 __global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matrix, int width, const T* x, T* y, long long x_size) {

@@ -1,4 +1,4 @@
-"""What a cycle reads, computed on the CPU, threads sharing the rows; see cycle.py and smoother.py one folder up."""
+"""The matrices of a cycle, and its products, on the CPU, threads sharing the rows; see balancing.py one folder up."""
 from __future__ import annotations
 
 import numpy as np
@@ -22,7 +22,7 @@ def l1_scales(indptr, data, omega, scales):
 
 @parallel
 def smoothing_matrix(indptr, indices, data, scales, out):
-    """The values of S = I − D A D with D = diag(scales)."""
+    """out = the values of S = I − D A D with D = diag(scales)."""
     for i in prange(scales.size):
         own = scales[i]
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -32,7 +32,7 @@ def smoothing_matrix(indptr, indices, data, scales, out):
 
 @parallel
 def balance(indptr, indices, data, fine, coarse, out):
-    """The values of diag(fine)⁻¹ P diag(coarse); 0 where ``fine`` is."""
+    """out = the values of diag(fine)⁻¹ P diag(coarse); 0 in rows with fine[i] = 0."""
     for i in prange(fine.size):
         for k in range(indptr[i], indptr[i + 1]):
             out[k] = data[k] / fine[i] * coarse[indices[k]] if fine[i] > 0 else 0.0
@@ -40,7 +40,7 @@ def balance(indptr, indices, data, fine, coarse, out):
 
 @parallel
 def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
-    """The values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern."""
+    """out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern."""
     for i in prange(fine.size):
         at = p_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
@@ -53,7 +53,8 @@ def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, f
 
 @parallel
 def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_data, singular, scales):
-    """scales = 0 where a row's diagonal entry on the next level is at most ``singular`` of the one that it had."""
+    """scales = 0 for a coarse row whose diagonal entry on the next level is at most ``singular`` times the entry here.
+    """
     for i in prange(state.size):
         if state[i] == COARSE:
             row = numbers[i]
@@ -64,7 +65,7 @@ def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_
 
 @njit(cache=True)
 def diagonal_entry(i, indptr, indices, data):
-    """aᵢᵢ, 0 where nothing is stored."""
+    """Return aᵢᵢ, 0 if it is not stored."""
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] == i:
             return data[k]

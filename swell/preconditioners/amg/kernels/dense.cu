@@ -1,7 +1,7 @@
 // The dense inverse of the coarsest level on a GPU; see coarsest.py one folder up.
 #include "context.cuh"
 
-constexpr int PANEL = 16, TILE = 64, PARTS = TILE / PANEL;     // pivots a step; rows of a tile; and a thread's rows in it
+constexpr int PANEL = 16, TILE = 64, PARTS = TILE / PANEL;     // pivots a step; rows of a tile; a thread's rows in a tile
 
 // dense = D A D, row by row, with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each
@@ -19,16 +19,16 @@ __global__ void scatter(Context* ctx, const I* indptr, const I* indices, const d
     row[indices[k]] = scales[i] * data[k] * scales[indices[k]];
 }
 
-// What PANEL symmetric sweeps of a diagonal block B leave. With L D Lᵀ = B, D without the pivots that are left out:
+// The result of PANEL symmetric sweeps of a diagonal block B. With L D Lᵀ = B, D without the pivots that are left out:
 struct Panel {
-  double rows[PANEL][PANEL];       // D Lᵀ: each row as its sweep found it
-  double inverses[PANEL];          // of the pivots; 0 where one is left out
+  double rows[PANEL][PANEL];       // D Lᵀ: each row before its sweep
+  double inverses[PANEL];          // inverse pivots; 0 for one that is left out
   double swept[PANEL][PANEL];      // the negative of a generalised inverse of B
-  double before[PANEL];            // the diagonal entries that the pivots were
+  double before[PANEL];            // the original diagonal entries
 };
 
-// By a block of PANEL² threads, one for each entry of B: sweep the block at `first` of the panel's rows. Returns the least ratio
-// of a pivot to the diagonal entry that it was, and `least`.
+// Sweep the block at `first` of the panel's rows, by PANEL² threads, one for each entry of B. Returns the minimum of `least` and
+// the ratios of pivots to original diagonal entries.
 DEVICE double sweep(Panel& p, const double* panel, const double* pivots, int first, int n, double singular, double least) {
   const int r = threadIdx.x / PANEL, c = threadIdx.x % PANEL, width = min(PANEL, n - first);
   double own = r < width && c < width ? __ldcg(panel + (long long)r * n + first + c) : 0.0;
@@ -50,7 +50,7 @@ DEVICE double sweep(Panel& p, const double* panel, const double* pivots, int fir
   return least;
 }
 
-// One column of the panel's rows outside of the block: y = L⁻¹ y, without the pivots that are left out.
+// y = L⁻¹ y for one column of the panel's rows outside of the block, without the pivots that are left out.
 DEVICE void forward(const Panel& p, double (&y)[PANEL]) {
 #pragma unroll
   for (int k = 0; k < PANEL; ++k) {
@@ -58,11 +58,11 @@ DEVICE void forward(const Panel& p, double (&y)[PANEL]) {
     const double z = y[k] * p.inverses[k];
 #pragma unroll
     for (int m = k + 1; m < PANEL; ++m) y[m] -= p.rows[k][m] * z;
-    __syncwarp();                                              // or the compiler holds all of `rows` in registers
+    __syncwarp();                                              // keeps the compiler from holding all `rows` in registers
   }
 }
 
-// y = L⁻ᵀ D⁻¹ y, what the sweeps leave there.
+// y = L⁻ᵀ D⁻¹ y: the values after the sweeps.
 DEVICE void backward(const Panel& p, double (&y)[PANEL]) {
 #pragma unroll
   for (int m = PANEL - 1; m >= 0; --m) {
@@ -73,14 +73,14 @@ DEVICE void backward(const Panel& p, double (&y)[PANEL]) {
   }
 }
 
-// The inverse of a symmetric matrix, in place, by symmetric sweeps: one for each pivot, without exchanges, PANEL pivots a step.
-// Row and column k become zero where pivot k is at most `singular` times the diagonal entry that it was. worst[0] = the least such
-// ratio, 1 at most. record[0] is the barrier's count, 0 before the launch.
+// Invert a symmetric matrix in place, by symmetric sweeps: one for each pivot, without exchanges, PANEL pivots a step. Row and
+// column k become zero if pivot k is at most `singular` times the original diagonal entry. worst[0] = the least such ratio, 1 at
+// most. record[0] is the barrier's count, 0 before the launch.
 //
-// Sweeps of a block B = L D Lᵀ turn the rest, A, of the matrix with rows C between them into A - (L⁻¹ C)ᵀ D⁻¹ L⁻¹ C, C into B⁻¹ C
-// and B into -B⁻¹. Every block factors B for itself, and has its own tiles of the lower triangle, whose rows and columns of L⁻¹ C
-// it computes. It copies the next C to one half of `rows` while others read the other half: a barrier a step. The last step
-// writes both triangles.
+// Let B = L D Lᵀ be a diagonal block, C its rows outside of B, and A the rest of the matrix. The sweeps of B turn A into
+// A - (L⁻¹ C)ᵀ D⁻¹ L⁻¹ C, C into B⁻¹ C and B into -B⁻¹. Every thread block factors B for itself. It has its own tiles of the lower
+// triangle, and computes their rows and columns of L⁻¹ C. It copies the next C to one half of `rows` while others read the other
+// half, so that one barrier a step suffices. The last step writes both triangles.
 // launch: 2 blocks per multiprocessor of 256 threads, all at once
 template <typename P>
 __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, double* pivots, double* rows, double singular,
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, d
   unsigned long long* arrived = reinterpret_cast<unsigned long long*>(record);
   const int n = int(pivots_size), tiles = (n + TILE - 1) / TILE;
   const unsigned blocks = min(gridDim.x, unsigned(max(tiles * (tiles + 1) / 2, 1)));
-  if (blockIdx.x >= blocks) return;                            // no tile is its own, and a barrier of few is quick
+  if (blockIdx.x >= blocks) return;                            // it has no tile, and a barrier of fewer blocks is faster
   const int row = threadIdx.x / PANEL, column = threadIdx.x % PANEL;
   for (int k = int(thread_id()); k < n; k += int(blocks * blockDim.x)) {
     pivots[k] = matrix[(long long)k * n + k];

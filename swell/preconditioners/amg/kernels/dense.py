@@ -19,11 +19,11 @@ def scatter(indptr, indices, data, scales, dense):
 
 @njit(cache=True, fastmath={"contract", "nsz"})
 def invert(matrix, pivots, rows, singular, worst, record):
-    """The inverse of a symmetric matrix, in place, by symmetric sweeps: one for each pivot, without exchanges.
+    """Invert a symmetric row-major matrix in place, by symmetric sweeps: one for each pivot, without exchanges.
 
-    matrix: row by row; pivots, rows: n numbers to work with, and more for a GPU. Row and column k become zero where
-    pivot k is at most ``singular`` times the diagonal entry that it was. worst[0] = the least such ratio, 1 at most.
-    ``record`` is for a GPU's blocks."""
+    Row and column k become zero if pivot k is at most ``singular`` times the original diagonal entry. worst[0] = the
+    least such ratio, 1 at most. Work arrays: ``pivots`` and ``rows``, n numbers each (a GPU needs more); ``record`` is
+    for a GPU's blocks."""
     n, least = pivots.size, 1.0
     for k in range(n):
         pivots[k] = matrix[k * n + k]
@@ -45,7 +45,7 @@ def invert(matrix, pivots, rows, singular, worst, record):
                 own[k] = 0
             else:
                 for j in range(n):
-                    own[j] -= factor * row[j] * inverse          # as symmetric as rounding is
+                    own[j] -= factor * row[j] * inverse          # symmetric up to rounding
                 own[k] = factor * inverse
     for i in range(n * n):
         matrix[i] = -matrix[i]

@@ -1,18 +1,18 @@
-// Interpolation weights on a GPU; interpolation.py one folder up has the formulas. Values are double: a setup always is.
+// Interpolation weights on a GPU; interpolation.py one folder up has the formulas. Values are double, as in every setup.
 //
-// The candidates of a fine row, the coarse columns that it meets, lie in shared memory in the order in which a CPU meets them. Sums
-// take their terms in a CPU's order and no product is fused with a sum: weights, and which of equal ones are kept, have the same
-// bits.
+// The candidates of a fine row are the coarse columns that it reaches. They are in shared memory, in a CPU's order. Sums take
+// their terms in a CPU's order, and no product is fused with a sum. So the weights, and the choice among equal ones, are equal
+// to a CPU's to the bit.
 //
-// `interpolate` makes many short rows, each by a thread, which looks through its candidates: a tenth of the instructions of a warp
-// that shares the row. A row with more candidates than a thread has room for is left to its warp.
+// `interpolate` makes many short rows, each by a thread, which searches its candidates: a tenth of the instructions of a warp that
+// shares the row. If a thread has no room for the candidates of its row, its warp makes the row.
 //
 // `interpolate_long` makes rows by warps (interpolation.cuh).
 #include "interpolation.cuh"
 
-constexpr int EACH_ROOM = 24;                                            // candidates that a thread has room for
+constexpr int EACH_ROOM = 24;                                            // most candidates of a thread
 
-// lengths[i] = how many strong coarse columns fine row i has; 0 for other rows.
+// lengths[i] = the number of strong coarse columns of fine row i; 0 for other rows.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
@@ -27,7 +27,7 @@ __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, 
   });
 }
 
-// The strong coarse columns of fine rows, by their numbers on the next level, and sums[i] = βᵢ, their sum.
+// Write the strong coarse entries of fine rows, columns numbered as on the next level, and sums[i] = βᵢ, their sum.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void coarse_entries(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
@@ -55,20 +55,20 @@ __global__ void coarse_entries(Context* ctx, const I* indptr, const I* indices, 
   });
 }
 
-// What the threads of a warp know of their rows: candidates with their weights, a column of the arrays each.
+// The candidates and weights of a warp's threads; each thread has a column of the arrays.
 struct Candidates {
   double weights[EACH_ROOM][32];
   int columns[EACH_ROOM][32];
 };
 
-// The same as one thread sees it.
+// The candidates of one thread.
 struct Own {
   Candidates& all;
   int lane, count;
   DEVICE double& weight(int c) const { return all.weights[c][lane]; }
   DEVICE int& column(int c) const { return all.columns[c][lane]; }
 
-  // Where a column is among the candidates; `count` if it is none.
+  // Place of a column among the candidates; `count` if it is not one.
   DEVICE int find(int wanted) const {
     int at = count;
     for (int from = 0; from < count && at == count; from += 4)
@@ -101,7 +101,7 @@ struct Own {
     }
     return true;
   }
-  // Is candidate c preferred to another? The lesser column of equal weights is.
+  // True if candidate c is kept before `other`: it has a larger weight, or an equal one and a smaller column.
   DEVICE bool precedes(int c, int other) const {
     const double mine = fabs(weight(c)), its = fabs(weight(other));
     return mine > its || (mine == its && column(c) < column(other));
@@ -125,7 +125,7 @@ template <class I> DEVICE Outcome extended_row(Own& t, const Links<I>& A, long l
     double values[AHEAD];
     bool links[AHEAD];
 #pragma unroll
-    for (int e = 0; e < AHEAD; ++e) {                          // nothing behind the end, which changes no sum
+    for (int e = 0; e < AHEAD; ++e) {                          // zeros behind the end, which change no sum
       const bool inside = from + e < end;
       columns[e] = inside ? A.indices[from + e] : I(0);
       values[e] = inside ? A.data[from + e] : 0.0;
@@ -210,8 +210,9 @@ DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int m
   return true;
 }
 
-// The rows of P. Unless `known`, row i begins at i `most`, and its columns and lengths[i] are written; else the pattern is given,
-// and the values alone are written. Four blocks a multiprocessor leave the first-level cache room for the rows of their threads.
+// Make the rows of P, a thread each. With `known`, the pattern is given, and only values are written. Otherwise row i begins at
+// i `most`, and its columns and lengths[i] are written too. With four blocks a multiprocessor, the rows of their threads fit in
+// the first-level cache.
 // launch: elements of state, 128 threads
 template <typename I, typename P>
 __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* indptr, const I* indices, const double* data,
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* ind
     make_row(warp, room.all, A, i - warp.lane + __ffs(left) - 1, extended, most, known, p_indptr, p_indices, p_data, lengths);
 }
 
-// The same by warps.
+// Like `interpolate`, a warp a row.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I* indptr, const I* indices, const double* data,
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I
     make_row(warp, of_warp[threadIdx.x / 32], A, i, extended, most, known, p_indptr, p_indices, p_data, lengths);
 }
 
-// Rows that begin at i `most`, side by side.
+// Copy rows that begin at i `most` to contiguous rows.
 // launch: elements of from_indices, 256 threads
 template <typename P>
 __global__ void compact(Context* ctx, int most, const P* from_indices, const double* from_data, const P* indptr, P* indices,

@@ -1,11 +1,11 @@
 """Interpolation weights on the CPU, threads sharing the rows; see interpolation.py one folder up.
 
-A thread gathers the weights of a row by coarse column, in ``slots`` (where a column's weight is, −1: nowhere), and
-keeps the largest. Sums run in the order of the entries, so results do not depend on the number of threads.
+A thread gathers the weights of a row by coarse column, and keeps the largest. ``slots`` has the place of each column's
+weight, −1 for none. Sums run in the order of the entries, so results do not depend on the number of threads.
 
-Which links are strong and which rows coarse no processor predicts, and a wrong guess costs as much as ten products.
-Entries are therefore picked without a branch: each is written to the next place, which moves on behind a picked one.
-What a row calls is inlined: a call passes seven numbers for each array.
+A processor cannot predict strong links and coarse rows, and a wrong guess costs as much as ten products. So entries are
+picked without a branch: each is written to the next place, and the place advances only past a picked one. Functions
+called for each row are inlined, since a call passes seven numbers for each array.
 """
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from swell.preconditioners.amg.slots import State
 
 FINE, COARSE = np.uint8(State.FINE), np.uint8(State.COARSE)
 ONE = np.uint64(1)
-CHUNKS = 16             # of the rows; each has its own ``slots``
-CANCELLED = 1e-8        # of the sum of a row's moduli: a smaller divisor is rounding
+CHUNKS = 16             # chunks of rows; each has its own ``slots``
+CANCELLED = 1e-8        # a divisor below this times the sum of the row's moduli is rounding
 LARGEST = 10.0          # weights beyond this come from cancellation
-RESCALED = 10.0         # what truncation may multiply a row by
+RESCALED = 10.0         # largest factor, or inverse factor, of rescaling after truncation
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
@@ -32,7 +32,7 @@ def is_coarse(k, indices, strong, state):
 
 @parallel
 def coarse_lengths(indptr, indices, strong, state, lengths):
-    """lengths[i] = how many strong coarse columns fine row i has; 0 for other rows."""
+    """lengths[i] = the number of strong coarse columns of fine row i; 0 for other rows."""
     for i in prange(state.size):
         count = 0
         if state[i] == FINE:
@@ -43,10 +43,11 @@ def coarse_lengths(indptr, indices, strong, state, lengths):
 
 @parallel
 def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums):
-    """The strong coarse columns of fine rows, by their numbers on the next level, and sums[i] = βᵢ, their sum."""
+    """Write the strong coarse entries of fine rows, columns numbered as on the next level, and sums[i] = βᵢ, their sum.
+    """
     for i in prange(state.size):
         at, end, k, total = np.uint64(c_indptr[i]), np.uint64(c_indptr[i + 1]), np.uint64(indptr[i]), 0.0
-        while at < end:                                          # so that no row writes past its end
+        while at < end:                                          # a row must not write past its end
             found = is_coarse(k, indices, strong, state)
             c_indices[at], c_data[at] = numbers[np.uint64(indices[k])], data[k]
             total += data[k] if found else 0.0
@@ -57,7 +58,7 @@ def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_in
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def add(slots, columns, weights, count, column, value):
-    """Add to a column's weight; returns how many columns there are. Weights behind them are 0."""
+    """Add to a column's weight; returns the new number of columns. Weights past ``count`` must be 0."""
     at = slots[np.uint64(column)]
     new = at < 0
     at = count if new else at
@@ -70,7 +71,7 @@ def add(slots, columns, weights, count, column, value):
 @njit(cache=True, forceinline=True, _nrt=False)
 def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c_data, sums, slots, columns, weights,
                  begins, ends, shares):
-    """Extended+i: the weights of fine row i. Returns (how many, 1 if they can be used)."""
+    """Compute the weights of fine row i by extended+i. Returns (number of weights, 1 if they are usable)."""
     count, total, moduli, fine = np.int64(0), 0.0, 0.0, np.uint64(0)
     for k in range(indptr[i], indptr[i + 1]):
         j, value = np.uint64(indices[np.uint64(k)]), data[np.uint64(k)]
@@ -100,7 +101,8 @@ def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c
 
 @njit(cache=True, _nrt=False)
 def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slots, columns, weights):
-    """Direct interpolation: the weights of fine row i, from its strong coarse columns alone. Returns how many."""
+    """Compute the weights of fine row i by direct interpolation, from its strong coarse columns. Returns their number.
+    """
     count, diagonal, negative = np.int64(0), 0.0, 0.0
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] != i and data[k] < 0:
@@ -115,7 +117,7 @@ def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slot
 
 @njit(cache=True, _nrt=False)
 def forget(slots, columns, weights, count):
-    """Leave ``slots`` and weights as they were before a row."""
+    """Reset ``slots`` and ``weights`` for the next row."""
     for c in range(count):
         slots[np.uint64(columns[c])] = -1
         weights[c] = 0.0
@@ -123,14 +125,14 @@ def forget(slots, columns, weights, count):
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def before(columns, weights, c, other):
-    """True if weight c is kept sooner than another: it is larger, or as large and of a lesser column."""
+    """True if weight c is kept before ``other``: it is larger, or equal and has a smaller column."""
     a, b = abs(weights[c]), abs(weights[other])
     return a > b or (a == b and columns[c] < columns[other])
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def select(columns, weights, count, most, chosen):
-    """The places of the ``most`` largest weights, in the order of their columns. Returns how many."""
+    """Write the places of the ``most`` largest weights to ``chosen``, sorted by column. Returns their number."""
     kept = 0
     for c in range(count):
         at = kept
@@ -155,7 +157,7 @@ def select(columns, weights, count, most, chosen):
 
 @njit(cache=True)
 def rescale(whole, kept):
-    """What the kept weights are multiplied by, so that their sum stays whole; 1 where that would blow them up."""
+    """Return whole / kept, the factor that restores the sum of the weights; 1 if it is beyond `RESCALED`."""
     if whole == kept or not abs(whole) <= RESCALED * abs(kept) or not abs(kept) <= RESCALED * abs(whole):
         return 1.0
     return whole / kept
@@ -164,13 +166,13 @@ def rescale(whole, kept):
 @parallel
 def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most, known,
                 p_indptr, p_indices, p_data, lengths):
-    """The rows of P. Unless ``known``, row i begins at i ``most``, and its columns and lengths[i] are written; else the
-    pattern is given, and the values alone are written."""
+    """Make the rows of P. With ``known``, the pattern is given, and only values are written. Otherwise row i begins at
+    i ``most``, and its columns and lengths[i] are written too."""
     n, coarse = state.size, numbers[state.size]
     longest = widest = 0
     for i in range(n):
         longest, widest = max(longest, indptr[i + 1] - indptr[i]), max(widest, c_indptr[i + 1] - c_indptr[i])
-    found = min(coarse, (longest + 1) * widest)                  # columns of a row at most
+    found = min(coarse, (longest + 1) * widest)                  # most columns of a row before truncation
     for chunk in prange(CHUNKS):
         slots, columns, weights = np.empty(coarse, np.int32), np.empty(found, np.int32), np.zeros(found)
         for c in range(coarse):
@@ -215,12 +217,12 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
             forget(slots, columns, weights, count)
 
 
-interpolate_long = interpolate                   # a GPU has another kernel for rows that are long or few
+interpolate_long = interpolate                   # a GPU has another kernel for long or few rows
 
 
 @parallel
 def compact(most, from_indices, from_data, indptr, indices, data):
-    """Rows that begin at i ``most``, side by side."""
+    """Copy rows that begin at i ``most`` to contiguous rows."""
     for i in prange(indptr.size - 1):
         for k in range(indptr[i], indptr[i + 1]):
             indices[k] = from_indices[i * most + k - indptr[i]]

@@ -1,10 +1,10 @@
-// PMIS on a GPU; pmis.py one folder up says what it is. Integers and bytes alone: the same in any order, so the same as on a CPU.
+// PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is equal in any order, and to a CPU's.
 //
-// Lanes share the rows, whose mean length says how many a row has.
+// Several lanes share a row; their number depends on the mean row length.
 #include "rows.cuh"
 #include "waiting.cuh"
 
-// counts[j] += how many rows depend strongly on row j.
+// counts[j] += the number of rows that depend strongly on row j.
 // launch: elements of indices, 256 threads
 template <typename I>
 __global__ void influences(Context* ctx, const I* indices, const unsigned char* strong, int* counts, long long n) {
@@ -13,7 +13,7 @@ __global__ void influences(Context* ctx, const I* indices, const unsigned char* 
   if (k < n && strong[k]) atomicAdd(counts + indices[k], 1);
 }
 
-// 32 bits that follow from a row's number, different for different rows: MurmurHash3's last step.
+// A 32-bit hash of a row's number, different for different rows: MurmurHash3's last step.
 DEVICE unsigned scattered(long long row) {
   unsigned h = (unsigned)row;
   h ^= h >> 16;
@@ -23,8 +23,8 @@ DEVICE unsigned scattered(long long row) {
   return h ^ (h >> 16);
 }
 
-// Each row's key (its count, then its number's hash; the greatest of all for a row that must be coarse) and its first state. first:
-// the number of row 0 in the whole matrix.
+// Write each row's key and first state. Key: its count, then the hash of its number; the greatest of all for a row that must be
+// coarse. first: the number of row 0 in the whole matrix.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts, const unsigned char* forced,
@@ -43,14 +43,14 @@ __global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong
   });
 }
 
-// By a warp: which of its rows are left, and what of them. A warp owns `share` neighbouring rows.
+// The undecided rows of the warps (`rows`), and their rivals with list lengths. A warp owns `share` neighbouring rows.
 template <class I> struct Waiting {
   I *rivals, *lengths, *rows;                                  // a warp's entries of `rows` begin at its first row
 };
 
-// Decide a row if its rivals allow it; the warp looks at 32 / lanes rows together. A lane reads every `lanes`-th of the links
-// from[begin..end); where `strong` is given, strong links alone count. Undecided rivals are stored from `begin` on. True if the row
-// stays undecided.
+// Decide a row if its rivals allow it; a warp handles 32 / lanes rows together. A lane reads every `lanes`-th of the links
+// from[begin..end); if `strong` is given, only strong links count. Undecided rivals are stored from `begin` on. Returns true if the
+// row stays undecided.
 template <class I>
 DEVICE bool stays(const I* from, const unsigned char* strong, const long long* keys, unsigned char* state, const Waiting<I>& to,
                   long long row, bool there, long long begin, long long end, int lanes) {
@@ -68,8 +68,8 @@ DEVICE bool stays(const I* from, const unsigned char* strong, const long long* k
       open = rival && its == UNDECIDED;
       coarse = rival && its == COARSE;
     }
-    covered |= any_lane(coarse, lanes);                        // by all lanes, whatever they know
-    const unsigned found = lane_votes(open, lanes);            // all lanes have read what is written now
+    covered |= any_lane(coarse, lanes);                        // all lanes must call it
+    const unsigned found = lane_votes(open, lanes);            // all lanes have read before the list is overwritten
     if (open) to.rivals[at + __popc(found & ((1u << part) - 1))] = j;
     at += __popc(found);
     if (covered) end = begin;
@@ -82,13 +82,13 @@ DEVICE bool stays(const I* from, const unsigned char* strong, const long long* k
   return left;
 }
 
-// Until every row is decided. A rival of a row is one on which it depends strongly, and whose key is greater. An undecided row
-// becomes fine as soon as a rival is coarse, and coarse as soon as all are something else: the rounds of a CPU, without rounds.
-// (In those a row waits for all neighbours with greater keys. Those that it does not depend on change nothing for it, and one
-// with a lesser key is decided after it.) A warp looks at its undecided rows in turn until none is left; a row's list of rivals
-// shrinks each time. Blocks run all at once, and the undecided row with the greatest key of all never waits: nobody waits forever.
+// Decide all rows. A rival of a row is a row with a greater key on which it depends strongly. An undecided row becomes fine as soon
+// as a rival is coarse, and coarse as soon as all rivals are decided otherwise. The result equals a CPU's, which works in rounds.
+// (There a row waits for all neighbours with greater keys. Neighbours that it does not depend on change nothing for it, and one
+// with a smaller key is decided after it.) A warp visits its undecided rows in turn until none is left; the lists of rivals shrink
+// each time. All blocks run at once, and the undecided row with the greatest key never waits: so no row waits forever.
 //
-// rivals, lengths, rows: room for the lists, of any content.
+// rivals, lengths, rows: memory for the lists, of any content.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename I>
 __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
@@ -119,13 +119,13 @@ __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, 
       const bool there = base + lane / lanes < count;
       const long long row = there ? (long long)rows[first + base + lane / lanes] : 0, begin = there ? (long long)indptr[row] : 0;
       const long long end = there ? begin + lengths[row] : 0;
-      __syncwarp();                                            // all have read what is written now
+      __syncwarp();                                            // all lanes have read before the lists are overwritten
       keep(stays<I>(rivals, nullptr, keys, state, lists, row, there, begin, end, lanes), row);
     }
   }
 }
 
-// marked[i] = 1 for a coarse row.
+// marked[i] = 1 for a coarse row, else 0.
 // launch: elements of state, 256 threads
 template <typename T> __global__ void mark_coarse(Context* ctx, const unsigned char* state, unsigned char* marked, long long n) {
   if (stopped(ctx)) return;

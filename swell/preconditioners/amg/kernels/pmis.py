@@ -1,8 +1,8 @@
 """PMIS on the CPU, threads sharing the rows; see pmis.py one folder up.
 
-The rows that are undecided are a list, which each round shortens. Who beats whom no processor predicts: each link has
-one write without a branch, to an unused byte if it decides nothing. Several threads may write the same byte; all write
-1, so their order does not matter.
+Each round shortens the list of undecided rows. A processor cannot predict the outcome of a comparison of keys: so each
+link makes one write without a branch, to an unused byte if it decides nothing. Several threads may write one byte; all
+write 1, so their order does not matter.
 """
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from swell.preconditioners.amg.slots import State
 
 UNDECIDED, FINE = np.uint8(State.UNDECIDED), np.uint8(State.FINE)
 COARSE, ISOLATED = np.uint8(State.COARSE), np.uint8(State.ISOLATED)
-CHUNKS = 64             # of the undecided rows
+CHUNKS = 64             # chunks of undecided rows
 LINE = 64               # bytes of a cache line
 
 
 @njit(cache=True)
 def influences(indices, strong, counts):
-    """counts[j] += how many rows depend strongly on row j. Integers: the same in any order."""
+    """counts[j] += the number of rows that depend strongly on row j."""
     for k in range(indices.size):
         counts[np.uint64(indices[k])] += strong[k]
 
 
 @njit(cache=True)
 def scattered(row):
-    """32 bits that follow from a row's number, different for different rows: MurmurHash3's last step."""
+    """Return a 32-bit hash of a row's number, different for different rows: MurmurHash3's last step."""
     h = np.uint32(row)
     h = np.uint32((h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))          # Numba multiplies in 64 bits
     h = np.uint32((h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
@@ -36,8 +36,8 @@ def scattered(row):
 
 @parallel
 def begin(indptr, strong, counts, forced, first, keys, state):
-    """Each row's key (its count, then its number's hash) and its first state. ``first``: the number of
-    row 0 in the whole matrix."""
+    """Write each row's key (its count, then the hash of its number) and first state. ``first``: the number of row 0 in
+    the whole matrix."""
     for i in prange(state.size):
         linked = False
         for k in range(indptr[i], indptr[i + 1]):
@@ -55,8 +55,8 @@ def begin(indptr, strong, counts, forced, first, keys, state):
 
 @parallel
 def contest(rows, indptr, indices, strong, keys, beaten):
-    """beaten = 1 for the lesser key of every strong link of undecided ``rows``. Decided rows have the key −1 and may be
-    beaten, too."""
+    """Write beaten = 1 for the row with the smaller key of every strong link of the undecided ``rows``. A decided row
+    has the key −1, and may be marked too."""
     for c in prange(CHUNKS):
         unused = np.uint64(keys.size + c * LINE)
         for r in range(c * rows.size // CHUNKS, (c + 1) * rows.size // CHUNKS):
@@ -72,7 +72,7 @@ def contest(rows, indptr, indices, strong, keys, beaten):
 
 @parallel
 def promote(rows, state, keys, beaten):
-    """Undecided rows that unused has beaten become coarse."""
+    """Make unbeaten undecided rows coarse, and reset ``beaten``."""
     for r in prange(rows.size):
         i = np.uint64(rows[r])
         if beaten[i] == 0:
@@ -82,7 +82,7 @@ def promote(rows, state, keys, beaten):
 
 @parallel
 def cover(rows, indptr, indices, strong, state, keys):
-    """Undecided rows that depend strongly on a coarse row become fine."""
+    """Make undecided rows fine that depend strongly on a coarse row."""
     for r in prange(rows.size):
         i = np.uint64(rows[r])
         covered = False
@@ -94,7 +94,7 @@ def cover(rows, indptr, indices, strong, state, keys):
 
 @njit(cache=True)
 def undecided(rows, state):
-    """The undecided ones of the rows, in their place."""
+    """Move the undecided rows to the front of ``rows``, and return this part."""
     count = 0
     for r in range(rows.size):
         rows[count] = rows[r]
@@ -103,8 +103,8 @@ def undecided(rows, state):
 
 
 def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
-    """Rounds until every row is decided. ``rivals``, ``lengths`` and ``rows`` are for a GPU; ``keys`` are used up."""
-    beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a line for each chunk's idle writes
+    """Run rounds until every row is decided. Overwrites ``keys``; only a GPU uses ``rivals``, ``lengths``, ``rows``."""
+    beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a cache line of idle writes a chunk
     keys[state != UNDECIDED] = -1
     rows = np.flatnonzero(state == UNDECIDED).astype(indices.dtype)
     while True:
@@ -118,7 +118,7 @@ def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
 
 @parallel
 def mark_coarse(state, marked):
-    """marked[i] = 1 for a coarse row."""
+    """marked[i] = 1 for a coarse row, else 0."""
     for i in prange(state.size):
         marked[i] = state[i] == COARSE
 

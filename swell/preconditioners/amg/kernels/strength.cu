@@ -1,10 +1,10 @@
-// Strength of connection on a GPU; strength.py one folder up says what it is. Values are double: a setup always is.
+// Strength of connection on a GPU; strength.py one folder up describes it. Values are double, as in every setup.
 //
-// Lanes share a row, since a thread a row would read a cache line for each entry of a coarse level's long rows. Sums take the
-// entries in their order, so that links at the very limit are the same ones on a CPU.
+// Several lanes share a row: a thread a row would read a cache line for each entry of a coarse level's long rows. Sums take the
+// entries in their order, so that a CPU finds the same links strong, even those at the limit.
 #include "rows.cuh"
 
-// strong[k] = 1 where entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
+// strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta, double max_row_sum,
@@ -31,7 +31,7 @@ __global__ void strong_links(Context* ctx, const I* indptr, const I* indices, co
   });
 }
 
-// marked[i] = 1 where row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal.
+// marked[i] = 1 if row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal.
 // launch: elements of marked, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, const double* data, double bound,
@@ -50,7 +50,7 @@ __global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, c
   });
 }
 
-// forced[i] = 1 where row i or a neighbour is marked.
+// forced[i] = 1 if row i or a neighbour is marked.
 // launch: elements of forced, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void with_neighbours(Context* ctx, const I* indptr, const I* indices, const unsigned char* marked, unsigned char* forced,
