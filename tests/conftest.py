@@ -98,7 +98,7 @@ def all_threads():
 @pytest.fixture
 def nothing_outright(monkeypatch):
     """No factorisation is so quick that it is made outright: iterations come first on small systems too."""
-    monkeypatch.setattr("swell.advisor.estimate.CERTAIN", 0.0)
+    monkeypatch.setattr("swell.advisor.estimate.CERTAIN", {"cpu": 0.0, "cuda": 0.0})
 
 
 @pytest.fixture(params=DEVICES)
@@ -108,12 +108,11 @@ def device(request):
     return request.param
 
 
-@pytest.fixture(autouse=True)
-def direct_solver(request):
-    """Cases that may end with the direct solver on a GPU are skipped, visibly, where cuDSS is not installed."""
-    name = request.node.nodeid
-    if "cuda" in name and any(word in name for word in ("direct", "auto", "bddc", "exact_inner")):
-        pytest.importorskip("nvmath", reason="the direct solver on a GPU needs nvmath-python and cuDSS")
+@pytest.fixture
+def cudss(monkeypatch):
+    """cuDSS factors matrices on a GPU that cuSOLVER would factor as full ones; skipped, visibly, where it is missing."""
+    pytest.importorskip("nvmath", reason="cuDSS needs nvmath-python")
+    monkeypatch.setattr("swell.preconditioners.direct.factored_full", lambda A: False)
 
 
 @pytest.fixture(autouse=True)

@@ -110,7 +110,7 @@ def _candidates(A, named, resident) -> list[Configuration]:
         why += ", and if A is a Helmholtz operator, a shift may help"
         chain.append(replace(chain[-1], precond=shifted, why=(why,)))
         why = "the shifted Laplacian failed too"
-    missing = unavailable(A.space)
+    missing = unavailable(A)
     if missing:
         why += f", and {missing}"
     elif facts.n <= DIRECT_LIMIT:

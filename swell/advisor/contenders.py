@@ -93,10 +93,10 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
         found += [choice("minres", "none")] if facts.hermitian else []
     if not facts.zero_diagonal:
         found.append(choice("gmres", "jacobi", "; the residual of gmres never grows"))
-    if not unavailable(A.space):
+    if not unavailable(A):
         found.append(replace(named, method=setting("method", "direct"),
                              why=(why + "; a factorisation takes no iterations",)))
-    estimates = [estimate.direct(A, machine, estimate.CERTAIN) if c.name("method") == "direct" else
+    estimates = [estimate.direct(A, machine, estimate.CERTAIN[A.space.name]) if c.name("method") == "direct" else
                  estimate.iterative(A, facts, c, machine, multigrid) for c in found]
 
     def seconds(k):

@@ -6,8 +6,8 @@ one on a GPU most is cuDSS's analysis, which grows with rows and entries.
 
 The iterations are optimistic: a power of n that suits well-behaved grids. Where the graph of a Hermitian matrix is a
 sequence of layers, Jacobi needs some iterations a layer, since each carries values one layer on. Where Gershgorin's
-circles bound the condition, what that allows. The watch on an attempt (watch.py) sees to the rest. A factorisation on a
-CPU that takes up to 15 ms is made outright: it is certain, and fewer iterations than expected would save little.
+circles bound the condition, what that allows. The watch on an attempt (watch.py) sees to the rest. A factorisation that
+takes up to 15 ms on a CPU, or 5 ms on a GPU, is made outright: it is certain, and iterations would save little.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swell.advisor.plan import Estimate
 from swell.core.configuration import Configuration
 from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
-from swell.preconditioners.dense_factors import NEARLY_FULL, nearly_full
+from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 
 ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
@@ -28,7 +28,9 @@ LAYER = 1.5                                      # iterations with Jacobi for ea
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
-CERTAIN = 15e-3                                  # seconds up to which a factorisation is made outright
+CUSOLVER_ROW, CUSOLVER_FLOP = 2.5e-6, 4.8e-14    # seconds of a row and of an operation, by cuSOLVER
+CUSOLVER_SOLVED = 0.25e-3, 0.36e-6               # seconds of a solve with its factors, and of each row of it
+CERTAIN = {"cpu": 15e-3, "cuda": 5e-3}           # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
 ENTRY = {"f": 48e-9, "c": 60e-9}                 # seconds of an entry of the factors, real or complex
 FLOP = {"f": 0.85e-10, "c": 2.5e-10}             # seconds of an operation
@@ -88,14 +90,20 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     costs, kind = COSTS[A.space.name], A.dtype.kind
     scale = costs.scale(machine)
     fixed = sum(costs.seconds(cost, A, machine) for cost in (costs.solve, costs.direct))
-    if A.space.name != "cpu":
+    n, on_gpu = A.shape[0], A.space.name != "cpu"
+    if factored_full(A):
+        if 8 * n**2 * (2 if kind == "c" else 1) > MEMORY * A.space.memory()[0]:
+            return Estimate(math.inf, 0.0, 1.0, False)
+        flops = 2 / 3 * n**3 * (4 if kind == "c" else 1)
+        if on_gpu:
+            setup = costs.seconds(costs.solve, A, machine) + CUSOLVER_ROW * n + CUSOLVER_FLOP * flops
+            solve = CUSOLVER_SOLVED[0] + CUSOLVER_SOLVED[1] * n
+        else:
+            setup, solve = fixed + scale * (COPIED * n**2 + FULL * flops), scale * SUBSTITUTED * n**2
+        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN[A.space.name])
+    if on_gpu:
         return Estimate(fixed, CUDSS_SOLVED, 1.0, False)
     least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
-    n = A.shape[0]
-    if nearly_full(A):                           # nothing to look for
-        flops = 2 / 3 * n**3 * (4 if kind == "c" else 1)
-        setup, solve = fixed + scale * (COPIED * n**2 + FULL * flops), scale * SUBSTITUTED * n**2
-        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN)
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
@@ -105,6 +113,6 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     setup = fixed + scale * (ENTRY[kind] * cost.entries + FLOP[kind] * cost.flops)
     finer = None if cost.complete else partial(direct, A, machine)
     solve = scale * SUBSTITUTED * cost.entries + costs.seconds(costs.product, A, machine)
-    outright = cost.complete and setup + solve <= CERTAIN
+    outright = cost.complete and setup + solve <= CERTAIN["cpu"]
     return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright=outright, finer=finer,
                     looking=looking)

@@ -1,7 +1,8 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
-SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU. For any nonsingular matrix
-of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
+SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU; for nearly full matrices, and
+small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py). For any nonsingular matrix of moderate fill. The method of
+the same name refines by these factors (krylov/direct.py).
 
 On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
 diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by
@@ -28,7 +29,7 @@ from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positiv
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
-from swell.preconditioners.dense_factors import DenseFactorsOperator, nearly_full
+from swell.preconditioners.dense_factors import DenseFactorsOperator, factored_full
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
 ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
@@ -37,7 +38,10 @@ DEEP = 250              # flops an entry of the factors from which SuperLU's own
 
 @dataclass(frozen=True)
 class Direct(Preconditioner):
-    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
+    """LU factors: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
+
+    A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
+    of up to 4000 rows, and up to 10 000 rows where diagonal entries are zero.
 
     Attributes
     ----------
@@ -47,8 +51,7 @@ class Direct(Preconditioner):
     ordering : {"auto", "minimum_degree", "colamd"}
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
         entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
-        the diagonal is zero. A matrix that is more than a tenth full is factored as a full one by LAPACK. cuDSS has
-        its own.
+        the diagonal is zero, or factors a full matrix. cuDSS has its own.
     """
 
     largest: int = 0
@@ -66,10 +69,12 @@ class Direct(Preconditioner):
             raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
 
     def build(self, A):
-        if A.space.name != "cpu":
-            M = CuDSSOperator(A)
-        elif self.ordering == "auto" and nearly_full(A) and not 0 < self.largest < A.shape[0] ** 2:
+        on_gpu = A.space.name != "cpu"
+        free = on_gpu or self.ordering == "auto" and not 0 < self.largest < A.shape[0] ** 2
+        if free and factored_full(A):
             M = DenseFactorsOperator(A)
+        elif on_gpu:
+            M = CuDSSOperator(A)
         else:
             M = SuperLUOperator(A, self.largest, self.ordering)
         M.notes += idle_notes(self, circumstances(A))
@@ -226,8 +231,10 @@ def _splu(matrix, settings):
 class CuDSSOperator(LinearOperator, Shareable):
     """A⁻¹ by cuDSS on a GPU. Copies factor anew, since one thread alone may use a cuDSS object.
 
-    The bits of its results vary from run to run. cuDSS 0.8 has a deterministic mode, which is not used: racecheck finds
-    a race in its kernel factorize_dtmn_ker, and one factorisation of a test run was wrong.
+    cuDSS seeks pivots near the diagonal only. Where A has zeros there, a matching first permutes columns so that the
+    product of the diagonal is largest (Duff and Koster 2001). The bits of its results vary from run to run. cuDSS 0.8
+    has a deterministic mode, which is not used: racecheck finds a race in its kernel factorize_dtmn_ker, and one
+    factorisation of a test run was wrong.
 
     Raises
     ------
@@ -249,7 +256,8 @@ class CuDSSOperator(LinearOperator, Shareable):
         except ImportError as error:
             raise MissingDependency(f"the direct solver on a GPU needs nvmath-python and cuDSS ({error}): "
                                     "pip install 'swell[cuda13]'") from None
-        if A.facts(search=False).empty_rows:
+        facts = A.facts(search=False)
+        if facts.empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
         self._rhs = A.space.empty(A.shape[0], A.dtype)
@@ -259,6 +267,9 @@ class CuDSSOperator(LinearOperator, Shareable):
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))
         with self._failure("analyse"):
             self.solver = DirectSolver(self._matrix, self._rhs, options=options)
+            if facts.zero_diagonal:
+                from nvmath.bindings.cudss import MatchingAlg
+                self.solver.plan_config.matching_algorithm = MatchingAlg.MAX_DIAG_PRODUCT
             self.solver.plan()
         self.update(A)
 
@@ -292,9 +303,9 @@ class CuDSSOperator(LinearOperator, Shareable):
         return "Direct() by cuDSS"
 
 
-def unavailable(space) -> str | None:
-    """Why there is no direct solver in a space, with the line that installs it; None where there is one."""
-    if space.name == "cpu" or importlib.util.find_spec("nvmath"):
+def unavailable(A) -> str | None:
+    """Why the direct method cannot factor A, with the line that installs what is missing; None if it can."""
+    if A.space.name == "cpu" or factored_full(A) or importlib.util.find_spec("nvmath"):
         return None
     return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"
 

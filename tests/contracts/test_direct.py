@@ -1,10 +1,13 @@
-"""SuperLU's factors: their order and pivots, new values, adjoints, refusals, and what happens where small pivots fail."""
+"""The direct solver's factors: their order and pivots, new values, adjoints, refusals, and what happens where small pivots fail."""
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from cases import rng
+from conftest import space_or_skip
 
 import swell
 from swell import gallery
@@ -168,18 +171,74 @@ def test_an_ordering_that_is_not_there():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.float32])
-def test_a_nearly_full_matrix_is_factored_by_lapack(dtype):
+def test_a_nearly_full_matrix_is_factored_as_a_full_one(dtype, device):
     """Also its adjoint, an update, and a singular one."""
     rng = np.random.default_rng(8)
     A = (rng.standard_normal((150, 150)) + (1j * rng.standard_normal((150, 150)) if dtype == np.complex128 else 0)
          ).astype(dtype)
-    solver = swell.prepare(A, method="direct", rtol=1e-5)
-    assert "LAPACK" in "".join(solver.describe())
+    solver = swell.prepare(A, method="direct", rtol=1e-5, device=device)
+    assert ("LAPACK" if device == "cpu" else "cuSOLVER") in "".join(solver.describe())
     x = rng.standard_normal(150).astype(dtype)
     assert np.allclose(solver.solve(A @ x).x, x, rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-2)
     assert solver.update(2 * A).solve(A @ x).converged
-    M, out = solver.M, np.empty(150, dtype)
-    M.apply_adjoint((2 * A).conj().T @ x, out)
-    assert np.allclose(out, x, rtol=1e-2, atol=1e-2)
+    M = solver.M
+    with M.space.active():
+        out = M.space.empty(150, dtype)
+        M.apply_adjoint(M.space.from_host((2 * A).conj().T @ x), out)
+        assert np.allclose(M.space.to_host(out), x, rtol=1e-2, atol=1e-2)
     A[3] = A[4]
-    assert swell.solve(A, x, method="direct").reason.name == "SINGULAR"
+    assert swell.solve(A, x, method="direct", device=device).reason.name == "SINGULAR"
+
+
+def zeros_on_the_diagonal(n, seed=9):
+    """A well-conditioned matrix whose rows are exchanged: a solver without pivots cannot start."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=4 / n, rng=rng, format="csr") + 3 * sp.eye_array(n)
+    return A.tocsr()[rng.permutation(n)], rng.standard_normal(n)
+
+
+@pytest.mark.gpu
+def test_small_matrices_are_factored_as_full_ones_on_a_gpu():
+    """Without cuDSS; zeros on the diagonal do no harm."""
+    A, x = zeros_on_the_diagonal(700)
+    space_or_skip("cuda")
+    r = swell.solve(A, A @ x, method="direct", device="cuda", rtol=1e-10)
+    assert r.converged and np.allclose(r.x, x) and r.iterations <= 2
+    r = swell.solve(A, A @ x, device="cuda", rtol=1e-10)
+    assert r.converged and r.method == "direct"
+
+
+@pytest.mark.gpu
+class TestCuDSS:
+    """What the contracts ask of operators, which there get cuSOLVER's factors."""
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+    def test_zeros_on_the_diagonal(self, dtype, cudss):
+        space_or_skip("cuda")
+        A, x = zeros_on_the_diagonal(700)
+        A, x = A.astype(dtype), x.astype(dtype)
+        solver = swell.prepare(A, method="direct", device="cuda", rtol=1e-10)
+        assert "cuDSS" in "".join(solver.describe())
+        r = solver.solve(A @ x)
+        assert r.converged and np.allclose(r.x, x)
+
+    def test_an_update_is_a_fresh_build(self, cudss):
+        space = space_or_skip("cuda")
+        A = gallery.convection_diffusion2d(20)
+        with space.active():
+            M, out = swell.Direct().build(CSRMatrix.from_scipy(A, space)), space.empty(400, float)
+            M.update(CSRMatrix.from_scipy(2 * A, space))
+            M.apply(space.from_host(A @ np.ones(400)), out, -2, 0)
+            assert np.allclose(space.to_host(out), -1)
+            M.apply(space.from_host(A @ np.ones(400)), out, 2, 3)
+            assert np.allclose(space.to_host(out), -2)
+
+    def test_copies_solve_from_threads(self, cudss):
+        space_or_skip("cuda")
+        A = gallery.poisson2d(30)
+        solver = swell.prepare(A, method="direct", device="cuda")
+        copies = [solver.copy() for _ in range(3)]
+        x = np.random.default_rng(1).standard_normal((900, 3))
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda k: copies[k].solve(A @ x[:, k]), range(3)))
+        assert all(r.converged and np.allclose(r.x, x[:, k]) for k, r in enumerate(found))

@@ -47,8 +47,8 @@ class csr_matrix:
         host.sum_duplicates()
         self.data, self.indices, self.indptr = map(cupy.array, (host.data, host.indices, host.indptr))
 
-    def toarray(self):
-        return cupy.array(self.get().toarray())
+    def toarray(self, order=None):
+        return cupy.array(self.get().toarray(order=order))
 
     def __matmul__(self, other):
         found = self.get() @ other.get()
