@@ -1,9 +1,9 @@
 """Matrices of discretised PDEs, by name: for examples, tests and benchmarks.
 
-``get(name)`` gives the standard size, ``get(name, n)`` one of about n unknowns. A name that ends in ``~`` stands in for
-the SuiteSparse matrix of that name: same order of size and same structure, but generated. ``audi3d1~`` and its like
-have the sizes of the acoustic meshes of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on
-GPU", on boxes. The functions behind the names have further parameters:
+``get(name)`` makes a matrix of standard size, ``get(name, n)`` one with about n unknowns. A name that ends in ``~``
+imitates the SuiteSparse matrix of this name: generated, with a similar size and structure. ``audi3d*~``, ``twingo3d*~``
+and ``cylinder3d*~`` have the sizes of the acoustic meshes of "Accelerated solution of Helmholtz equation with Iterative
+Krylov Methods on GPU", but are boxes. The functions behind the names have further parameters:
 
 =====================================  ==================================================
 `swell.gallery.poisson`                Poisson 1D to 3D, anisotropic, jumping coefficients
@@ -32,7 +32,7 @@ __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transp
 
 
 def _side(n, axes, least=1):
-    """Points along the side of a grid with about n of them."""
+    """The number of points along one side of a grid with about n points."""
     return max(least, round(n ** (1 / axes)))
 
 
@@ -74,12 +74,12 @@ _CATALOGUE = {
 
 
 def names():
-    """List the names that `get` knows."""
+    """The names that `get` knows, a list of str."""
     return list(_CATALOGUE)
 
 
 def standard_size(name):
-    """The unknowns that `get` aims at for a name when none are given."""
+    """The number of unknowns that `get` aims at for a name, if n is not given."""
     return _CATALOGUE[name][0]
 
 
@@ -91,7 +91,7 @@ def get(name, n=None):
     name : str
         One of `names`.
     n : int, optional
-        Unknowns wanted; a grid takes the nearest size that it can have. By default the standard size.
+        Number of unknowns wanted; a grid takes the nearest size that it can have. By default the standard size.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def get(name, n=None):
     Raises
     ------
     InputError
-        An unknown name, or an n below 1.
+        If the name is unknown, or n is below 1.
 
     Examples
     --------

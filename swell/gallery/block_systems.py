@@ -1,4 +1,4 @@
-"""Systems whose unknowns come in groups, so that their matrices consist of small dense blocks."""
+"""Systems with several unknowns at each point, so that their matrices consist of small dense blocks."""
 import numpy as np
 import scipy.sparse as sp
 
@@ -7,36 +7,36 @@ from swell.gallery.convection_diffusion import convection_diffusion
 from swell.gallery.fem import p1_laplacian
 from swell.gallery.stencil import checked_shape
 
-MOST = 32               # unknowns of a group
+MOST = 32               # most unknowns at a point
 
 
 def coupled_transport(shape, components=3, peclet=0.5, reaction=0.1, seed=0):
-    """Species that diffuse into one another, are carried along and react, on a regular grid: unsymmetric.
+    """Diffusion, convection and reaction of coupled species on a regular grid; an unsymmetric matrix.
 
         −∇·(D ∇c) + v·∇c + R c,   D symmetric positive definite, R an M-matrix, both dense, s × s
 
     Parameters
     ----------
     shape : tuple of int
-        Grid points along each axis; c is zero outside.
+        Grid points along each axis; the concentrations c are zero outside.
     components : int
-        Species at a point, s: the size of the blocks, 1 to 32.
+        Number of species s, 1 to 32: the size of the blocks.
     peclet : float
-        Convection over diffusion in a cell, the same along every axis.
+        Cell Péclet number, convection over diffusion in a cell, along every axis.
     reaction : float
-        Size of R.
+        Scale of R.
     seed : int
-        Of D and R.
+        Seed of the random D and R.
 
     Returns
     -------
     scipy.sparse.csr_matrix, shape (s n, s n) with n = prod(shape)
-        The s unknowns of a point follow each other; (2 dim + 1) full blocks a row inside.
+        The s unknowns of a point follow each other. Interior block rows have 2 dim + 1 full blocks.
 
     Raises
     ------
     InputError
-        For a shape or a number of components that means nothing.
+        For an invalid shape or number of components.
     """
     shape, s = checked_shape(shape), _checked(components, "components")
     rng = np.random.default_rng(seed)
@@ -45,7 +45,7 @@ def coupled_transport(shape, components=3, peclet=0.5, reaction=0.1, seed=0):
     R = -rng.uniform(0, 1, (s, s))
     np.fill_diagonal(R, 0)
     R = reaction * (R + np.diag(1 - R.sum(axis=1)))
-    diffused, moved = convection_diffusion(shape, 0.0), convection_diffusion(shape, peclet)        # of one pattern
+    diffused, moved = convection_diffusion(shape, 0.0), convection_diffusion(shape, peclet)        # equal patterns
     along = (moved.data - diffused.data)[:, None, None]
     blocks = diffused.data[:, None, None] * D + along * np.eye(s)
     blocks[_on_diagonal(diffused)] += R
@@ -53,18 +53,19 @@ def coupled_transport(shape, components=3, peclet=0.5, reaction=0.1, seed=0):
 
 
 def multiconductor(n, phases=2, seed=0):
-    """A network of lines with several conductors each, grounded here and there: symmetric positive definite.
+    """A network of lines with several conductors each, grounded at some nodes; symmetric positive definite.
 
-    Nodes lie on a square grid; nearly all neighbours are joined, some nodes also by long lines. A line's conductances
-    are a random number over three decades times a full s × s matrix, since its conductors couple.
+    The nodes lie on a square grid. Lines join nearly all neighbours, and some distant pairs of nodes. The conductances
+    of a line are a full s × s matrix, since its conductors couple, times a random number that spans three decades.
 
     Parameters
     ----------
     n : int
-        Nodes wanted; a square number of them is made.
+        Number of nodes wanted, at least 4; rounded down to a square number.
     phases : int
-        Conductors of a line, s: the size of the blocks, 1 to 32.
+        Conductors of a line s, 1 to 32: the size of the blocks.
     seed : int
+        Seed of the random network.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def multiconductor(n, phases=2, seed=0):
     Raises
     ------
     InputError
-        For numbers that mean nothing.
+        For an invalid n or number of phases.
     """
     s = _checked(phases, "phases")
     if not isinstance(n, int | np.integer) or n < 4:
@@ -95,37 +96,39 @@ def multiconductor(n, phases=2, seed=0):
 
 
 def thermal_plate(n, degree=4, seed=0, mass=1e-2):
-    """Heat in a plate: linear triangles along it, polynomials across it, for which s = degree + 1 unknowns a vertex
-    stand; insulated: symmetric positive definite.
+    """Heat conduction in an insulated plate: linear triangles in its plane, polynomials across; positive definite.
 
-        A = K ⊗ m + M ⊗ k,   K, M stiffness and lumped mass of the mesh, k, m those of the polynomials, dense, s × s
+        A = K ⊗ m + M ⊗ k
+
+    K and M are the stiffness and the lumped mass matrix of the mesh. The dense k and m, s × s, are the stiffness and
+    mass matrix of the polynomials. Each vertex has s = degree + 1 unknowns.
 
     Parameters
     ----------
     n : int
-        Vertices of the mesh, random points in the unit square; at least 3. The plate is as thick as they are apart.
+        Vertices of the mesh, random points in the unit square; at least 3. The plate is as thick as the vertices are apart.
     degree : int
-        Of the polynomials, 1 to 31.
+        Degree of the polynomials, 1 to 31.
     seed : int
-        Of the points.
+        Seed of the random points.
     mass : float
-        What is added to the diagonal of K, relative to its mean: heat that is lost on the way.
+        Heat loss: a multiple of the identity added to K, relative to the mean of K's diagonal.
 
     Returns
     -------
     scipy.sparse.csr_matrix, shape (s n, s n)
-        The s unknowns of a vertex follow each other; about 7 blocks a row.
+        The s unknowns of a vertex follow each other; about 7 blocks in a block row.
 
     Raises
     ------
     InputError
-        For numbers that mean nothing.
+        For an invalid n or degree.
     """
     from numpy.polynomial import legendre
     s = _checked(degree, "degree") + 1
     K = p1_laplacian(n, seed, mass)
     x, weights = legendre.leggauss(s)
-    nodes = np.cos(np.pi * np.arange(s) / (s - 1))                  # Chebyshev's: both surfaces, and between them
+    nodes = np.cos(np.pi * np.arange(s) / (s - 1))                  # Chebyshev nodes, both surfaces included
     basis = np.linalg.inv(legendre.legvander(nodes, s - 1))         # columns: the Lagrange polynomials
     values, slopes = legendre.legval(x, basis).T, legendre.legval(x, legendre.legder(basis)).T
     m, k = ((B + B.T) / 2 for B in (values.T * weights @ values, slopes.T * weights @ slopes))
@@ -141,12 +144,12 @@ def _checked(size, name):
 
 
 def _on_diagonal(A):
-    """Which entries of a CSR matrix are."""
+    """A mask of the entries of a CSR matrix that lie on the diagonal."""
     return A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
 def _csr(A):
-    """CSR with sorted 32-bit indices; blocks stay full, zeros in them included."""
+    """Convert to CSR with sorted 32-bit indices; zeros in blocks are kept."""
     A = sp.csr_matrix(A)
     A.sort_indices()
     return sp.csr_matrix((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)

@@ -6,17 +6,17 @@ from swell.gallery.stencil import checked_shape, star
 
 
 def convection_diffusion(shape, peclet=1.0, scheme="centred"):
-    """Finite differences with u = 0 on the boundary, scaled by the square of the mesh width.
+    """Finite differences for convection and diffusion with u = 0 on the boundary, scaled by h².
 
     Parameters
     ----------
     shape : tuple of 1 to 3 int
-        Interior points along each axis, of one mesh width h.
+        Interior points along each axis; the mesh width h is equal along all axes.
     peclet : float or sequence of float, one per axis
         Cell Péclet number v h / diffusivity; its sign is the direction of the wind.
     scheme : {"centred", "upwind"}
-        Of the convective term: second order, which loses diagonal dominance where `peclet` exceeds 2, or first order,
-        which gives an M-matrix for any wind.
+        Scheme for the convective term. "centred" is of second order, but A is not diagonally dominant if `peclet`
+        exceeds 2. "upwind" is of first order; A is an M-matrix for any wind.
 
     Returns
     -------

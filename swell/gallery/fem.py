@@ -1,4 +1,4 @@
-"""Linear triangles (P1): symmetric positive definite matrices of unstructured and of block structure."""
+"""Linear triangles (P1): symmetric positive definite matrices, on unstructured meshes or with 2 x 2 blocks."""
 import numpy as np
 import scipy.sparse as sp
 
@@ -9,30 +9,30 @@ from swell.gallery.stencil import checked_shape
 def p1_laplacian(n, seed=0, mass=1e-6):
     """Laplacian with free boundary on the Delaunay mesh of random points, plus a small multiple of the identity.
 
-    The points are numbered by reverse Cuthill-McKee, as meshes from practice are numbered with some locality.
+    Reverse Cuthill-McKee numbers the points, since meshes from practice have numberings with some locality.
 
     Parameters
     ----------
     n : int
-        Points, uniform in the unit square; at least 3.
+        Number of points, uniform in the unit square; at least 3.
     seed : int
-        Of the points.
+        Seed of the random points.
     mass : float
-        The multiple of the identity that is added, relative to the mean of the diagonal. 0 leaves A singular.
+        The multiple of the identity that is added, relative to the mean of the diagonal; with 0, A is singular.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (n, n)
         About 7 entries a row; the condition number is at least 1/mass.
     """
-    # Imported here because that takes longer than most of the gallery.
+    # Imported here because these imports take longer than most of the gallery.
     from scipy.sparse.csgraph import reverse_cuthill_mckee
     from scipy.spatial import Delaunay
 
     if n < 3:
         raise InputError(f"n = {n} came, expected 3 points or more, for a triangle.")
     points = np.random.default_rng(seed).random((n, 2))
-    # Meshing in strips about one mesh width wide keeps neighbours close in memory: a third of the time less.
+    # Points sorted in strips about one mesh width wide are close in memory: meshing takes a third less time.
     along = np.lexsort((points[:, 1], np.floor(points[:, 0] * np.sqrt(n))))
     A = laplacian(points, along[Delaunay(points[along]).simplices])
     A = (A + mass * A.diagonal().mean() * sp.identity(n, format="csr")).tocsr()
@@ -40,13 +40,14 @@ def p1_laplacian(n, seed=0, mass=1e-6):
 
 
 def laplacian(points, triangles):
-    """P1 stiffness matrix of -Laplace with free boundary; its rows sum to zero.
+    """P1 stiffness matrix of -Laplace with free boundary; its row sums are zero.
 
     Parameters
     ----------
     points : array, shape (n, 2)
+        Coordinates of the vertices.
     triangles : array of int, shape (m, 3)
-        Either orientation.
+        Vertices of each triangle, in either orientation.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def laplacian(points, triangles):
     """
     n = len(points)
     edges, area = _edges(points, triangles)
-    # Entry of vertices j and k in a triangle: e_j . e_k / 4 area, where e_j is the edge opposite to j.
+    # A triangle's entry for its vertices j and k is e_j . e_k / (4 area), where e_j is the edge opposite to j.
     couplings = [np.einsum("ti,ti->t", edges[:, j], edges[:, k]) / (4 * area) for j, k in ((0, 1), (1, 2), (2, 0))]
     ends = np.sort(np.concatenate([triangles[:, (0, 1)], triangles[:, (1, 2)], triangles[:, (2, 0)]]), axis=1)
     upper = sp.coo_matrix((np.concatenate(couplings), (ends[:, 0], ends[:, 1])), shape=(n, n)).tocsr()
@@ -72,7 +73,7 @@ def elasticity2d(m, young=1.0, poisson=0.3):
     young : float
         Young's modulus; positive.
     poisson : float
-        Poisson's ratio, in (-1, 0.5); near 0.5 the material is nearly incompressible and A badly conditioned.
+        Poisson's ratio, in (-1, 0.5); near 0.5 the material is nearly incompressible and A ill-conditioned.
 
     Returns
     -------
@@ -106,16 +107,16 @@ def elasticity2d(m, young=1.0, poisson=0.3):
 
 
 def _edges(points, triangles):
-    """Edge vectors opposite to each vertex, shape (m, 3, 2), counter-clockwise, and areas, shape (m,)."""
+    """The edge vectors opposite to each vertex, shape (m, 3, 2), counter-clockwise, and the areas, shape (m,)."""
     corners = points[triangles]
     edges = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     area = 0.5 * (edges[:, 0, 0] * edges[:, 1, 1] - edges[:, 0, 1] * edges[:, 1, 0])
-    # Random points give triangles so flat that the area rounds to zero; a floor keeps their entries finite.
+    # Random points give some triangles so flat that their area rounds to zero; a lower bound keeps the entries finite.
     return edges * np.where(area < 0, -1.0, 1.0)[:, None, None], np.maximum(np.abs(area), 1e-14)
 
 
 def _renumbered(A, order):
-    """A[order][:, order] with sorted indices."""
+    """Permute rows and columns: A[order][:, order], with sorted indices."""
     place = np.empty(len(order), A.indices.dtype)
     place[order] = np.arange(len(order))
     A = A[order]

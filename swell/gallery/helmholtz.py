@@ -6,16 +6,16 @@ from swell.gallery.stencil import box, checked_shape
 
 
 def helmholtz(shape, k2h2=0.3, damping=0.02):
-    """Linear elements on a box with sound-hard walls, K - k^2 (1 - i damping) M, divided by h^(d-2).
+    """Linear finite elements on a box with sound-hard walls: K - k^2 (1 - i damping) M, divided by h^(d-2).
 
-    Bilinear elements on squares have 9, trilinear ones on cubes 27 entries a row.
+    Rows have 9 entries for bilinear elements on squares, and 27 for trilinear elements on cubes.
 
     Parameters
     ----------
     shape : tuple of 1 to 3 int
         Nodes along each axis, walls included; at least 2.
     k2h2 : float
-        Square of wave number times mesh width; a wave then spans 2 pi / sqrt(k2h2) elements (11 with the default).
+        (k h)^2, for wave number k and mesh width h. A wave spans 2 pi / sqrt(k2h2) elements (11 with the default).
     damping : float
         Loss factor of the medium; 0 gives a real operator, stored as complex.
 
@@ -35,7 +35,7 @@ def helmholtz(shape, k2h2=0.3, damping=0.02):
 
 
 def _assembled(nodes, on, beside):
-    """Sum over elements of [[on, beside], [beside, on]], as a (nodes, 3) band."""
+    """Assemble the 1D element matrices [[on, beside], [beside, on]] to a tridiagonal matrix, as a (nodes, 3) band."""
     rows = np.tile([beside, 2 * on, beside], (nodes, 1))
     rows[[0, -1], 1] = on
     return rows

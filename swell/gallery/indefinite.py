@@ -12,8 +12,9 @@ def shifted_laplacian(shape, shift=0.5):
     Parameters
     ----------
     shape : tuple of 1 to 3 int
+        Interior points along each axis.
     shift : float
-        Eigenvalues of Poisson's matrix below it become negative; they lie between 0 and 4 d.
+        Eigenvalues of Poisson's matrix below the shift become negative; all lie between 0 and 4 d in d dimensions.
 
     Returns
     -------
@@ -25,10 +26,10 @@ def shifted_laplacian(shape, shift=0.5):
 
 
 def saddle_point(m):
-    """Darcy flow in mixed form: fluxes through the faces of m x m cells, and a pressure in each.
+    """Darcy flow in mixed form: unknown fluxes through the faces of m x m cells, and a pressure in each cell.
 
-    ``[[M, B^T], [B, 0]]``: M has the resistance of each face (half of it on the boundary), B is the divergence. The
-    pressure is 0 on the boundary, so that B has full rank and the matrix is nonsingular.
+    The matrix is ``[[M, B^T], [B, 0]]``. The diagonal M has the resistance of each face (half of it on the boundary).
+    B is the divergence. The pressure is 0 on the boundary; so B has full rank, and the matrix is nonsingular.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def saddle_point(m):
 
 
 def neumann(shape):
-    """Laplacian with free boundary (no flux): singular, the constants are its null space.
+    """Laplacian with free boundary (no flux): singular; the constant vectors are its null space.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def neumann(shape):
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (n, n)
-        Symmetric positive semidefinite; A x = b has a solution only where the entries of b sum to zero.
+        Symmetric positive semidefinite; A x = b has a solution only if the entries of b sum to zero.
     """
     shape = checked_shape(shape)
-    # Each axis gives a point one neighbour for each end at which it does not stand.
+    # Along each axis a point has two neighbours, less one at each end of the grid.
     neighbours = sum(2 - (index == 0) - (index == size - 1) for index, size in zip(np.indices(shape), shape))
     return star(shape, neighbours, [-1.0] * len(shape), [-1.0] * len(shape))

@@ -13,14 +13,15 @@ def poisson(shape, xp=np):
     Parameters
     ----------
     shape : tuple of 1 to 3 int
-        Interior points along each axis. With m of them the mesh width is h = 1/(m + 1).
+        Interior points along each axis. With m points the mesh width is h = 1/(m + 1).
     xp : module
-        NumPy, or CuPy for a matrix that is made on the GPU, in no time.
+        NumPy, or CuPy to build the matrix on the GPU.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (n, n)
-        Or CuPy's. Stencil 2d on the diagonal and -1 beside it; with equal widths, A / h**2 approximates -Laplace.
+        CuPy's csr_matrix if `xp` is CuPy. In d dimensions the stencil is 2d on the diagonal and -1 for each neighbour;
+        with equal mesh widths, A / h**2 approximates -Laplace.
     """
     shape = checked_shape(shape)
     return star(shape, 2.0 * len(shape), [-1.0] * len(shape), [-1.0] * len(shape), xp)
@@ -42,7 +43,7 @@ def poisson3d(m):
 
 
 def anisotropic2d(m, epsilon=1e-3, angle=math.pi / 6):
-    """Diffusion that is strong along one direction and weak across it, bilinear elements (9-point), u = 0 around.
+    """Diffusion, strong along one direction and weak across it; bilinear elements (9-point), u = 0 on the boundary.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def anisotropic2d(m, epsilon=1e-3, angle=math.pi / 6):
     epsilon : float
         Diffusion across the strong direction, relative to 1 along it; positive.
     angle : float
-        Of the strong direction against the x axis (the fast axis), in radians.
+        Angle between the strong direction and the x axis (the axis that is numbered fastest), in radians.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (m*m, m*m)
-        Independent of the mesh width, as two-dimensional stiffness matrices are.
+        Stiffness matrix; in two dimensions its entries do not depend on the mesh width.
     """
     checked_shape((m,))
     if not epsilon > 0:
@@ -69,14 +70,14 @@ def anisotropic2d(m, epsilon=1e-3, angle=math.pi / 6):
 
 
 def jumping_diffusion(shape, contrast=1e4, block=8):
-    """Diffusion through a chequerboard of two materials, finite volumes, u = 0 around.
+    """Diffusion through a chequerboard of two materials; finite volumes, u = 0 on the boundary.
 
     Parameters
     ----------
     shape : tuple of 1 to 3 int
-        Cells along each axis; all cells are cubes of one size.
+        Cells along each axis; all cells are cubes of equal size.
     contrast : float
-        Conductivity of every other block; the rest has 1. Positive.
+        Conductivity of every second block; the others have 1. Positive.
     block : int
         Cells along the side of a block.
 
@@ -93,14 +94,14 @@ def jumping_diffusion(shape, contrast=1e4, block=8):
     for axis in range(len(shape)):
         for end in (0, -1):
             face = tuple(end if k == axis else slice(None) for k in range(len(shape)))
-            to_boundary[face] += 2 * conductivity[face]      # half a cell away
+            to_boundary[face] += 2 * conductivity[face]      # the boundary is half a cell away
     return diffusion(conductivity, (1.0,) * len(shape), to_boundary)
 
 
 def diffusion(conductivity, spacing, to_boundary):
-    """Cell-centred finite volumes for -div(k grad u) on a box of equal cells; no flux except `to_boundary`.
+    """Cell-centred finite volumes for -div(k grad u) on a box of equal cells, without flux except by `to_boundary`.
 
-    The flux between two cells is their difference times area / (h/2k1 + h/2k2): the harmonic mean of the
+    The flux between two cells is the difference of their u times area / (h/2k1 + h/2k2): the harmonic mean of the
     conductivities, exact for layers (S. Patankar, Numerical Heat Transfer and Fluid Flow, 1980, section 4.2-3).
 
     Parameters
@@ -109,8 +110,8 @@ def diffusion(conductivity, spacing, to_boundary):
         One positive value per cell.
     spacing : sequence of float
         Size of a cell along each axis.
-    to_boundary : array, same shape
-        Conductance of each cell to the outside, where u = 0; nonzero in one cell at least, or A is singular.
+    to_boundary : array, shaped like `conductivity`
+        Conductance of each cell to the outside, where u = 0; A is singular if all are zero.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The two sparsity patterns of a regular grid, filled without Kronecker products of sparse matrices.
+"""Matrices with the two stencils of a regular grid, star and box, built without Kronecker products of sparse matrices.
 
 Grid points are numbered in C order: the last axis runs fastest.
 """
@@ -12,7 +12,7 @@ from swell.core.errors import InputError
 
 
 def checked_shape(shape):
-    """Return `shape` as a tuple of positive integers; `InputError` otherwise."""
+    """Return `shape` as a tuple of positive integers; raise `InputError` if it is not valid."""
     shape = tuple(shape)
     if not shape or not all(isinstance(size, int | np.integer) and size >= 1 for size in shape):
         raise InputError(f"A grid of shape {shape} came, expected positive integers, one per axis, such as (32, 32).")
@@ -20,23 +20,23 @@ def checked_shape(shape):
 
 
 def star(shape, diagonal, lower, upper, xp=np):
-    """Matrix that couples each grid point with its neighbours along the axes (3, 5 or 7 entries a row).
+    """Build the matrix that couples each grid point with its neighbours along the axes (3, 5 or 7 entries a row).
 
     Parameters
     ----------
     shape : tuple of int
         Points along each axis.
     diagonal : float or array, shape `shape`
-    lower, upper : sequence, one entry per axis
-        Coupling of a point with the one before it, and after it, on that axis: a number, or an array with one value per
-        pair of neighbours (`shape`, one less on that axis).
+    lower, upper : sequence, one element per axis
+        Coupling of a point with the point before it, and after it, on this axis: a number, or an array with one value
+        per pair of neighbours (its shape is `shape`, one less on this axis).
     xp : module
-        NumPy or CuPy: where the matrix is made.
+        NumPy or CuPy: builds the matrix on the host or on the GPU.
 
     Returns
     -------
     scipy.sparse.csr_matrix, shape (n, n) with n = prod(shape)
-        Or CuPy's.
+        CuPy's csr_matrix if `xp` is CuPy.
     """
     shape = checked_shape(shape)
     axes, n = len(shape), math.prod(shape)
@@ -46,7 +46,7 @@ def star(shape, diagonal, lower, upper, xp=np):
     offsets = np.zeros(width, np.int64)
     data[..., axes], inside[..., axes] = diagonal, True
     for axis in range(axes):
-        # Slots in the order of their columns: axis 0 reaches farthest.
+        # The slots of a row ascend by column; axis 0 has the largest stride.
         before, after = axis, width - 1 - axis
         stride = math.prod(shape[axis + 1:])
         offsets[before], offsets[after] = -stride, stride
@@ -57,12 +57,12 @@ def star(shape, diagonal, lower, upper, xp=np):
 
 
 def box(terms):
-    """Sum of Kronecker products of tridiagonal matrices (3, 9 or 27 entries a row).
+    """Build a sum of Kronecker products of tridiagonal matrices (3, 9 or 27 entries a row).
 
     Parameters
     ----------
     terms : list of tuples of arrays
-        A term holds one array per axis, shape (points, 3): the row's entries before, on and after the diagonal.
+        Each term has one array per axis, shape (points, 3): each row's entries before, on and after the diagonal.
 
     Returns
     -------
@@ -83,28 +83,28 @@ def band(size, before, on, after):
 
 
 def _slices(axes, axis, along):
-    """An index that takes `along` on one axis and everything on the others."""
+    """An index that takes `along` on one axis and all elements on the others."""
     index = [slice(None)] * axes
     index[axis] = along
     return index
 
 
 def _inside(size):
-    """Where a tridiagonal matrix has entries, as a (size, 3) array."""
+    """A mask of the entries of a tridiagonal matrix, shape (size, 3)."""
     inside = np.ones((size, 3), bool)
     inside[0, 0] = inside[-1, 2] = False
     return inside
 
 
 def _outer(bands):
-    """Outer product of (points, 3) arrays, shape (points of all axes, 3 for each axis)."""
+    """Outer product of one (points, 3) array per axis, shape (points of each axis, then 3 for each axis)."""
     points, slots = "abc"[:len(bands)], "ijk"[:len(bands)]
     operands = ",".join(p + s for p, s in zip(points, slots))
     return np.einsum(f"{operands}->{points}{slots}", *bands)
 
 
 def _compressed(data, inside, offsets, xp=np):
-    """CSR of the entries that lie inside the grid; slot s of row i is column i + offsets[s]."""
+    """CSR matrix of the entries inside the grid; slot s of row i is in column i + offsets[s]."""
     n = len(data)
     index = np.int32 if inside.size < 2**31 else np.int64
     indptr = xp.zeros(n + 1, index)
@@ -116,5 +116,5 @@ def _compressed(data, inside, offsets, xp=np):
 
 
 def _sparse(xp):
-    """The module of sparse matrices that belongs to NumPy, or to CuPy."""
+    """The module with sparse matrices: SciPy's for NumPy, or CuPy's."""
     return sp if xp is np else importlib.import_module("cupyx.scipy.sparse")

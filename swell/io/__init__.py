@@ -1,7 +1,7 @@
-"""Read matrices and vectors from files, write vectors to files.
+"""Read matrices and vectors from files, and write vectors to files.
 
-The format follows from the file's content; an extension that contradicts it is an error. Every reader is imported on
-its first use, so that `import swell.io` costs nothing.
+The content of a file decides its format; an extension that contradicts it is an error. Every reader is imported at its
+first use, so that `import swell.io` costs nothing.
 
 ==============  =====================================  =========================================
 format          extensions                             module
@@ -28,16 +28,16 @@ def read_matrix(path):
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (m, n)
-        float64 or complex128; int32 indices where they fit; indices sorted, duplicates summed. NaN and Inf are kept.
+        float64 or complex128; int32 indices if they fit; indices sorted, duplicates summed. NaN and Inf are kept.
     notes : list of str
-        Sentences for the user on what was done to the stored entries, such as "12 duplicate entries were summed".
+        Sentences for the user about changes of the stored entries, such as "12 duplicate entries were summed".
 
     Raises
     ------
     InputError
-        No such file, an unknown or contradictory format, or a damaged file.
+        If there is no such file, its format is unknown or contradicts its extension, or it is damaged.
     OutOfMemory
-        The file is sound but its matrix is larger than this machine's memory.
+        If the file is valid, but its matrix is larger than the free memory.
     """
     from swell.io import files
     path = files.regular_file(path)
@@ -59,9 +59,9 @@ def read_matrix(path):
 
 
 def block_size(path):
-    """The block size that a matrix file names, or None.
+    """The block size recorded with a matrix file, an int; None if there is none.
 
-    A PETSc binary file has it in the file beside it, ``.info``; a SciPy ``.npz`` in BSR in the shape of its blocks.
+    For a PETSc binary file the ``.info`` file beside it has the size; for BSR in ``.npz``, it is the blocks' shape.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def block_size(path):
 
 
 def read_vector(path):
-    """Read a vector, or several as the columns of an array.
+    """Read a vector, or several vectors as the columns of an array.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def read_vector(path):
     Returns
     -------
     x : numpy.ndarray, shape (n,) or (n, k)
-        float64 or complex128. A single column comes as shape (n,).
+        float64 or complex128. A single column is returned with shape (n,).
 
     Raises
     ------
     InputError
-        As for `read_matrix`.
+        As in `read_matrix`.
     """
     from swell.io import files
     path = files.regular_file(path)
@@ -118,20 +118,20 @@ def read_vector(path):
 
 
 def write_vector(path, x):
-    """Write a vector, or several as columns; the file appears complete or not at all.
+    """Write a vector, or several vectors as columns; the file appears complete or not at all.
 
     Parameters
     ----------
     path : str or path-like
-        Ends in ``.npy`` (binary, exact), ``.mtx`` (Matrix Market array) or ``.txt`` (one row a line). Text holds enough
-        digits to read the same float64 values back.
+        Ends in ``.npy`` (binary, exact), ``.mtx`` (Matrix Market array) or ``.txt`` (one row a line). Text has enough
+        digits to restore every float64 value exactly.
     x : array_like, shape (n,) or (n, k)
         Real or complex.
 
     Raises
     ------
     InputError
-        Another extension, a folder that does not exist or cannot be written, or an `x` that is no such array.
+        If the extension is unknown, the folder does not exist or is not writable, or `x` has another type or shape.
     """
     from swell.io import files
     path = files.as_path(path)

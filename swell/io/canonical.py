@@ -1,4 +1,4 @@
-"""One canonical form for every matrix that is read: CSR with sorted, summed, small indices."""
+"""The canonical form of every matrix read from a file: CSR, sorted, without duplicates, int32 indices if they fit."""
 import numpy as np
 import scipy.sparse as sp
 
@@ -9,25 +9,26 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 def canonical_csr(path, A):
-    """Bring a sparse matrix into the form that `read_matrix` promises.
+    """Convert a sparse matrix to the form that `read_matrix` promises.
 
     Parameters
     ----------
     path : Path
-        For the message.
+        The file's name, for error messages.
     A : SciPy sparse matrix or array, any format
         May hold unsorted and duplicate entries.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix
-        float64 or complex128, sorted indices without duplicates, int32 indices where they fit.
+        float64 or complex128, sorted indices without duplicates, int32 indices if they fit.
     notes : list of str
+        Sentences for the user; see `read_matrix`.
 
     Raises
     ------
     InputError
-        For far more rows or columns than entries.
+        If A has far more rows or columns than entries.
     """
     stored = A.nnz
     files.check_shape(path, A.shape, stored)
@@ -42,7 +43,7 @@ def canonical_csr(path, A):
 
 
 def dense_to_csr(path, values):
-    """CSR of the nonzeros (NaN included) of a dense 2-D array, with a note."""
+    """(A, notes) as in `canonical_csr`, from the nonzeros (NaN included) of a dense 2-D array."""
     files.check_shape(path, values.shape, values.size)
     A, notes = canonical_csr(path, sp.csr_matrix(native(values)))
     return A, notes + [f"dense storage: {A.nnz} of {values.size} entries are not zero and were kept"]

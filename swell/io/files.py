@@ -1,4 +1,4 @@
-"""What the readers and writers of every format share: finding, identifying, opening and replacing files."""
+"""Functions for all readers and writers: find, identify, open and replace files, and check sizes."""
 import bz2
 import gzip
 import os
@@ -21,7 +21,7 @@ MATRIX_FORMATS = "Matrix Market (.mtx, .mtx.gz, .mtx.bz2), SciPy .npz, NumPy .np
 
 
 class Kind(Enum):
-    """What a file is, by its content; the value completes the sentence "this is ..."."""
+    """The format of a file, by its content; the value completes the sentence "this is ..."."""
 
     MATRIX_MARKET = "a Matrix Market file"
     NPZ = "a NumPy .npz archive"
@@ -30,20 +30,20 @@ class Kind(Enum):
     TEXT = "plain text without a Matrix Market header"
 
 
-# The formats whose extension is a promise. Any other extension is free: the content decides.
+# The format that an extension promises. With any other extension the content alone decides.
 _PROMISES = {".mtx": Kind.MATRIX_MARKET, ".mm": Kind.MATRIX_MARKET, ".npz": Kind.NPZ, ".npy": Kind.NPY,
              ".petsc": Kind.PETSC, ".txt": Kind.TEXT}
 
-MAX_DEFLATE = 1032          # bytes that one byte of a gzip or zip file can hold
-LONGEST_LINE = 1 << 24      # bytes of a line of text: 600 000 numbers
-MOST_EMPTY = 100            # rows or columns for each stored entry, beyond those of a small matrix
-SMALL = 1_000_000
+MAX_DEFLATE = 1032          # most bytes to which one byte of a gzip or zip file can expand
+LONGEST_LINE = 1 << 24      # most bytes of a line of text: 600 000 numbers
+MOST_EMPTY = 100            # most rows or columns for each stored entry, in addition to SMALL
+SMALL = 1_000_000           # rows and columns that are always allowed
 
 PETSC_CLASSES = range(1211211, 1211250)
 
 _OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open}
 
-# Frequent accidents, by their first bytes: what it is and what to do about it.
+# Frequent mistakes, by the file's first bytes: the actual format, and the remedy.
 _STRANGERS = {
     b"\xef\xbb\xbf": ("text with a byte-order mark", "Save it as plain ASCII text."),
     b"\xff\xfe": ("text in UTF-16", "Save it as plain ASCII text."),
@@ -56,24 +56,24 @@ _STRANGERS = {
 
 
 def as_path(path):
-    """`path` as a `Path`; `InputError` where it is none, such as the matrix itself."""
+    """Convert `path` to a `Path`; `InputError` if it is not a path, for instance a matrix."""
     try:
         path = Path(path)
     except TypeError:
         raise InputError(f"a path is expected, text such as 'matrix.mtx' or a pathlib.Path, and this is a "
-                         f"{type(path).__name__}; what is in memory needs no reading") from None
+                         f"{type(path).__name__}; data in memory needs no reading") from None
     if "\0" in str(path):
         raise InputError(f"{shown(str(path))} holds a NUL character, which no file's name can: check the name")
     return path
 
 
 def status(path):
-    """What the system says of a file, or None where there is none.
+    """The `os.stat_result` of a file, or None if it does not exist.
 
     Raises
     ------
     InputError
-        If the name is too long, goes round in a circle of links, or leads through a folder that is closed.
+        If the name is too long, its links form a loop, or a folder on the way is not accessible.
     """
     try:
         return path.stat()
@@ -84,7 +84,7 @@ def status(path):
 
 
 def _relative_to():
-    """Where a relative name begins, in brackets; nothing where that folder was removed."""
+    """The working folder in brackets, for an error message; empty if that folder was removed."""
     try:
         return f" (relative to {Path.cwd()})"
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _relative_to():
 
 
 def regular_file(path):
-    """Return `path` as a `Path` to a file that exists; `InputError` says what is there instead."""
+    """Return `path` as the `Path` of an existing regular file; otherwise raise `InputError` with the reason."""
     path = as_path(path)
     found = status(path)
     if found is None:
@@ -106,7 +106,7 @@ def regular_file(path):
 
 @contextmanager
 def _damage_explained(path):
-    """Turn what reading a damaged or forbidden file raises into an `InputError`."""
+    """A context that turns errors from reading a damaged or unreadable file into an `InputError`."""
     try:
         yield
     except EOFError as error:
@@ -120,7 +120,7 @@ def _damage_explained(path):
 
 
 def compression(path):
-    """Return ".gz", ".bz2" or "" by the first bytes of the file."""
+    """The compression, ".gz", ".bz2" or "", by the first bytes of the file."""
     with _damage_explained(path), open(path, "rb") as raw:
         magic = raw.read(3)
     return ".gz" if magic.startswith(b"\x1f\x8b") else ".bz2" if magic == b"BZh" else ""
@@ -128,13 +128,13 @@ def compression(path):
 
 @contextmanager
 def opened(path):
-    """Open `path` for reading bytes, decompressed where it is gzip or bzip2; damage becomes an `InputError`."""
+    """Open `path` for reading bytes, decompressing gzip and bzip2; damage becomes an `InputError`."""
     with _damage_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
         yield stream
 
 
 def identify(path):
-    """Say what the file `path` holds.
+    """Identify the format of the file `path` by its content.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def identify(path):
     Raises
     ------
     InputError
-        Empty, damaged, of no known format, or of another one than its extension promises.
+        If the file is empty or damaged, its format is unknown, or its extension promises another format.
     """
     with opened(path) as stream:
         head = stream.read(4096)
@@ -165,7 +165,7 @@ def identify(path):
     if promised is not kind:
         remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'."
                   if promised is Kind.MATRIX_MARKET and kind is Kind.TEXT else
-                  "Give it the extension of what it is, or write it again in the format meant.")
+                  "Give it the extension of its content, or write it again in the intended format.")
         raise InputError(f"{path} ends in {suffix} but its content looks like {kind.value}. {remedy}")
     return kind
 
@@ -190,12 +190,13 @@ def _kind(path, head):
 
 
 def lines(path, stream, most, number=0):
-    """The lines of a text from line `number` + 1 on, none of them longer than `LONGEST_LINE`.
+    """Yield the lines of a text; the first has the number `number` + 1.
 
     Raises
     ------
     InputError
-        For a longer line, and for more than `most` bytes in all: a compressed file can hold a thousand times its size.
+        If a line is longer than `LONGEST_LINE`, or all lines have more than `most` bytes: a compressed file can expand
+        to a thousand times its size.
     """
     passed = 0
     while line := stream.readline(LONGEST_LINE + 1):
@@ -209,13 +210,13 @@ def lines(path, stream, most, number=0):
 
 
 def too_long(path, most):
-    """The error of a text that goes on after `most` bytes."""
-    return InputError(f"{path} holds more than {most} bytes of text, far more than what it announces or the memory "
-                      "that is free can take: blanks, comments or a damaged stream. Write it anew.")
+    """The `InputError` for a text with more than `most` bytes."""
+    return InputError(f"{path} holds more than {most} bytes of text, far more than its header announces or the free "
+                      "memory can hold: blanks, comments or a damaged stream. Write it again.")
 
 
 def check_memory(path, size, what):
-    """Raise `OutOfMemory` if `size` bytes, for `what` in `path`, exceed the memory that is free."""
+    """Raise `OutOfMemory` if `size` bytes, for `what` in `path`, exceed the free memory."""
     free = memory.free()
     if size > free:
         raise OutOfMemory(f"{path} declares {what}: {size / 2**30:.3g} GiB, more than the {free / 2**30:.3g} GiB that "
@@ -223,13 +224,13 @@ def check_memory(path, size, what):
 
 
 def check_shape(path, shape, entries):
-    """Raise `InputError` if a matrix has far more rows or columns than its entries could reach.
+    """Raise `InputError` if a matrix has far more rows or columns than entries.
 
-    A row costs memory and time even where it is empty, so a file of 60 bytes could ask for any amount of both.
+    An empty row costs memory and time too. Without this check a file of 60 bytes could demand any amount of both.
     """
     if max(shape) > SMALL + MOST_EMPTY * entries:
         raise InputError(f"{path} declares {shape[0]} x {shape[1]} and {entries} entries: nearly all its rows or "
-                         "columns are empty, so that it is singular. Mend the sizes, or write the file anew.")
+                         "columns are empty, so it is singular. Mend the sizes, or write the file again.")
 
 
 def as_vector(path, values):
@@ -238,7 +239,7 @@ def as_vector(path, values):
     Raises
     ------
     InputError
-        `values` is not numeric or has more than two dimensions; the message names `path`.
+        If `values` is not numeric, or does not have one or two dimensions; the message names `path`.
     """
     values = np.asarray(values)
     if values.dtype.kind not in "biufc":
@@ -252,23 +253,23 @@ def as_vector(path, values):
 
 
 def write_atomically(path, write):
-    """Call `write(stream)` on a new file beside `path` and rename it to `path`; a failure leaves nothing behind.
+    """Call `write(stream)` on a new file beside `path`, then rename it to `path`; a failure leaves nothing behind.
 
     Raises
     ------
     InputError
-        The folder does not exist, is not writable or is full.
+        If the folder does not exist, is not writable or is full.
     """
     folder = status(path.parent)
     if folder is None or not stat.S_ISDIR(folder.st_mode):
         raise InputError(f"Cannot write {path}: {path.parent} is not a folder. Make it first.")
-    temporary = path.with_name(f".{secrets.token_hex(8)}.part")      # of a short name: the file's own may be as long as
-    try:                                                             # the system allows
+    temporary = path.with_name(f".{secrets.token_hex(8)}.part")      # a short name: the file's own name may already
+    try:                                                             # have the greatest length allowed
         with _removed_on_termination(temporary):
             with open(temporary, "xb") as stream:
                 write(stream)
                 stream.flush()
-                os.fsync(stream.fileno())   # else a power cut after the rename could still leave an empty file
+                os.fsync(stream.fileno())   # without this a power cut after the rename could leave an empty file
             os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"Cannot write {shown(str(path))}: {error.strerror or error}. Check that its folder is "
@@ -279,9 +280,10 @@ def write_atomically(path, write):
 
 @contextmanager
 def _removed_on_termination(temporary):
-    """Remove the file before SIGTERM ends the process: by default it ends at once, and no `finally` runs.
+    """A context in which SIGTERM first removes the file, then ends the process.
 
-    A handler of the caller's stays, and only a process' main thread can set one.
+    By default SIGTERM ends a process at once, and no `finally` runs. Nothing is done if the caller has a handler of its
+    own, or outside of the main thread, the only one that can set a handler.
     """
     if (threading.current_thread() is not threading.main_thread()
             or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL):

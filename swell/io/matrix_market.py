@@ -2,11 +2,10 @@
 
 Source: R. Boisvert, R. Pozo, K. Remington, The Matrix Market exchange formats, NISTIR 5935 (1996).
 
-SciPy's reader (fast_matrix_market) turns text into numbers in parallel, but it skips whatever follows the columns that
-it expects, so that a complex matrix labelled real, ``1.5abc`` or Fortran's ``1.0-103`` read as something else without
-a word, and some damaged files crash it. Here the header is ours, the text is checked on its way to be nothing but
-numbers, as many as the header promises, and SciPy sees a plain general matrix; symmetry is expanded here, where its
-rules can be checked.
+SciPy's reader (fast_matrix_market) parses numbers in parallel. But it skips everything after the columns that it
+expects: it misreads a complex matrix labelled real, ``1.5abc`` or Fortran's ``1.0-103`` without a warning. Some damaged
+files crash it. Therefore this module reads the header itself, and checks that the text holds only numbers, as many as
+the header promises. SciPy gets a plain general matrix. This module then checks and expands the symmetry.
 """
 import io
 import re
@@ -21,23 +20,23 @@ from swell.io import files
 from swell.io.canonical import canonical_csr, dense_to_csr
 
 _VALUES = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
-_FIELDS = {0: "pattern", 1: "real", 2: "complex"}       # the fields as SciPy gets to see them
+_FIELDS = {0: "pattern", 1: "real", 2: "complex"}       # SciPy's field names, by the count of numbers of an entry
 _LAYOUTS = ("coordinate", "array")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-_MOST_COMMENTS = 1 << 26     # bytes of text before the line of sizes
-_MOST_BLANKS = 1 << 10       # bytes of text for each number, beyond _MOST_COMMENTS
+_MOST_COMMENTS = 1 << 26     # most bytes of text before the line of sizes
+_MOST_BLANKS = 1 << 10       # most bytes of text for each number, in addition to _MOST_COMMENTS
 
 _FLOAT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INDEX = re.compile(rb"\+?\d+")
-# Fortran writes 1.0D+3, and some writers +1.0, which SciPy's reader does not take; "+" never carries meaning. A blank
-# line of a Windows file would count as an entry.
+# SciPy's reader refuses Fortran's 1.0D+3 and a leading plus, +1.0; a "+" never changes a number and is dropped. The
+# reader would count a blank line of a Windows file as an entry, so "\r" becomes "\n".
 _SPELLING, _REDUNDANT = bytes.maketrans(b"dD\r", b"eE\n"), b"+"
 
 
 def _classes_and_pairs():
-    """Two translation tables: byte to its class, and two neighbouring classes (8 first + second) to a verdict.
+    """Two translation tables: from byte to class, and from two neighbouring classes (8 first + second) to a verdict.
 
-    The verdict is 1 where a number starts, 2 where no text of numbers has such a pair, and 0 elsewhere.
+    The verdict is 1 if a number starts at the second byte, 2 if the pair is illegal in a text of numbers, and else 0.
     """
     classes = {"space": b" \t\r\n", "digit": b"0123456789", "sign": b"+-", "dot": b".", "exponent": b"eEdD",
                "letter": b"nNaAiIfFtTyY", "other": b""}       # letters of nan, inf, infinity
@@ -112,11 +111,11 @@ def write_dense(stream, x):
 
 
 def _read(path):
-    """Read the header and the numbers: a COO matrix of the stored entries, or the stored values of an array."""
+    """Read (header, numbers); the numbers are a COO matrix of the entries, or, for an array, its stored values."""
     with files.opened(path) as stream:
         header = read_header(path, stream)
         check_sizes(path, header)
-        # i, j and value of each entry, as read and as CSR, doubled where symmetry is expanded.
+        # i, j and value of each entry, as read and as CSR; twice this if symmetry is expanded.
         factor = 1 if header.symmetry == "general" else 2
         files.check_memory(path, 40 * factor * header.entries, f"{header.entries} entries")
         numbers = _numbers(path, header, header, stream)
@@ -124,13 +123,15 @@ def _read(path):
 
 
 def read_entries(path, header, piece):
-    """The entries on some whole lines of the file, as a COO matrix; text that is no such lines is an error."""
+    """The entries in `piece`, some whole lines of the file, as a COO matrix; other text is an `InputError`."""
     lines = replace(header, entries=sum(1 for line in piece.split(b"\n") if line.strip()))
     return _numbers(path, header, lines, io.BytesIO(piece))
 
 
 def _numbers(path, header, announced, stream):
-    """What SciPy makes of a text that must hold the entries announced; a fault is looked for in the whole file."""
+    """Parse a text that must hold exactly the `announced` entries; returns SciPy's result.
+
+    After a failure the whole file is searched for the fault, for the message of the `InputError`."""
     checked = _CheckedNumbers(announced, stream)
     try:
         found = scipy.io.mmread(checked)
@@ -144,22 +145,22 @@ def _numbers(path, header, announced, stream):
 
 
 class _CheckedNumbers:
-    """What SciPy reads: a plain general header, then the file's text, counted and checked as it passes.
+    """A stream for SciPy's reader: a plain general header, then the file's text, counted and checked on its way.
 
-    The checks take about 0.25 s for 100 MB, and no copy of the whole text is held.
+    The checks take about 0.25 s for 100 MB. The whole text is never in memory at once.
 
     Attributes
     ----------
     count : int
-        Numbers that have passed.
+        Numbers read so far.
     legal : bool
-        Nothing else has passed.
+        True if the text so far holds only numbers.
     passed, most : int
-        Bytes that have passed, and those after which no more is read.
+        Bytes read so far, and the limit after which reading stops.
     """
 
     def __init__(self, header, stream):
-        # An array comes as one row of whatever is stored. (One column would do, but SciPy divides by its length.)
+        # An array is declared as one row of its stored values. (With one column SciPy would divide by its length.)
         sizes = (f"{header.rows} {header.cols} {header.entries}" if header.layout == "coordinate" else
                  f"1 {header.entries}")
         field = _FIELDS[_VALUES[header.field]]
@@ -169,7 +170,7 @@ class _CheckedNumbers:
         self.passed, self.most = 0, most_text(header)
 
     def read(self, size):
-        """Give at most `size` bytes, as SciPy's reader asks for them."""
+        """Return at most `size` bytes; SciPy's reader calls this."""
         if self._pending:
             piece, self._pending = self._pending[:size], self._pending[size:]
             return piece
@@ -179,7 +180,7 @@ class _CheckedNumbers:
             self._check(stored or b"\n")
             self.passed += len(stored)
             self._ended = not stored or not self.legal or self.passed > self.most
-            # SciPy's reader crashes on some bytes that are no numbers, and on a last line without an end.
+            # SciPy's reader crashes on some bytes that are not numbers, and on a last line without a line break.
             piece = b"\n" if self._ended else stored.translate(_SPELLING, _REDUNDANT)
         return piece
 
@@ -192,7 +193,7 @@ class _CheckedNumbers:
 
 
 def read_header(path, stream):
-    """Read up to and including the size line."""
+    """Read the stream up to and including the line of sizes; returns the `_Header`."""
     banner = stream.readline(1024)
     words = banner.decode("latin-1").lower().split()
     choices = [("%%matrixmarket",), ("matrix",), _LAYOUTS, tuple(_VALUES), _SYMMETRIES]
@@ -226,13 +227,14 @@ def read_header(path, stream):
 
 
 def most_text(header):
-    """Bytes that the text of the entries may have: blanks and leading zeros cost time, and a compressed file can hold
-    a thousand times its size of them."""
+    """The most bytes allowed for the text of the entries.
+
+    Blanks and leading zeros cost time, and a compressed file can expand to a thousand times its size of them."""
     return _MOST_COMMENTS + _MOST_BLANKS * header.columns * header.entries
 
 
 def check_sizes(path, header):
-    """Refuse sizes that the file cannot hold, before anything of that size is allocated."""
+    """Raise `InputError` for sizes that the file cannot hold, before memory of that size is allocated."""
     size = path.stat().st_size
     held = {"": size, ".gz": files.MAX_DEFLATE * size}.get(files.compression(path))      # unbounded for bzip2
     if held is not None and 2 * header.columns * header.entries > held + 1:
@@ -241,7 +243,7 @@ def check_sizes(path, header):
 
 
 def expand(header, stored):
-    """Give the full COO matrix of the stored triangle."""
+    """Expand a stored triangle to the full COO matrix."""
     if header.symmetry == "general":
         return stored
     row, col, value = stored.row, stored.col, stored.data
@@ -252,7 +254,9 @@ def expand(header, stored):
 
 
 def check_triangle(path, header, stored):
-    """Refuse entries that contradict the header's symmetry: those above the diagonal would be counted twice."""
+    """Raise `InputError` for entries that contradict the header's symmetry.
+
+    Entries above the diagonal, for instance, would be counted twice."""
     if header.symmetry == "general":
         return
     row, col, value = stored.row, stored.col, stored.data
@@ -271,7 +275,7 @@ def check_triangle(path, header, stored):
 
 
 def _unpack(header, values):
-    """Shape the stored values of an array (column by column, the lower triangle where symmetric)."""
+    """The full dense array of an array's stored values: column by column, or the lower triangle if symmetric."""
     if header.symmetry == "general":
         return values.reshape(header.cols, header.rows).T
     col, row = np.triu_indices(header.rows, 1 if header.symmetry == "skew-symmetric" else 0)
@@ -282,14 +286,14 @@ def _unpack(header, values):
 
 
 def _first_fault(path, header):
-    """Say what is wrong with the entries and where, line by line: slow, and only called once something is wrong."""
+    """Describe the first fault in the entries, and its line, for an error message. Slow: only used after a failure."""
     with files.opened(path) as stream:
         read_header(path, stream)
         return _first_fault_in(files.lines(path, stream, most_text(header), header.line), header)
 
 
 def _first_fault_in(lines, header):
-    """`_first_fault` of the data lines."""
+    """Describe the first fault in the data lines; see `_first_fault`."""
     seen, number = 0, header.line
     for number, line in enumerate(lines, header.line + 1):
         words = line.split()
@@ -324,12 +328,12 @@ def _first_fault_in(lines, header):
 
 
 def _better_field(header, columns):
-    """Name the field that lines with so many numbers would have."""
+    """A hint for an error message: the field whose lines have `columns` numbers; empty if there is none."""
     values = columns - (2 if header.layout == "coordinate" else 0)
     return f" ('{_FIELDS[values]}' in place of '{header.field}')" if values in _FIELDS else ""
 
 
 def _shown(text):
-    """A piece of the file for a message: printable and short."""
+    """Bytes of the file as short, printable text for a message."""
     text = text.strip().decode("latin-1")
     return ascii(text)[1:-1] if len(text) <= 60 else ascii(text[:57])[1:-1] + "..."

@@ -13,7 +13,7 @@ from swell.io.canonical import canonical_csr, dense_to_csr
 
 INDICES = {"indices", "indptr", "row", "col", "coords", "offsets"}
 MATRIX = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords", "offsets", "_is_array")
-COPIES = 3              # of a matrix while it is read: as stored, as CSR, as double precision
+COPIES = 3              # copies of a matrix in memory while it is read: as stored, as CSR, in double precision
 
 
 def read_npz_matrix(path):
@@ -36,7 +36,7 @@ def read_npz_matrix(path):
 
 
 def block_size(path):
-    """The size of square blocks in an archive of SciPy's BSR; None for other archives, and for blocks of 1."""
+    """The size of the square blocks of a SciPy BSR matrix; None for other archives, and for blocks of size 1."""
     with damage_explained(path):
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"bsr", "bsr"):
@@ -57,14 +57,14 @@ def read_npz_array(path):
 
 
 def check_members(path, names, copies):
-    """Look at the sizes of an archive's arrays before they are inflated: a zip bomb holds a thousand times its own.
+    """Check the sizes of an archive's arrays before they are decompressed, as a protection against zip bombs.
 
     Parameters
     ----------
     names : list of str
         The arrays that will be read.
     copies : int
-        How often they will be in memory.
+        Copies of each array that will be in memory.
 
     Returns
     -------
@@ -73,9 +73,11 @@ def check_members(path, names, copies):
     Raises
     ------
     InputError
-        For an array that its member, or a member that the file, cannot hold.
+        If the file is too small for the declared size of a member.
+    ValueError
+        If a member is too small for the declared shape of its array.
     OutOfMemory
-        For more than the memory that is free.
+        If all copies exceed the free memory.
     """
     total, headers = 0, {}
     with zipfile.ZipFile(path) as archive:
@@ -84,9 +86,9 @@ def check_members(path, names, copies):
             packed = min(member.compress_size, path.stat().st_size)
             if (member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
                     or member.file_size > files.MAX_DEFLATE * packed):
-                raise InputError(f"{path}: the array {name!r} shall have {member.file_size} bytes, which {packed} "
-                                 "bytes as NumPy compresses them cannot hold. Fetch the file again, or write it again "
-                                 "with numpy.savez.")
+                raise InputError(f"{path}: the array {name!r} is declared with {member.file_size} bytes, which "
+                                 f"{packed} bytes as NumPy compresses them cannot hold. Fetch the file again, or write "
+                                 "it again with numpy.savez.")
             total += member.file_size
             files.check_memory(path, copies * total, f"arrays of {total} bytes")
             with archive.open(member) as stream:
@@ -97,7 +99,7 @@ def check_members(path, names, copies):
 
 
 def check_headers(path, headers):
-    """Raise InputError, before anything is inflated, for indices that are no integers or not one for each entry."""
+    """Raise InputError, before arrays are decompressed, unless indices are integers, one for each entry."""
     for name in INDICES & headers.keys():
         shape, dtype = headers[name]
         if dtype.kind not in "iu":
@@ -110,7 +112,7 @@ def check_headers(path, headers):
 
 
 def array_header(stream):
-    """(shape, dtype) from the beginning of an array in NumPy's format."""
+    """Read (shape, dtype) from the header of an array in NumPy's format."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)
@@ -129,7 +131,7 @@ def read_npy_matrix(path):
 def read_npy_array(path):
     """Read the array of an ``.npy`` file."""
     with damage_explained(path):
-        # A map is made only if the file is as long as its header says; np.load alone would first allocate that much.
+        # With mmap_mode a file shorter than its header says is an error; without it np.load would first allocate.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
         files.check_memory(path, stored.nbytes, f"an array of {stored.nbytes} bytes")
         return np.array(stored)
@@ -142,12 +144,12 @@ def write_npy(stream, x):
 
 @contextmanager
 def damage_explained(path):
-    """Turn what NumPy and SciPy raise on damaged files into an `InputError`."""
+    """A context that turns errors of NumPy and SciPy on damaged files into an `InputError`."""
     try:
         yield
     except (InputError, OutOfMemory):
         raise
-    except Exception as error:      # on damage their parsers raise a dozen kinds, tokenize.TokenError among them
+    except Exception as error:      # the parsers raise a dozen kinds of errors, tokenize.TokenError among them
         if "allow_pickle" in str(error):
             raise InputError(f"{path} holds Python objects, expected numbers: loading objects could run code. "
                              "Write the array again with dtype=float.") from error
@@ -156,7 +158,7 @@ def damage_explained(path):
 
 
 def _check_indices(A):
-    """Raise `ValueError` where an index lies outside the matrix: compiled code would read past the end."""
+    """Raise `ValueError` if an index lies outside the matrix: compiled code would read past the end."""
     if A.format in ("csr", "csc", "bsr"):
         A.check_format(full_check=True)
     elif A.format == "coo":

@@ -2,9 +2,9 @@
 
 Source: PETSc manual pages of MatLoad and VecLoad. Everything is big-endian. A Mat is: class id 1211216, rows, columns,
 nonzeros (-1: dense, by rows), the length of each row, the columns of the entries, the values. A Vec is: class id
-1211214, length, values. Integers have 32 or 64 bits, as PETSc was configured, the class id too, which tells them apart.
-Nothing in the file says what the scalars are: their size follows from where the object must end, which is at the end
-of the file or at the class id of a next object (a matrix and its right-hand side often share a file).
+1211214, length, values. All integers have 32 or 64 bits, as PETSc was configured; the class id shows which. The file
+does not record the type of the scalars. Their size follows from the end of the object: the end of the file, or the
+class id of the next object (a matrix and its right-hand side often share a file).
 """
 import re
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ _SCALARS = (np.dtype(">f8"), np.dtype(">c16"), np.dtype(">f4"))      # most like
 
 @dataclass(frozen=True)
 class _Object:
-    """One object of the file: its kind, its sizes and where its parts begin (in bytes)."""
+    """One object of the file: its class, its sizes, and the byte offsets of its parts."""
 
     classid: int
     integer: np.dtype
     scalar: np.dtype
     sizes: tuple        # (rows, cols, nonzeros) of a Mat, (length,) of a Vec
-    start: int          # of what follows the sizes
-    values: int         # of the scalars
-    end: int
+    start: int          # offset of the data behind the sizes
+    values: int         # offset of the scalars
+    end: int            # offset behind the object
 
 
 def read_matrix(path):
@@ -57,7 +57,7 @@ def read_matrix(path):
 
 
 def block_size(path):
-    """The block size in the options that MatView wrote to the file beside a Mat, or None."""
+    """The block size in the options that MatView wrote to the ``.info`` file beside a Mat; None if there is none."""
     info = path.with_name(path.name + ".info")
     if not info.is_file():
         return None
@@ -66,12 +66,12 @@ def block_size(path):
 
 
 def row_lengths(path, mat):
-    """The number of entries of each row of a sparse Mat.
+    """The number of entries in each row of a sparse Mat, int64.
 
     Raises
     ------
     InputError
-        If they are not what the header announces.
+        If a length is negative, or their sum differs from the header's number of nonzeros.
     """
     lengths = part(path, mat.integer, mat.sizes[0], mat.start).astype(np.int64)
     if lengths.min(initial=0) < 0 or lengths.sum() != mat.sizes[2]:
@@ -81,14 +81,14 @@ def row_lengths(path, mat):
 
 
 def read_vector(path):
-    """Read the first Vec of the file, past any Mat, as an array of shape (n,), float64 or complex128."""
+    """Read the first Vec of the file as an array of shape (n,), float64 or complex128; other objects are skipped."""
     vec = _first(path, _objects(path), _VEC)
     files.check_memory(path, 2 * (vec.end - vec.start), f"a vector of {vec.sizes[0]}")
     return files.as_vector(path, part(path, vec.scalar, vec.sizes[0], vec.values))
 
 
 def first_matrix(path):
-    """Where the parts of the first Mat of the file are."""
+    """The first Mat of the file, as its sizes and byte offsets."""
     return _first(path, _objects(path), _MAT)
 
 
@@ -106,7 +106,7 @@ def _objects(path):
 
 
 def _object_at(path, position, size):
-    """Read the sizes of the object at `position` and find out what its scalars are."""
+    """Read the sizes of the object at `position`, and find the type of its scalars."""
     classid, integer = _classid_at(path, position)
     if classid not in (_MAT, _VEC):
         found = f"a PETSc object of class {classid}" if classid else "no PETSc object"
@@ -133,7 +133,7 @@ def _object_at(path, position, size):
 
 
 def _classid_at(path, position):
-    """The PETSc class id at `position` and the integer type it is written in; (0, None) where there is none."""
+    """(PETSc class id at `position`, its integer type); (0, None) if there is no class id."""
     for integer in (np.dtype(">i4"), np.dtype(">i8")):
         number = np.fromfile(path, integer, 1, offset=position)
         if len(number) and int(number[0]) in files.PETSC_CLASSES:
@@ -142,7 +142,7 @@ def _classid_at(path, position):
 
 
 def _first(path, objects, classid):
-    """The first object of that class."""
+    """The first object of a class; `InputError` if there is none."""
     for candidate in objects:
         if candidate.classid == classid:
             return candidate
@@ -152,5 +152,5 @@ def _first(path, objects, classid):
 
 
 def part(path, dtype, count, offset):
-    """Read `count` numbers at a byte offset; the sizes have been checked against the file's."""
+    """Read `count` numbers at a byte offset, to native byte order. The caller has checked the file's length."""
     return np.fromfile(path, dtype, count, offset=offset).astype(dtype.newbyteorder("="))

@@ -1,8 +1,8 @@
-"""A share of a matrix from a file, for a rank that shall never hold the whole.
+"""Readers for one rank's share of a matrix in a file, so that no rank ever holds the whole matrix.
 
-Of PETSc binary files and of CSR in ``.npz`` archives, a rank reads its rows. The entries of Matrix Market come in any
-order: there each rank turns every so-many-th piece of the text into numbers, whatever their rows, and passes over the
-others; who gets an entry is the caller's affair.
+From PETSc binary files and CSR matrices in ``.npz`` archives, a rank reads its own rows. The entries of a Matrix Market
+file come in any order. There rank r parses pieces r, r + ranks, r + 2 ranks, … of the text, with entries of any rows,
+and skips the others. The caller must send these entries to the ranks that own them.
 """
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.io import files, matrix_market, npz, petsc
 
-PIECE = 1 << 22         # bytes of text in a piece
+PIECE = 1 << 22         # bytes of a piece of text
 
 
 def open_rows(path):
-    """The file as something with ``shape``, ``nnz`` (stored entries), ``share``, and ``found``, the stored entries that
-    the share was made of.
+    """Open a matrix file for reading in shares, one a rank.
+
+    The result has ``shape``, ``nnz`` (the number of stored entries) and the method ``share``. After ``share``, its
+    ``found`` is the number of stored entries that this rank has read.
 
     Raises
     ------
@@ -35,8 +37,8 @@ def open_rows(path):
         return NpzRows(path)
     if kind is files.Kind.PETSC:
         return PetscRows(path)
-    raise InputError(f"{path} is {kind.value}, of which ranks cannot read their rows: write it as Matrix Market, as a "
-                     "PETSc binary file, or in CSR with scipy.sparse.save_npz")
+    raise InputError(f"{path} is {kind.value}, from which ranks cannot read their rows: write it as Matrix Market, as "
+                     "a PETSc binary file, or in CSR with scipy.sparse.save_npz")
 
 
 class PetscRows:
@@ -47,7 +49,7 @@ class PetscRows:
         self.mat = petsc.first_matrix(path)
         self.shape, self.nnz = self.mat.sizes[:2], self.mat.sizes[2]
         if self.nnz < 0:
-            raise InputError(f"{path} holds a dense matrix, of which ranks read no rows: solve it on one rank")
+            raise InputError(f"{path} holds a dense matrix, which ranks cannot read by rows: solve it on one rank")
 
     def share(self, rank, ranks, starts):
         """The entries of this rank's rows: a COO matrix of the whole shape."""
@@ -67,8 +69,8 @@ class NpzRows:
         self.path = path
         with npz.damage_explained(path), np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"csr", "csr"):
-                raise InputError(f"{path} holds no matrix in CSR, of which alone ranks can read their rows: write it "
-                                 "with scipy.sparse.save_npz(path, A.tocsr())")
+                raise InputError(f"{path} holds no matrix in CSR, the only format of .npz that ranks read by rows: "
+                                 "write it with scipy.sparse.save_npz(path, A.tocsr())")
             npz.check_members(path, ["shape", "indptr"], 1)
             self.shape, self.indptr = tuple(int(size) for size in archive["shape"]), archive["indptr"]
         self.nnz = int(self.indptr[-1])
@@ -93,12 +95,12 @@ class MatrixMarketRows:
             self.header = matrix_market.read_header(path, stream)
         matrix_market.check_sizes(path, self.header)
         if self.header.layout != "coordinate":
-            raise InputError(f"{path} holds a dense matrix, of which ranks read no rows: solve it on one rank")
+            raise InputError(f"{path} holds a dense matrix, which ranks cannot read by rows: solve it on one rank")
         self.shape, self.nnz = (self.header.rows, self.header.cols), self.header.entries
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """The entries of every ``ranks``-th piece of the text, mirrored where the file stores a triangle."""
+        """The entries of every ``ranks``-th piece of the text, a COO matrix; a stored triangle is expanded."""
         header, found = self.header, []
         with files.opened(self.path) as stream:
             matrix_market.read_header(self.path, stream)
@@ -114,7 +116,7 @@ class MatrixMarketRows:
 
 
 def _pieces(path, stream, most):
-    """The rest of a text in pieces of whole lines, at most `most` bytes of it."""
+    """Yield the rest of a text in pieces of whole lines; more than `most` bytes in all is an `InputError`."""
     rest, passed = b"", 0
     while block := stream.read(PIECE):
         passed += len(block)
@@ -130,11 +132,11 @@ def _pieces(path, stream, most):
 
 
 def _stretch(path, member, begin, end):
-    """Entries begin to end of a one-dimensional array in an archive."""
+    """Elements begin to end - 1 of a one-dimensional array in an archive."""
     with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
         _, dtype = npz.array_header(stream)
         left = begin * dtype.itemsize
-        while left:                              # a compressed stream can only be read past
+        while left:                              # a compressed stream cannot jump: read the bytes before `begin`
             passed = len(stream.read(min(left, PIECE)))
             if not passed:
                 raise EOFError(f"{member} ends early")
@@ -146,7 +148,7 @@ def _stretch(path, member, begin, end):
 
 
 def _coo(path, first, lengths, columns, values, shape):
-    """Consecutive rows as entries of the whole matrix."""
+    """A COO matrix, of the whole matrix's shape, of consecutive rows from `first` on."""
     if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
         raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {shape[1] - 1}: "
                          "the file is damaged, write it again")

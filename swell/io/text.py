@@ -1,11 +1,11 @@
-"""Vectors as plain text: one row a line, columns apart by white space, comments after ``#`` or ``%``."""
+"""Vectors as plain text: one row a line, columns separated by white space, comments after ``#`` or ``%``."""
 import numpy as np
 
 from swell.core import memory
 from swell.core.errors import InputError
 from swell.io import files
 
-TEXT_COPIES = 8         # bytes of memory for a byte of text: its lines as objects, and their numbers
+TEXT_COPIES = 8         # bytes of memory for each byte of text: the lines as Python objects, and the numbers
 
 
 def read_numbers(path):
@@ -25,5 +25,5 @@ def read_numbers(path):
 
 
 def write_numbers(stream, x):
-    """Write an array of shape (n,) or (n, k) with 17 digits, which give every float64 back."""
+    """Write an array of shape (n,) or (n, k) with 17 digits, which restore every float64 exactly."""
     np.savetxt(stream, x, fmt="%.17g%+.17gj" if x.dtype.kind == "c" and x.ndim == 1 else "%.17g")
