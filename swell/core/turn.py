@@ -1,4 +1,4 @@
-"""One caller at a time, for objects that several threads share."""
+"""Turn: the lock of an object that several threads share, which admits one caller at a time."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ from swell.core.sharing import Shareable
 
 
 class Turn(Shareable):
-    """A lock that refuses its own thread: whoever would wait for itself gets an error instead of a deadlock."""
+    """A lock that raises an error if the thread that holds it asks for it again, instead of a deadlock."""
 
     def __init__(self):
         self._lock, self._holder, self._process = threading.Lock(), None, os.getpid()
@@ -27,7 +27,7 @@ class Turn(Shareable):
         self._holder = threading.get_ident()
 
     def shared(self, sharing):
-        """Copies of an object have their own turn."""
+        """A new lock: a copy of an object does not share the original's."""
         return Turn()
 
     def __exit__(self, *error):

@@ -1,11 +1,11 @@
-"""CuPy's arrays and sparse matrices, which are on a GPU already."""
+"""The guest for CuPy's arrays and sparse matrices, which are on a GPU already."""
 from __future__ import annotations
 
 from swell.core.guests import ArrayLibrary, Given
 
 
 class CuPy(ArrayLibrary):
-    """Arrays of CuPy, and whatever of CuPyX has their interface."""
+    """CuPy's arrays, and CuPyX's sparse matrices and operators."""
 
     def device_of(self, given):
         import cupy

@@ -1,7 +1,7 @@
-"""JAX's arrays and sparse matrices, read on the host.
+"""The guest for JAX's arrays and sparse matrices, which are read on the host.
 
-JAX pads its sparse formats up to a fixed number of entries: a padded entry has an index beyond the shape, or lies
-behind the last row. JAX leaves it out of every sum, and so it is left out here.
+JAX pads its sparse formats up to a fixed number of entries: a padded entry has an index beyond the shape, or lies after
+the last row. JAX ignores it in every sum, and so does this module.
 """
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from swell.core.guests import Guest
 
 
 class JAX(Guest):
-    """Arrays, BCOO and BCSR matrices. x is given back as a NumPy array."""
+    """JAX's arrays, BCOO and BCSR matrices. x is returned as a NumPy array."""
 
     def read_matrix(self, A):
-        """An array as a NumPy array; a BCOO or BCSR matrix as SciPy's COO or CSR.
+        """Convert an array to NumPy, and a BCOO or BCSR matrix to SciPy's COO or CSR.
 
         Raises
         ------
         InputError
-            For other sparse formats, and for dimensions that are batched or dense.
+            For other sparse formats, and for batched or dense dimensions.
         """
         import scipy.sparse as sp
         from jax.experimental import sparse

@@ -1,4 +1,4 @@
-"""NumPy's arrays, SciPy's sparse matrices, and all that NumPy can read as an array."""
+"""The guest for NumPy's arrays, SciPy's sparse matrices, and all objects that NumPy can convert to an array."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +9,7 @@ from swell.core.guests import ArrayLibrary, Given
 
 
 class SciPy(ArrayLibrary):
-    """Arrays and sparse matrices of the host, sequences of numbers, and objects with ``__array__``."""
+    """Arrays and sparse matrices on the host, sequences of numbers, and objects with ``__array__``."""
 
     def dtype_of(self, given, name):
         return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
@@ -18,7 +18,7 @@ class SciPy(ArrayLibrary):
         return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
 
     def check(self, A, quick=False):
-        """Look at the arrays first: SciPy's compiled code would crash, or read past their ends."""
+        """Check the arrays before SciPy uses them: its compiled code would crash, or read past their ends."""
         import scipy.sparse as sp
         if not sp.issparse(A):
             return
@@ -49,7 +49,7 @@ class SciPy(ArrayLibrary):
             return Given(csr, csr.nnz, shared=False)
         try:
             csr = native(A).tocsr()
-        except (IndexError, TypeError, ValueError) as error:     # in formats that SciPy alone looks into, as LIL
+        except (IndexError, TypeError, ValueError) as error:     # in formats that `check` does not know, such as LIL
             raise InputError(f"A is an inconsistent {type(A).__name__} ({error}): build it anew") from None
         return Given(csr, A.nnz if A.format in ("coo", "csr", "csc") else csr.nnz, _share_memory(csr, A),
                      stored_size(A) or 0)
@@ -62,14 +62,14 @@ class SciPy(ArrayLibrary):
 
 
 def _share_memory(csr, A) -> bool:
-    """True if an array of the CSR matrix lies in one of A's arrays."""
+    """True if an array of the CSR matrix shares memory with one of A's arrays."""
     theirs = [getattr(A, name, None) for name in ("data", "indices", "indptr")]
     theirs = [array for array in theirs if isinstance(array, np.ndarray) and array.dtype != object]
     return any(np.shares_memory(ours, array) for ours in (csr.data, csr.indices, csr.indptr) for array in theirs)
 
 
 def _check_lengths(found, *expected):
-    """Raise InputError unless the values have the shape that the indices ask for."""
+    """Raise InputError unless ``found``, the shape of the values, equals each shape that the indices imply."""
     for shape in expected:
         if tuple(found) != tuple(shape):
             raise InputError(f"A.data has shape {tuple(found)}: expected {tuple(shape)}, as A's indices have; was one "

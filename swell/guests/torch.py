@@ -1,4 +1,4 @@
-"""torch's tensors, read as NumPy, CuPy or SciPy arrays over the same memory."""
+"""The guest for torch's tensors, which are read as NumPy, CuPy or SciPy arrays over the same memory."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint3
 
 
 class Torch(Guest):
-    """Tensors of every layout, on the host or on a GPU of CUDA. x is given back as a tensor."""
+    """Tensors of every layout, on the host or on a CUDA GPU. x is returned as a tensor."""
 
     def device_of(self, given):
         kind = given.device.type
@@ -21,12 +21,12 @@ class Torch(Guest):
         return "cpu" if kind == "cpu" else f"cuda:{given.device.index or 0}"
 
     def dtype_of(self, given, name):
-        """The tensor's type as NumPy's.
+        """The NumPy type of a tensor.
 
         Raises
         ------
         InputError
-            For types that NumPy does not know or swell does not compute in, such as bfloat16.
+            For types that NumPy or swell does not support, such as bfloat16.
         """
         dtype = str(given.dtype).removeprefix("torch.")
         if dtype not in (*DTYPES, *INTEGERS):
@@ -35,12 +35,12 @@ class Torch(Guest):
         return np.dtype(dtype)
 
     def read_matrix(self, A):
-        """A dense tensor as an array; a sparse one as a CSR matrix of SciPy or CuPy.
+        """Convert a dense tensor to an array, and a sparse one to a CSR matrix of SciPy or CuPy.
 
         Raises
         ------
         InputError
-            For types and layouts that have no such form.
+            For types and layouts that cannot be converted.
         """
         import torch
         self.dtype_of(A, "A")
@@ -52,7 +52,7 @@ class Torch(Guest):
             raise InputError(f"A is a tensor of layout {A.layout}: expected a dense one, or sparse COO, CSR, CSC, BSR "
                              "or BSC with two sparse dimensions; convert it with A.to_dense().to_sparse_csr()")
         if blocks:
-            A = A.to_sparse_coo()                # torch has no way from blocks to CSR
+            A = A.to_sparse_coo()                # torch cannot convert blocks to CSR directly
         A = A.to_sparse_csr()
         if A.device.type == "cpu":
             import scipy.sparse as sp
@@ -62,19 +62,19 @@ class Torch(Guest):
                              shape=tuple(A.shape))
 
     def read_vector(self, v, name):
-        """A tensor as an array; a sparse one is filled up with zeros."""
+        """Convert a tensor to an array; a sparse one becomes dense."""
         import torch
         self.dtype_of(v, name)
         return _shared(v if v.layout == torch.strided else v.to_dense())
 
     def give_back(self, x, like):
-        """A tensor over x's own memory."""
+        """Make a tensor over x's own memory."""
         import torch
         return torch.from_dlpack(x)
 
 
 def _shared(tensor):
-    """A dense tensor as a NumPy or CuPy array over the same memory."""
+    """A NumPy or CuPy array over the memory of a dense tensor."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.device.type == "cpu":
         return np.from_dlpack(tensor)

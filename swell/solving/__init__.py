@@ -1,1 +1,1 @@
-"""From a matrix and a configuration to a result: set up once, run for each right-hand side."""
+"""Solves: a setup for one matrix and one configuration, then a run for each right-hand side, which gives a result."""

@@ -1,4 +1,4 @@
-"""Result: what a solve returns, with everything needed to trust it or to know what to do next."""
+"""Result: the outcome of a solve, with the facts needed to trust it or to decide what to do next."""
 from __future__ import annotations
 
 import math
@@ -11,22 +11,22 @@ from swell.core.stopping import Reason
 
 @dataclass
 class Considered:
-    """A choice that was considered: what was predicted of it, and what came.
+    """A choice that the advisor considered: its predicted cost and, if it was tried, its actual cost.
 
     Attributes
     ----------
     choice : str
         Method and preconditioner, by the names of the registry.
     setup, solve : float
-        Predicted seconds of the setup and of a solve; NaN where nothing was predicted.
+        Predicted seconds of the setup and of a solve; NaN without a prediction; an infinite setup does not fit.
     iterations : float
-        Iterations that were expected.
+        Predicted number of iterations.
     at_least : bool
-        True if the prediction is a lower bound: its analysis gave up at a limit.
+        True if the prediction is a lower bound: its analysis stopped at a limit.
     probed : float
-        Predicted seconds of setup and solve after a few dozen iterations; NaN where there were fewer.
+        Predicted seconds of setup and solve, after a few dozen iterations were run; NaN if fewer were run.
     spent_setup, spent_solve : float
-        Seconds that this solve spent on it, and those of its setup; NaN where it was not tried.
+        Actual seconds of its setup and of its solve; NaN if it was not tried.
     outcome : str
         "not tried", or the name of the reason for which it ended.
     """
@@ -42,7 +42,7 @@ class Considered:
     outcome: str = "not tried"
 
     def cells(self) -> tuple[str, ...]:
-        """What a printed result shows of it, in the columns of `CONSIDERED`."""
+        """The texts of this choice in a printed result, in the columns of `CONSIDERED`."""
         if math.isinf(self.setup):
             return self.choice, "does not fit", "", "", self.outcome
         predicted = f"{self.setup:.2g} + {self.solve:.2g} ({self.iterations:.0f} iterations)"
@@ -56,7 +56,7 @@ CONSIDERED = "considered", "predicted s: setup + solve", "after a probe", "spent
 
 
 def table(considered) -> list[str]:
-    """The choices that were considered, a line each, below a line of headings; nothing where there are none."""
+    """Format the considered choices as a table: a line of headings, and a line for each choice; empty without any."""
     rows = [CONSIDERED, *(choice.cells() for choice in considered)] if considered else []
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
@@ -69,40 +69,42 @@ class Result:
     Attributes
     ----------
     x : array, shape (n,)
-        The solution, of the kind that b was (NumPy, CuPy, torch or a PETSc Vec).
+        The solution, in the same type of array as b (NumPy, CuPy, torch or a PETSc Vec).
     reason : Reason
-        Why it ended; ``reason.sentence`` says what to try next.
+        Why the solve ended; ``reason.sentence`` says what to try next.
     iterations : int
+        Number of iterations.
     residual : float
         The true relative residual ‖b − A x‖₂ / ‖b‖₂, computed with the original matrix.
     backward_error : float
         ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); NaN for a matrix-free A, whose norm is not known.
     history : ndarray, shape (iterations + 1,)
-        ‖b − A x‖₂ / ‖b‖₂ after each iteration, as the method follows it.
+        ‖b − A x‖₂ / ‖b‖₂ before the first and after each iteration, as the method computes it.
     method, precond, format, ordering, scaling, device, dtype : str
-        What ran, by the names of the registry; device is "cpu" or "cuda:0".
+        The parts that ran, by the names of the registry; device is "cpu" or "cuda:0".
     configuration : list of str
-        The same, nested and in full, as ``print`` shows it.
+        All parts with their settings, one line each, as ``print`` shows them.
     tolerance : float
-        The relative residual that was asked for: max(rtol, atol / ‖b‖₂).
+        The relative residual of convergence: max(rtol, atol / ‖b‖₂).
     products, reductions, preconditioner_applications : int
+        Number of products with A, of global reductions, and of applications of the preconditioner.
     timings : dict
-        Seconds: "setup" and "solve", and the parts of the setup; apart from them "compile", what kernels took that were
-        used for the first time.
+        Seconds of "setup" and "solve", and of the parts of the setup. "compile", which the others do not include, is
+        the time to compile kernels at their first use.
     memory : dict
-        Bytes: "matrix", "preconditioner" and "workspace".
+        Bytes of "matrix", "preconditioner" and "workspace".
     host_reads : int
-        Times that the iteration waited for a value from the device.
+        Number of times that the iteration waited for a value from the device.
     notes : list of str
-        What the user should know about the input and the choices made.
+        Remarks for the user on the input and on the choices made.
     spectrum : Spectrum or None
-        What CG's coefficients say of the (scaled, preconditioned) matrix: ``.condition``, ``.extremes``.
+        Estimates for the (scaled, preconditioned) matrix from CG's coefficients: ``.condition``, ``.extremes``.
     attempts : list of Result
-        The automatic choice's other attempts, in the order in which they ran.
+        The other attempts of an automatic choice, in the order in which they ran.
     choice : int
-        Which of the solver's ``chain`` this result is of.
+        Index of this result's configuration in the solver's ``chain``.
     considered : list of Considered
-        Every choice that was considered, with predicted and actual seconds; empty where the method was named.
+        Every choice that was considered, with predicted and actual seconds; empty if the user named the method.
     """
 
     x: object
@@ -139,11 +141,11 @@ class Result:
 
     @property
     def message(self) -> str:
-        """The reason in a sentence, with what to do next."""
+        """The reason as a sentence, with advice on what to do next."""
         return self.reason.sentence
 
     def as_dict(self) -> dict:
-        """Everything but x and the history, in plain types, for JSON."""
+        """All fields except x and the history, in plain types, for JSON."""
         return {
             "method": self.method, "precond": self.precond, "scaling": self.scaling, "format": self.format,
             "ordering": self.ordering, "device": self.device, "dtype": self.dtype, "converged": self.converged,
@@ -192,9 +194,9 @@ class Results:
     Attributes
     ----------
     x : array, shape (n, k)
-        Fewer columns than b has where Ctrl-C or the monitor ended it.
+        The solutions as columns; fewer than b has if Ctrl-C or the monitor ended the solve.
     columns : list of Result
-        One for each right-hand side that was solved for.
+        One result for each column of x.
     """
 
     x: object
@@ -202,26 +204,26 @@ class Results:
 
     @property
     def converged(self) -> bool:
-        """True if every one converged."""
+        """True if every column converged."""
         return all(r.converged for r in self.columns)
 
     @property
     def reason(self) -> Reason:
-        """CONVERGED, or the reason of the first that did not converge."""
+        """CONVERGED, or the reason of the first column that did not converge."""
         return next((r.reason for r in self.columns if not r.converged), Reason.CONVERGED)
 
     @property
     def iterations(self) -> int:
-        """Iterations of all together."""
+        """Total number of iterations."""
         return sum(r.iterations for r in self.columns)
 
     @property
     def residual(self) -> float:
-        """The largest true relative residual."""
+        """The largest true relative residual of all columns."""
         return max((r.residual for r in self.columns), default=0.0)
 
     def as_dict(self) -> dict:
-        """The columns' dictionaries under "columns", beside what is said of all together."""
+        """The summary of all columns, and under "columns" the dictionary of each."""
         return {"converged": self.converged, "reason": self.reason.name, "iterations": self.iterations,
                 "residual": self.residual, "columns": [r.as_dict() for r in self.columns]}
 

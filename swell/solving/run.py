@@ -1,4 +1,4 @@
-"""Prepared: a setup with the buffers of a run, and the method bound to them; ``run`` only iterates."""
+"""Prepared: a setup, the buffers of a run, and the method bound to both; ``run`` only iterates."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -18,21 +18,21 @@ from swell.solving.result import Result
 from swell.solving.setup import Setup
 from swell.solving.verdict import ROUNDING, last_word
 
-RETRIES = 10            # times that a run is resumed from its x
-SAFE = 1e-140, 1e140    # norms of b: their squares, and squares of far smaller residuals, stay in range
+RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
+SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and those of far smaller residuals, fit in a double
 
 
 class Prepared(Shareable):
-    """A system ready to be solved for one right-hand side after the other.
+    """A system that is set up, and can be solved for one right-hand side at a time.
 
     Parameters
     ----------
     A : SystemMatrix or matrix-free LinearOperator
-        The original matrix, on which the judge's last word is spoken.
+        The original matrix, used for the true residual.
     configuration : Configuration
     stopping : Stopping
     kept : LinearOperator or None
-        A matrix in one of our formats, to be used as it is.
+        The user's matrix in one of swell's formats, used unconverted.
 
     Attributes
     ----------
@@ -40,6 +40,10 @@ class Prepared(Shareable):
     loop : Loop
     iteration : Iteration
         The method bound to the system and the buffers.
+    b, x : arrays
+        Right-hand side and solution of the transformed system.
+    b0, x0 : arrays
+        Right-hand side and solution of the original system; the same arrays as b and x without transforms.
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -50,39 +54,39 @@ class Prepared(Shareable):
         timings["setup"] += timings["workspace"]
 
     def shared(self, sharing):
-        """A copy with buffers of its own; matrices and factors are shared."""
+        """A copy with its own buffers, which shares matrices and factors with the original."""
         made = object.__new__(Prepared)
         made.setup, made.stopping, made.space = sharing(self.setup), self.stopping, sharing(self.space)
         made._allocate()
         return made
 
     def _allocate(self):
-        """The buffers of a run, and the method bound to them; OutOfMemory before anything is allocated."""
+        """Allocate the buffers of a run and bind the method to them. If they would not fit, raise OutOfMemory first."""
         self.check_fits(self.setup.configuration.method)
         rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
         self.b, self.x, self.r0 = (self.workspace.array(name, rows, dtype) for name in ("b", "x", "r0"))
-        self.b0, self.x0 = self.b, self.x        # those of the original system
+        self.b0, self.x0 = self.b, self.x
         if self.setup.transforms:
             self.b0, self.x0 = (self.workspace.array(name, rows, dtype) for name in ("b0", "x0"))
         self._bind()
 
     def _bind(self):
-        """Bind the method to the system and to the workspace's buffers. Nothing is captured yet."""
+        """Bind the method to the system and to the workspace's buffers. Nothing is captured in a graph yet."""
         s = self.setup
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
         self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
         self._bound, self._told = s.launched, None
 
     def bound(self, method, workspace, loop):
-        """The method bound to the system, with its own buffers in ``workspace``."""
+        """Bind ``method`` to the system; its own buffers come from ``workspace``."""
         s = self.setup
-        applied = s.configuration.precond        # beside a method that smooths by its own inner operator
+        applied = s.configuration.precond        # None for a method with its own inner operator
         M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
 
     def check_fits(self, method):
-        """Raise OutOfMemory unless x, b and what the method stores fit into what is free."""
+        """Raise OutOfMemory unless x, b and the vectors that ``method`` stores fit into free memory."""
         n, dtype = self.setup.A.shape[0], self.setup.A.dtype
         self.space.check_fits(self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
                               f"{name_of('method', type(method))} on {n} unknowns",
@@ -90,19 +94,19 @@ class Prepared(Shareable):
                               "dtype='float32'")
 
     def update(self, A, keep_preconditioner=False):
-        """Take a matrix of the same pattern: new values everywhere, buffers and captured work kept.
+        """Update everything to the values of a matrix of the same pattern; keep buffers and captured graphs.
 
-        All is set up anew where the new values need a scaling that was left out for the old ones.
+        If the new values need a scaling that had no effect on the old ones, the whole setup is repeated.
         """
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
         self._told = None
-        if self._bound != self.setup.launched:   # a factorisation failed, works again, or is applied in another way
+        if self._bound != self.setup.launched:   # the preconditioner is new or gone, or launches other work
             self._bind()
 
     def stop_by(self, stopping):
-        """Other tolerances; another limit or window binds the method anew."""
+        """Use other stopping settings. If more than the tolerances differ, the method is bound again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
         self.stopping, self._told = stopping, None
@@ -110,9 +114,9 @@ class Prepared(Shareable):
             self._bind()
 
     def run(self, b, x0=None, monitor=None, watch=None) -> Result:
-        """Solve for one right-hand side (an array of shape (n,), of the host or of this space).
+        """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; so for x0.
 
-        ``watch(norm, threshold)`` is asked after each residual norm; a true answer ends the run as OVERTAKEN.
+        ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
         """
         solve = Solve(self, b, monitor, watch)
         if solve.largest_b == 0:
@@ -126,39 +130,39 @@ class Prepared(Shareable):
         return solve.result(reason, residual, error)
 
     def transform(self, step, source, out, transforms):
-        """Apply one direction of every transform, through r0 where there are two."""
+        """Apply the method named ``step`` of every transform in order, from ``source`` to ``out``; r0 is scratch."""
         for k, transform in enumerate(transforms):
             target = out if k == len(transforms) - 1 else self.r0
             getattr(transform, step)(source, target)
             source = target
 
     def describe(self) -> list[str]:
-        """The nested configuration, one line a part."""
+        """The nested configuration, one line for each part."""
         return list(self.told.configuration)
 
     @property
     def told(self) -> summary.Told:
-        """What results tell of this setup: the same for every right-hand side."""
+        """The parts of a result that describe this setup; equal for every right-hand side."""
         if self._told is None:
             self._told = summary.told(self)
         return self._told
 
 
 class Solve:
-    """One right-hand side on its way through a prepared system.
+    """One solve of a prepared system, for one right-hand side.
 
     Attributes
     ----------
     norm_b, largest_b : float
-        ‖b‖₂ and ‖b‖∞, after an incompatible part of b was taken out; 0 if the solution is 0.
+        ‖b‖₂ and ‖b‖∞, after an incompatible part of b was removed; ``largest_b`` is 0 if the solution is 0.
     history : array of float64
         Judged residual norms.
     method, iteration, loop, workspace
-        What iterates: the prepared ones, or this solve's own with a longer basis.
+        Those of the prepared system; or this solve's own, with a longer basis.
     lengths : list of int
-        Iterations of a cycle, of each basis so far.
+        Number of iterations in a cycle, for each basis used so far.
     least : float
-        ‖b − A x‖₂ from which the last of them went on.
+        ‖b − A x‖₂ at the start of the last longer basis; infinite before the first.
     """
 
     def __init__(self, prepared, b, monitor, watch=None):
@@ -179,13 +183,13 @@ class Solve:
         self.monitor = self._seen if monitor or watch else None
 
     def _seen(self, iteration, norm):
-        """What the loop tells of each iteration: the watch sees norms, the user's monitor relative ones."""
+        """The loop's monitor: it calls the watch with the norm, and the user's monitor with the relative norm."""
         if self._watch is not None and self._watch(norm, self.threshold):
             self.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, norm / self.norm_b)
 
     def _make_compatible(self):
-        """Check b against the null space, and take its incompatible part out where that is asked for."""
+        """Check that b is compatible with the null space; with ``project=True`` remove its incompatible part."""
         p = self.prepared
         part = self.setup.nullspace.check(p.b0, self.norm_b, p.stopping.threshold(self.norm_b))
         if not part:
@@ -194,11 +198,11 @@ class Solve:
                           "asks; residuals leave it out")
         rest, self.largest_b = self.space.norms(p.b0)
         if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
-            self.largest_b = 0                   # nothing is left but rounding: x = 0
+            self.largest_b = 0                   # only rounding is left of b: x = 0
         self.norm_b = rest
 
     def start(self, x0) -> float:
-        """Bring b and x0 into the transformed system; the residual norm at which the system counts as solved."""
+        """Transform b and x0; return the threshold, the residual norm of convergence."""
         p, transforms, self.first = self.prepared, self.setup.transforms, self.norm_b
         p.transform("forward_b", p.b0, p.b, transforms)
         if x0 is None:
@@ -213,18 +217,20 @@ class Solve:
         self.threshold = p.stopping.threshold(self.first if p.stopping.relative_to == "r0" else self.norm_b)
         if self.setup.M is not None:
             units = self.setup.configuration.method.unit_vectors
-            self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # between 1 and ‖r‖, where both come
+            self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # √‖r‖: M gets norms from 1 to ‖r‖
         return self.threshold
 
     def unfactored(self) -> Result:
-        """The result where there are no factors: the starting vector."""
+        """The result after a failed factorisation; x is the starting vector."""
         residual, error = self._true_residual()
         self.history = np.array([residual])
         return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
 
     def iterate(self, zero_guess):
-        """(the loop's reason, ‖b − A x‖₂, backward error). A 'converged' that the true residual contradicts, or a
-        breakdown, is resumed while that residual halves; a stagnation, while there is a longer basis."""
+        """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
+
+        If the true residual contradicts convergence, or after a breakdown, the solve is resumed as long as each run
+        halves the true residual. After a stagnation it is resumed as long as there is a longer basis."""
         last = np.inf
         for attempt in range(RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)
@@ -239,13 +245,13 @@ class Solve:
         if len(self.lengths) > 1:
             self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: at the pace of shorter "
                               "cycles the iteration limit would have come first")
-            if not residual <= self.least:       # in a singular system a longer basis may spoil x
+            if not residual <= self.least:       # in a singular system a longer basis may make x worse
                 self.space.copy(self._x_before, self.prepared.x)
                 return Reason.STAGNATED, *self._true_residual()
         return reason, residual, error
 
     def _run(self, zero_guess, attempt):
-        """(the loop's reason, ‖b − A x‖₂, backward error) of one run from x."""
+        """Run the loop once, from the current x; returns (the loop's reason, ‖b − A x‖₂, backward error)."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
@@ -254,7 +260,7 @@ class Solve:
                        self.monitor)
             self.iteration.run(zero_guess, attempt)
             loop.end()
-        if attempt == 0:                         # a resumed solve is short, and knows less of the spectrum
+        if attempt == 0:                         # a resumed run is shorter, and its spectrum less accurate
             self.spectrum = self.iteration.spectrum()
         self.history = np.append(self.history[:-1], loop.history[:loop.iterations + 1])
         self.iterations += loop.iterations
@@ -263,14 +269,14 @@ class Solve:
         return loop.reason, *self._true_residual()
 
     def _lengthen(self, residual) -> bool:
-        """Bind the method with a longer basis, which this solve alone has. False where there is none, where it does not
-        fit, or where rounding, and not the basis, holds the residual up."""
+        """Bind the method with a longer basis, for this solve only. Returns False if there is none, if it does not fit
+        into memory, or if rounding, and not the basis, keeps the residual from falling."""
         p, s = self.prepared, self.setup
         longer = self.method.longer(s.A.shape[0])
         if longer is None or not residual <= self.least or last_word(
                 Reason.STAGNATED, residual, self.threshold, self.norm_b, s.A, p.x0) is not Reason.STAGNATED:
             return False
-        self.iteration = self.loop = self.workspace = None       # the basis of the last length makes room
+        self.iteration = self.loop = self.workspace = None       # free the previous basis first
         try:
             with self.space.agreed():
                 p.check_fits(longer)
@@ -287,27 +293,27 @@ class Solve:
 
     @property
     def _x_before(self):
-        """Where x is kept from before the last longer basis."""
+        """The buffer that keeps x from before the last longer basis."""
         return self.prepared.workspace.array("x before", self.prepared.x.size, self.prepared.x.dtype)
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of all buffers, the prepared ones and this solve's own."""
+        """Size in bytes of all buffers: the prepared system's, and this solve's own."""
         own = 0 if self.workspace is self.prepared.workspace else self.workspace.nbytes
         return self.prepared.workspace.nbytes + own
 
     def _true_residual(self):
-        """(‖b − A x‖₂, backward error) with the original matrix; x is left in x0."""
+        """(‖b − A x‖₂, backward error), computed with the original matrix; x0 then holds the solution."""
         p, s = self.prepared, self.setup
         p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
         s.A.residual(p.x0, p.b0, p.r0)
         norm, largest_r, _, largest_x = self.space.norms(p.r0, p.x0)
-        if not np.isfinite(largest_x):           # which a column of zeros may hide from b − A x
+        if not np.isfinite(largest_x):           # with a zero column of A, b − A x may not show it
             return np.inf, np.nan
         return norm, largest_r / (s.norm_A * largest_x + self.largest_b)
 
     def result(self, reason, residual, error) -> Result:
-        """What the user gets, of x in x0."""
+        """Make the Result for the user; its x is the array x0."""
         self.space.synchronize()
         p, s, told, watch = self.prepared, self.setup, self.prepared.told, self.watch
         scale = self.norm_b if self.largest_b else 1.0

@@ -1,4 +1,4 @@
-"""Setup: one configuration applied to one matrix. Everything that does not depend on b is done here, once."""
+"""Setup: one configuration applied to one matrix. All work that does not depend on b is done here, once."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from swell.solving import summary
 
 
 class Setup:
-    """A matrix transformed, preconditioned and formatted.
+    """A matrix with its transforms, its preconditioner and its format.
 
     Parameters
     ----------
@@ -19,31 +19,31 @@ class Setup:
     configuration : Configuration
     stopping : Stopping
     kept : LinearOperator or None
-        A matrix in one of our formats, to be used as it is.
+        The user's matrix in one of swell's formats, used unconverted.
 
     Attributes
     ----------
     chosen : Configuration
-        As given.
+        The configuration as given.
     configuration : Configuration
-        With the flexible form of the method, where the preconditioner asks for it.
+        The configuration that runs: it has the flexible form of the method if the preconditioner needs it.
     transforms : list of Transform
-        In the order in which they are applied; one that would change nothing is left out.
+        In the order in which they are applied; a scaling without effect is left out.
     nullspace, permutation : Transform or None
     M, S : LinearOperator or None
         The preconditioner and the smoother.
     matrix : LinearOperator
-        What the method multiplies with.
+        The transformed matrix in its format, which the method multiplies with.
     failure : FactorisationError or None
-        Why there is no M.
+        The reason why M is missing.
     notes, part_notes : list of str
-        On the choices made; and on what each rank has built, true of all.
+        Notes on the choices made, and on the parts that the ranks have built.
     words : dict
-        Descriptions of the parts, true of all ranks.
+        Descriptions of the parts, for all ranks.
     norm_A : float
         ‖A‖∞; NaN for a matrix-free A.
     timings : dict
-        Seconds of each part, of the whole ("setup") and of compiling beside it ("compile").
+        Seconds of each part and of all together ("setup"), without compiling, and seconds of compiling ("compile").
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -67,19 +67,19 @@ class Setup:
 
     @property
     def inner(self):
-        """The settings that ``M`` is built from: the method's own inner operator, or the preconditioner."""
+        """The settings from which ``M`` is built: the method's own inner operator, else the preconditioner."""
         c = self.configuration
         return c.precond if c.method.inner is None else c.method.inner
 
     @property
     def weights(self):
-        """What turns the residual of the transformed system into the judged norm, or None."""
+        """The weights with which the judge computes the original norm from the transformed residual, or None."""
         weights = (transform.residual_weights() for transform in self.transforms)
         return next((w for w in weights if w is not None), None)
 
     @property
     def launched(self):
-        """What the captured work of an iteration depends on, besides addresses that stay."""
+        """The state that determines the work of an iteration; if it changes, captured graphs are invalid."""
         return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _transform(self, A):
@@ -113,7 +113,7 @@ class Setup:
         return A
 
     def _factor(self, build):
-        """Build the preconditioner; a factorisation that fails is an outcome of the solve, not an error."""
+        """Build the preconditioner. A factorisation that fails is an outcome of the solve, not an error."""
         self.failure = None
         try:
             with self.space.agreed():
@@ -151,13 +151,14 @@ class Setup:
         return M
 
     def _seen(self, system):
-        """The matrix that the preconditioner is built from: whole, this rank's diagonal block, or made regular."""
+        """The matrix from which the preconditioner is built: the whole one, a rank's diagonal block, or a regular one.
+        """
         if self.nullspace is not None and self.configuration.method.regular:
             return self.nullspace.regular(system, self.transforms[1:])
         return system if self.inner.across_ranks else system.diagonal_block
 
     def _become_flexible(self):
-        """Replace the method by its flexible form, and say so."""
+        """Replace the method by its flexible form, and add a note."""
         c = self.configuration
         flexible = c.method.flexible_form()
         if flexible is None:
@@ -188,12 +189,12 @@ class Setup:
         return system if format is None else system.stored_as(format)
 
     def scaling_missing(self, A) -> bool:
-        """True if scaling was left out, since it changed nothing, and would change a matrix of other values."""
+        """True if scaling was left out because it had no effect, but would have one on the values of A."""
         scaling = self.chosen.scaling
         return scaling is not None and not self.scaled and not scaling.build(A).uniform
 
     def update(self, A, keep_preconditioner=False):
-        """Take a matrix of the same pattern. What comes of it equals a fresh setup, unless the preconditioner stays."""
+        """Update to a matrix of the same pattern. The result equals a fresh setup, except for a kept preconditioner."""
         watch = Stopwatch()
         self.A = A
         self.configuration.method.check(A)
@@ -215,8 +216,8 @@ class Setup:
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 
     def _updated(self, A):
-        """The preconditioner for new values; the user's own stays."""
-        if self.inner is not None and self.M is None:            # nothing to update: the last factorisation failed
+        """The preconditioner updated to new values; the user's own is unchanged."""
+        if self.inner is not None and self.M is None:            # the last factorisation failed: build anew
             return self._preconditioner(A)
         if self.inner is not None and self.inner.from_entries:
             self.M.update(self._seen(A))
@@ -224,7 +225,7 @@ class Setup:
 
     @property
     def nbytes(self) -> dict:
-        """Bytes of the matrix in its forms, and of the preconditioner."""
+        """Bytes of the matrix, original and formatted, and of the preconditioner."""
         shared = self.matrix is self.A or (self.matrix.name == "csr" and not self.transforms)
         return {"matrix": self.matrix.nbytes + (0 if shared else self.A.nbytes),
                 "preconditioner": 0 if self.M is None else self.M.nbytes}

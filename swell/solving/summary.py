@@ -1,4 +1,4 @@
-"""What a prepared system is made of, in words: the lines below a printed result, and its notes."""
+"""The description of a prepared system: the configuration lines of a printed result, and its notes."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from swell.core.settings import circumstances, describe, idle_notes
 
 
 def words(setup):
-    """({part: its description}, notes) of what each rank has built, true of all. All ranks call it together."""
+    """({part: description}, notes) of the built parts, combined over all ranks. All ranks must call it together."""
     M, matrix, space = setup.M, setup.matrix, setup.space
     own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
            "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
@@ -16,7 +16,7 @@ def words(setup):
 
 
 class Told(NamedTuple):
-    """What the results of one setup have in common.
+    """The parts of a result that describe its setup.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Told(NamedTuple):
     memory : dict
         Bytes of "matrix" and "preconditioner".
     notes : tuple of str
-        Of the setup, of what ranks have built, and of settings without effect.
+        Notes on the setup, on the parts that ranks have built, and on settings without effect.
     failures : tuple of str
-        Why there are no factors; these notes come last.
+        The message of a failed factorisation, or empty; a result lists it last.
     """
 
     method: str
@@ -44,7 +44,7 @@ class Told(NamedTuple):
 
 
 def told(prepared) -> Told:
-    """The words on a prepared system, which take longer to put together than a small solve."""
+    """Describe a prepared system. This takes longer than a small solve, so `Prepared.told` keeps it."""
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
     return Told(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),
@@ -53,7 +53,7 @@ def told(prepared) -> Told:
 
 
 def _lines(prepared) -> list[str]:
-    """The nested configuration of a prepared system, one line a part."""
+    """The nested configuration of a prepared system, one line for each part."""
     s, c, words = prepared.setup, prepared.setup.configuration, prepared.setup.words
     found = [f"{describe(c.method)} on {s.A.shape[0]} unknowns, {s.A.dtype.name}, {words['device']}"]
     found += [f"  because {why}" for why in c.why]

@@ -1,4 +1,4 @@
-"""The last word on a solve: what the true residual ‖b − A x‖₂, with the original matrix, makes of the loop's reason."""
+"""The final reason of a solve, from the loop's reason and the true residual ‖b − A x‖₂ of the original matrix."""
 from __future__ import annotations
 
 import math
@@ -7,26 +7,26 @@ import numpy as np
 
 from swell.core.stopping import Reason
 
-SINGULAR = 0.1          # ‖|A||x|‖ over ‖b‖ + ‖r‖ from which A is singular to working precision, in units of 1/eps
-ROUNDING = 8            # residual over ‖|A||x|‖ + ‖b‖ up to which it is rounding, in units of eps
+SINGULAR = 0.1          # A is singular to working precision if ‖|A||x|‖ > SINGULAR/eps (‖b‖ + ‖r‖)
+ROUNDING = 8            # a residual r is only rounding if ‖r‖ ≤ ROUNDING eps (‖|A||x|‖ + ‖b‖)
 
 
 def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, A, x) -> Reason:
-    """The reason that the user is told.
+    """The reason that the result reports.
 
     Parameters
     ----------
     reason : Reason
-        The loop's.
+        The loop's reason.
     residual, threshold, norm_b : float
-        ‖b − A x‖₂, what it should be, and ‖b‖₂.
+        ‖b − A x‖₂, the norm at which the solve has converged, and ‖b‖₂.
     A, x : the original matrix and the solution in its space
     """
     if residual <= threshold:
         return Reason.CONVERGED
     if reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.OVERTAKEN):
         return reason
-    if not math.isfinite(residual):              # x has overflowed; nothing can be compared with that
+    if not math.isfinite(residual):              # x has overflowed: the comparisons below would mean nothing
         return Reason.NONFINITE
     size, eps = size_of_terms(A, x), np.finfo(A.dtype).eps
     if size > SINGULAR / eps * (norm_b + residual):
@@ -37,11 +37,13 @@ def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, 
 
 
 def size_of_terms(A, x) -> float:
-    """‖|A| |x|‖₂, which two facts rest on, whatever the scaling of the rows. Rounding x alone changes A x by about eps
-    of it. And b − r = A x of a far smaller norm can only come from cancellation as in a singular matrix.
+    """‖|A| |x|‖₂, the size of the terms in A x; NaN for a matrix-free A.
+
+    `last_word` uses it in two ways. Rounding x alone changes A x by about eps times this size. And if b − r = A x is
+    far smaller than this size, its terms cancel, as they do for a singular matrix.
     """
     if not A.has_entries:
-        return float("nan")                      # which no comparison holds for
+        return float("nan")                      # every comparison with NaN is false
     absolute = A.absolute()
     terms = A.space.empty(x.size, absolute.dtype)
     absolute.apply(abs(x), terms)

@@ -1,9 +1,10 @@
 """Jacobi scaling: A' = D^−½ A D^−½ with D = |diag A| / 4ᵏ, where 4ᵏ is near the largest |aᵢᵢ|.
 
-The scaled system has a constant diagonal (in modulus), 4ᵏ, and stays symmetric or Hermitian. With CG it gives the
-iterates of the Jacobi preconditioner without applying one. 4ᵏ keeps the weights of the residual, D, in the range of
-single precision. Of all diagonal scalings of a positive definite matrix it is the best for the condition but for a
-factor, at most the largest number of entries in a row: van der Sluis 1969, (5.33) of the finite-volume paper.
+The scaled system has a diagonal of constant modulus 4ᵏ, and stays symmetric or Hermitian. With CG it gives the same
+iterates as the Jacobi preconditioner, without applying one. The factor 4ᵏ keeps the residual weights D in the range of
+single precision. For a positive definite matrix, the condition number is within a factor of the best that a diagonal
+scaling can reach; the factor is at most the largest number of entries in a row: van der Sluis 1969, (5.33) of the
+finite-volume paper.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class JacobiScaling:
     cost = "4 bytes a row in judged iterations"
 
     def build(self, A):
-        """Bind to a CSR matrix.
+        """Make the transform for a CSR matrix.
 
         Raises
         ------
@@ -34,14 +35,14 @@ class JacobiScaling:
 
 
 class JacobiTransform(Scaling):
-    """S A S with S = D^−½."""
+    """The transform S A S with S = D^−½."""
 
     def __init__(self, A):
         super().__init__(A)
         self.update(A)
 
     def update(self, A):
-        """Take the diagonal of another matrix, in place."""
+        """Recompute S from the diagonal of another matrix, in place."""
         with A.space.agreed():
             d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
         least, largest = A.diagonal_range()

@@ -1,10 +1,12 @@
-"""Null spaces: a singular system that is solved on purpose. Pressure with Neumann conditions everywhere is determined
-up to a constant; a free elastic body up to its rigid motions.
+"""Singular systems with a known null space.
 
-With orthonormal bases Z of the null space of A and W of that of Aᴴ (Z = W where A is Hermitian), A x = b has a solution
-only if Wᴴ b = 0. The transform checks that A Z = 0 and Wᴴ A = 0 at setup and Wᴴ b for each b, and returns the solution
-orthogonal to Z, x − Z Zᴴ x, the one of least norm. A Krylov method started on a compatible system stays on it, so the
-iterations cost nothing more: the projections are at the two ends, and at every resumption of a solve.
+Examples: pressure with Neumann conditions everywhere is determined up to a constant, and the displacement of a free
+elastic body up to its rigid motions.
+
+Z and W are orthonormal bases of the null spaces of A and of Aᴴ; Z = W if A is Hermitian. A x = b has a solution only
+if Wᴴ b = 0. The transform checks A Z = 0 and Wᴴ A = 0 at setup, and Wᴴ b = 0 for each b. It returns the solution of
+least norm, x − Z Zᴴ x, which is orthogonal to Z. The iterates of a Krylov method stay compatible, so the iterations
+cost nothing extra. The transform projects only at the start, at the end, and when a solve is resumed.
 """
 from __future__ import annotations
 
@@ -24,16 +26,16 @@ from swell.formats.csr import CSRMatrix
 
 @dataclass(frozen=True, eq=False)
 class NullSpace:
-    """What A annihilates.
+    """The null space of a singular matrix A, given by a basis.
 
     Attributes
     ----------
     basis : "constants" or array, shape (n,) or (n, k)
         Vectors that span the null space; they need not be orthogonal.
     left : None, "constants" or array
-        The same of Aᴴ; None: that of A, as for a Hermitian matrix.
+        A basis of the null space of Aᴴ. None takes ``basis``, which is right for a Hermitian matrix.
     project : bool
-        Take the incompatible part out of b, and say so, instead of refusing b.
+        Remove the incompatible part of b, with a note in the result, instead of refusing b.
     """
 
     basis: Any = "constants"
@@ -44,18 +46,18 @@ class NullSpace:
         switch(self, "project")
 
     def build(self, A):
-        """Bind to a matrix.
+        """Make the transform for a matrix.
 
         Raises
         ------
         InputError
-            If the shapes do not fit, the vectors depend on each other, or A does not annihilate them.
+            If the shapes do not fit, the vectors are linearly dependent, or A times a vector is not zero.
         """
         return NullSpaceTransform(A, self)
 
 
 class NullSpaceTransform(Transform):
-    """Checks b and projects x; the matrix stays as it is."""
+    """The transform that checks b and projects x; it leaves the matrix unchanged."""
 
     def __init__(self, A, settings):
         self.space, self.settings = A.space, settings
@@ -64,7 +66,8 @@ class NullSpaceTransform(Transform):
         self.update(A)
 
     def _orthonormal(self, A, given, name):
-        """An orthonormal basis in the space of A, shape (n, k); of a matrix in parts, this rank's rows of it."""
+        """An orthonormal basis of the span of ``given``, in the space of A, shape (n, k); across ranks, this rank's
+        rows. ``name`` is for error messages."""
         n, host = A.shape[0], A.space.to_host
         in_parts = not A.space.single_rank
         if isinstance(given, str):
@@ -93,7 +96,7 @@ class NullSpaceTransform(Transform):
         return A.space.from_host(np.asfortranarray(q[A.rows if in_parts else slice(None)].astype(A.dtype)))
 
     def update(self, A):
-        """Check that A annihilates the vectors."""
+        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A."""
         self._check(A, self.basis, A.apply, "A z")
         hermitian_basis = self.left is self.basis
         hint = ("; A is not Hermitian, so give the null space of its adjoint too: NullSpace(basis, left=...)"
@@ -112,15 +115,18 @@ class NullSpaceTransform(Transform):
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
 
     def regular(self, A, transforms):
-        """A regular matrix for a factorisation, whose solutions for compatible b solve A x = b too.
+        """A regular matrix for a factorisation: for a compatible b, its solution also solves A x = b.
 
-        As many equations as the left null space has vectors follow from the others; in their place some entries of x
-        are zero. QR with column pivoting of the bases says which: those on which the bases are best conditioned.
+        k equations follow from the others, where k is the dimension of the left null space. The regular matrix replaces
+        them by equations that set k entries of x to zero. QR with column pivoting of the bases chooses the equations
+        and the entries on which the bases are best conditioned.
 
         Parameters
         ----------
         A : CSRMatrix
-            The singular matrix as ``transforms``, which come after this one, have made it.
+            The singular matrix after ``transforms``.
+        transforms : list of Transform
+            The transforms that are applied after this one.
         """
         places = []
         for basis, step in ((self.left, "forward_b"), (self.basis, "forward_x")):
@@ -134,7 +140,7 @@ class NullSpaceTransform(Transform):
         return CSRMatrix.from_scipy(coo_matrix((entries, where), shape=host.shape).tocsr(), A.space)
 
     def _place(self, entry, step, transforms):
-        """Where other transforms put an entry of a vector."""
+        """The index to which ``transforms`` move entry number ``entry`` of a vector."""
         n = len(self.basis)
         given = self.space.from_host(np.eye(1, n, entry, self.basis.dtype)[0])
         out = self.space.empty(n, self.basis.dtype)
@@ -144,17 +150,24 @@ class NullSpaceTransform(Transform):
         return self.space.find_true(given != 0)[0]  # sync
 
     def check(self, b, norm_b, threshold):
-        """Refuse b, or project it in place, where its part in the left null space forbids a solution.
+        """Check that b is compatible: its part in the left null space is small. If not, project b in place, or refuse.
+        Parameters
+        ----------
+        b : array of the space
+        norm_b : float
+            ‖b‖₂.
+        threshold : float
+            The residual norm at which the solve has converged; half of it is allowed here.
 
         Returns
         -------
         float
-            The part that was taken out, relative to ‖b‖.
+            The norm of the part that was removed, relative to ‖b‖; 0 if none was.
 
         Raises
         ------
         InputError
-            That says how large this part is.
+            If b is incompatible and ``project`` is False; the message says how large the part is.
         """
         part = self._parts(self.left, b)
         size = float(np.linalg.norm(self.space.to_host(part)))  # sync
@@ -171,7 +184,7 @@ class NullSpaceTransform(Transform):
         return size / norm_b
 
     def describe(self):
-        """In words."""
+        """The null space in a few words, for a printed result."""
         count = self.basis.shape[1]
         return "constants" if isinstance(self.settings.basis, str) else f"{count} vector" + ("s" if count > 1 else "")
 
@@ -200,7 +213,7 @@ class NullSpaceTransform(Transform):
 
 
 def resolve_nullspace(choice):
-    """NullSpace settings from None, "constants", an array, or the settings themselves."""
+    """Convert the user's choice (None, "none", "constants", an array, or a NullSpace) to a NullSpace or None."""
     if choice is None or isinstance(choice, NullSpace):
         return choice
     if isinstance(choice, str) and choice.lower() == "none":
@@ -209,12 +222,13 @@ def resolve_nullspace(choice):
 
 
 def rigid_body_modes(points):
-    """The rigid motions of a body: 6 vectors in three dimensions, 3 in two.
+    """The rigid motions of a body, as a basis of a null space: 6 vectors in three dimensions, 3 in two.
 
     Parameters
     ----------
     points : array, shape (m, d), d = 2 or 3
-        Nodes, in any unit; the unknowns are the displacements, those of a node together: d i, …, d i + d − 1.
+        Coordinates of the nodes, in any unit. The unknowns are the displacements; node i has the unknowns
+        d i, …, d i + d − 1.
 
     Returns
     -------
@@ -224,7 +238,7 @@ def rigid_body_modes(points):
     Raises
     ------
     InputError
-        For other shapes.
+        If ``points`` has another shape.
     """
     points = np.asarray(points, np.float64)
     if points.ndim != 2 or points.shape[1] not in (2, 3):

@@ -1,4 +1,4 @@
-"""Symmetric permutation as a transform: A' = P A Pᵀ, from an ordering. It leaves the residual's norm as it is."""
+"""Symmetric permutation as a transform: A' = P A Pᵀ, from an ordering. It does not change the norm of the residual."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,14 +8,14 @@ from swell.formats.csr import CSRMatrix
 
 
 class Permutation(Transform):
-    """Row and column i of A' are row and column ``order[i]`` of A.
+    """The permutation for which row and column i of A' are row and column ``order[i]`` of A.
 
     Parameters
     ----------
     A : CSRMatrix
     order : int array of the space, shape (n,)
     note : str
-        What there is to say of the order; empty if nothing.
+        Text about the order for a printed result; may be empty.
     """
 
     def __init__(self, A, order, note=""):
@@ -26,16 +26,16 @@ class Permutation(Transform):
         self.inverse[order] = xp.arange(order.size, dtype=order.dtype)
 
     def update(self, A):
-        """The pattern is the same, and so is the order."""
+        """Do nothing: the order depends on the pattern only, which is the same."""
 
     def matrix(self, A):
         indptr, indices, entry = self.pattern(A)
         return CSRMatrix(A.space, indptr, indices, A.data[entry], A.shape)
 
     def pattern(self, A):
-        """(indptr, indices, entry) of A': its pattern, and which entry of A each of its entries is."""
+        """(indptr, indices, entry) of A': its pattern, and for each of its entries the index of the entry of A."""
         xp = self.space.xp
-        if self.space.name == "cpu":             # by rows, where whole arrays would be sorted
+        if self.space.name == "cpu":             # row by row; this avoids the sort of whole arrays below
             indptr = np.zeros(A.shape[0] + 1, A.indptr.dtype)
             indices, entry = np.empty_like(A.indices), np.empty(A.nnz, A.indptr.dtype)
             np.cumsum(np.diff(A.indptr)[self.order], out=indptr[1:])

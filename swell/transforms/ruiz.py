@@ -1,16 +1,16 @@
 """Ruiz equilibration: the rows and columns of A' = L A R get p-norm 1. Ruiz 2001; Knight, Ruiz and Uçar 2011;
 algorithm 4 of the finite-volume paper in its corrected form.
 
-Each step divides L by √‖row‖ and R by √‖column‖ of the matrix scaled so far; of a symmetric pattern and modulus, L = R.
-A step is one product with |A|ᵖ (two where A is not symmetric) and some passes over vectors: A itself is scaled once,
-at the end. The largest deviation from 1, (5.32), is read every fifth step. It halves in each, asymptotically, in the
-maximum norm, and where A is symmetric with a strong diagonal; else by (1 + σ)/2 with the second singular value of the
-limit.
+Each step divides L by √‖row‖ and R by √‖column‖ of the matrix scaled so far; L = R if |A| is symmetric. A step is one
+product with |A|ᵖ (two if |A| is not symmetric) and some passes over vectors. A itself is scaled once, at the end. The
+largest deviation from 1, (5.32), is read every fifth step. Asymptotically, each step halves it in the maximum norm, and
+also if A is symmetric with a strong diagonal. Else each step reduces it by (1 + σ)/2, where σ is the second singular
+value of the limit.
 
-Differs from the paper: the norms come from products rather than from scaling all entries in each step; the first step
-is in the maximum norm, which brings |A|ᵖ into range. For p < ∞ an unsymmetric matrix converges only if it has total
-support; where the tolerance is not met after ``maxiter`` steps the scaling reached is used, and said: it is as valid
-as any other, and the judge's norm is the original one.
+Differs from the paper in two points. The norms come from products; the paper scales all entries in each step. The first
+step is in the maximum norm, which brings |A|ᵖ into range. For p < ∞ an unsymmetric matrix converges only if it has
+total support. If the tolerance is not met after ``maxiter`` steps, the scaling reached is used, and the printed result
+says so. This is valid: the judge uses the norm of the original residual.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from swell.core.settings import positive
 from swell.formats.symmetry import modulus_symmetric
 from swell.transforms.scaling import Scaling
 
-CHECK = 5                   # steps from one look at the deviation to the next
-RANGE = 2.0**60             # weights beyond it are brought near 1 by a power of 4, to fit in single precision
+CHECK = 5                   # the deviation is read every CHECK steps
+RANGE = 2.0**60             # weights beyond RANGE or 1/RANGE are scaled near 1 by a power of 4, to fit in float32
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class RuizScaling:
     Attributes
     ----------
     p : float
-        The norm: 1 or more, ``inf`` for the largest modulus.
+        The norm: at least 1; ``inf`` is the maximum norm.
     tolerance : float
-        Largest deviation of a norm from 1.
+        Largest allowed deviation of a norm from 1.
     maxiter : int
-        Most steps.
+        Largest number of steps.
     symmetric : bool or None
-        L = R; None asks the matrix whether |A| is symmetric.
+        True for L = R. None means L = R if |A| is symmetric.
     """
 
     p: float = 2.0
@@ -63,24 +63,25 @@ class RuizScaling:
         positive(self, "maxiter")
 
     def build(self, A):
-        """Bind to a CSR matrix.
+        """Make the transform for a CSR matrix.
 
         Raises
         ------
         InputError
-            If a row or column has no entry but zeros; if ``symmetric`` is claimed and |A| is not.
+            If a row or column has only zeros, or if ``symmetric=True`` and |A| is not symmetric.
         """
         return RuizTransform(A, self)
 
 
 class RuizTransform(Scaling):
-    """L A R with equilibrated rows and columns.
+    """The transform L A R with equilibrated rows and columns.
 
     Attributes
     ----------
     steps : int
+        Number of steps done.
     deviation : float
-        (5.32), over rows and columns.
+        Largest deviation from 1, (5.32), over rows and columns.
     """
 
     def __init__(self, A, settings):
@@ -107,7 +108,7 @@ class RuizTransform(Scaling):
         self._weights[...] = (left * shift) ** -2.0
 
     def _first(self, sides):
-        """A step in the maximum norm."""
+        """The first step, in the maximum norm: the scaling vector of each side."""
         xp = self.space.xp
         scales = []
         for what, side in zip(("row", "column"), sides):
@@ -121,7 +122,7 @@ class RuizTransform(Scaling):
         return scales
 
     def _iterate(self, moduli, scales):
-        """Steps in the p-norm until every norm is near enough to 1."""
+        """Do steps in the p-norm, from ``scales`` on, until every norm is within the tolerance; return the scales."""
         xp, p = self.space.xp, self.settings.p
         start, finite = scales, math.isfinite(p)
         root = 1 / p if finite else 1.0
@@ -130,7 +131,7 @@ class RuizTransform(Scaling):
             powers = powers.power(p)
         sides = [powers] if self.symmetric else [powers, powers.transpose()]
         rows, greatest = self.space.local_rows(moduli.shape[0]), self.space.max_on_host
-        factors = [xp.ones(rows) for _ in sides]                 # since the start; to the power p where p is finite
+        factors = [xp.ones(rows) for _ in sides]                 # relative to start; to the power p if p is finite
         for step in range(self.settings.maxiter + 1):
             norms = []
             for k, side in enumerate(sides):
@@ -146,7 +147,7 @@ class RuizTransform(Scaling):
         return [first * factor**root for first, factor in zip(start, factors)]
 
     def _shift(self, left):
-        """A power of 2 that keeps the weights in range; 1 but for extreme matrices."""
+        """A power of 2 for L that keeps the weights in range; 1 except for extreme matrices."""
         if not left.size:
             return 1.0
         largest = (-self.space.max_on_host(-left)) ** -2.0

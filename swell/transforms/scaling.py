@@ -1,8 +1,8 @@
 """Two-sided diagonal scaling as a transform: A' = L A R, b' = L b, x = R x', with positive diagonals L and R.
 
-The judge's norm is that of the original residual, r = L⁻¹ r', through weights w = L⁻² in single precision: 4 bytes a
-row in the iterations that it judges (``Stopping(every=...)``), nothing in the others. The final check uses the original
-matrix.
+The judge uses the norm of the original residual, r = L⁻¹ r', with the weights w = L⁻² in single precision. This costs 4
+bytes per row in the iterations that it judges (``Stopping(every=...)``), and nothing in the others. The final check
+uses the original matrix.
 """
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from swell.core.transform import Transform
 
 
 class Scaling(Transform):
-    """What every scaling does once it knows L and R.
+    """Base of the scalings; a subclass computes L, R and the weights.
 
     Attributes
     ----------
     left, right : real arrays of the space, shape (n,)
-        The diagonals L and R; the same array where the scaling is symmetric.
+        The diagonals L and R; one and the same array if the scaling is symmetric.
     """
 
     def __init__(self, A, symmetric=True):
@@ -43,7 +43,8 @@ class Scaling(Transform):
         return self._weights
 
     def facts(self, A):
-        """What is known of the condition of the scaled matrix A, if it is Hermitian positive definite."""
+        """Lines for the printed configuration: a bound on the condition of the scaled matrix A; none if A is not
+        positive definite."""
         bound = gershgorin(A)
         if not bound:
             return []
@@ -52,10 +53,10 @@ class Scaling(Transform):
 
 
 def gershgorin(A) -> float:
-    """The bound (5.31) on the condition of a Hermitian matrix from its Gershgorin circles.
+    """The bound (5.31) on the condition number of a Hermitian matrix, from its Gershgorin circles.
 
-    It is max (aᵢᵢ + Rᵢ) / min (aᵢᵢ − Rᵢ) with Rᵢ = Σ |aᵢⱼ|, j ≠ i; inf where a circle reaches zero, 0 where an aᵢᵢ is
-    not positive, so that A is not positive definite.
+    It is max (aᵢᵢ + Rᵢ) / min (aᵢᵢ − Rᵢ) with Rᵢ = Σ |aᵢⱼ|, j ≠ i. It is inf if a circle reaches zero, and 0 if an aᵢᵢ
+    is not positive: A is then not positive definite.
     """
     if not A.shape[0]:
         return 1.0

@@ -1,4 +1,4 @@
-// When a division by an inner product is a division by rounding; breakdown.py is the same on a CPU.
+// Tests for breakdown: is an inner product only rounding error? breakdown.py is the CPU version.
 #pragma once
 #include "scalar.cuh"
 

@@ -1,4 +1,4 @@
-"""When a division by an inner product is a division by rounding; ``breakdown.cuh`` is the same on a GPU."""
+"""Tests for breakdown: is an inner product only rounding error? ``breakdown.cuh`` is the GPU version."""
 from __future__ import annotations
 
 import math
@@ -19,13 +19,13 @@ def quotient(a, b):
 
 @helper
 def vanishes(product, a2, b2):
-    """True if an inner product of vectors with squared norms a2 and b2 is no more than rounding."""
+    """True if an inner product of vectors with squared norms a2 and b2 is only rounding error."""
     return abs(product) <= EPS * math.sqrt(a2) * math.sqrt(b2)
 
 
 @helper
 def magnitude(a2):
-    """The power of two next to √a2: dividing by it rounds nothing; 1 where a2 is 0 or no number."""
+    """A power of two near √a2, so that dividing by it is exact; 1 if a2 is zero, infinite or NaN."""
     if not (a2 > 0 and a2 < np.inf):
         return 1.0
     return math.ldexp(1.0, math.frexp(a2)[1] // 2)

@@ -1,8 +1,8 @@
-// What all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic reductions.
+// The context that all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic reductions.
 //
-// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The record is laid
-// out as [place][column], the history as [iteration][column]. After the judge has spoken every kernel returns at once, so
-// that a captured graph may run past the end of a solve.
+// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The layout of the record
+// is [slot][column], of the history [iteration][column]. Once the judge has stopped the loop, every kernel returns at once: a
+// captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"
 
@@ -11,10 +11,10 @@ struct Context {
   double limits[LIMITS][COLUMNS];
   long long* mirror;     // iteration, verdict and stop in one word of mapped host memory
   double* history;       // residual norms, in mapped host memory
-  double* partials;      // sums of every block inside a grid_sum
-  double* left;          // sums that every block of a product left
-  int left_count;        // of how many blocks
-  unsigned arrived;      // blocks at the end of a kernel; back at 0 afterwards
+  double* partials;      // one group of sums for each block, inside a grid_sum
+  double* left;          // one group of sums for each block of a product
+  int left_count;        // number of groups in `left`
+  unsigned arrived;      // number of blocks that have reached the end of a kernel; 0 again after it
 };
 
 DEVICE long long& flag(Context* ctx, Flag place, int column = 0) { return ctx->flags[place][column]; }
@@ -23,14 +23,14 @@ DEVICE double& limit(Context* ctx, Limit place, int column = 0) { return ctx->li
 DEVICE double& norm_after(const Context* ctx, long long iteration, int column = 0) { return ctx->history[iteration * COLUMNS + column]; }
 // A method's scalar, by the name that the method's package declares in its slots.py.
 template <class A> DEVICE A& slot(A* s, int place, int column = 0) { return s[place * COLUMNS + column]; }
-DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // has the judge spoken?
+DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // true once the judge has stopped the loop
 
 DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
 
-// Programmatic dependent launch (core/launch.py): a kernel may start while the one before it drains. Nothing that a kernel
-// before it writes may be touched until wait_for_previous, which every kernel calls, in `stopped`. No-ops otherwise. Products
-// read their matrix before that: so a setup whose last kernel writes a matrix ends with a synchronisation.
+// Programmatic dependent launch (core/launch.py): a kernel may start while the previous one drains. It must not touch data that
+// earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. Before Hopper both functions are no-ops.
+// Products read their matrix before the wait: a setup whose last kernel writes a matrix must therefore end with a synchronisation.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -42,7 +42,7 @@ DEVICE void wait_for_previous() {
 #endif
 }
 
-// The first thing that a kernel asks. After its wait, all that came before has been done.
+// True if the loop has stopped. Every kernel calls this first; when it returns, all earlier kernels have finished.
 DEVICE bool stopped(const Context* ctx) {
   let_next_start();
   wait_for_previous();
@@ -56,7 +56,7 @@ template <int K> DEVICE void warp_sum(double (&v)[K]) {
     for (int k = 0; k < K; ++k) v[k] += __shfl_xor_sync(~0u, v[k], o);
 }
 
-// Sum over the block, complete in warp 0 only.
+// Sum over the block; valid in warp 0 only.
 template <int K> DEVICE void block_sum(double (&v)[K]) {
   __shared__ double sums[32][K];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -72,7 +72,7 @@ template <int K> DEVICE void block_sum(double (&v)[K]) {
   }
 }
 
-// By one block: add the sums of `count` blocks, in a fixed order. Complete in warp 0.
+// One block adds the sums of `count` blocks, in a fixed order. The result is valid in warp 0 only.
 template <int K> DEVICE void collect_sums(const double* from, int count, double (&v)[K]) {
 #pragma unroll
   for (int k = 0; k < K; ++k) v[k] = 0;
@@ -83,8 +83,8 @@ template <int K> DEVICE void collect_sums(const double* from, int count, double 
   block_sum(v);
 }
 
-// True in every thread of the last block to come here, which then sees what the others wrote before. A fence waits for a
-// thread's stores, so this is for grids of a few hundred blocks.
+// True in every thread of the last block that calls it; this block then sees all earlier writes of the others. The fence waits
+// for a thread's stores, so use this with grids of a few hundred blocks only.
 DEVICE bool last_block(Context* ctx) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
@@ -99,9 +99,9 @@ DEVICE bool last_block(Context* ctx) {
   return last;
 }
 
-// All blocks of a cooperative launch wait for one another. `arrived` is 0 before the first launch, and a multiple of the
-// grid's blocks after each. What others wrote before is read past the cache of the multiprocessor (__ldcg) afterwards.
-// blocks: how many wait, if others have left.
+// A barrier of all blocks of a cooperative launch. `arrived` is 0 before the first launch, and a multiple of the number of blocks
+// after each. After the barrier, read data of other blocks past the cache of the multiprocessor (__ldcg). blocks: the number of
+// blocks that wait, if some have left already.
 DEVICE void grid_wait(unsigned long long* arrived, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -114,8 +114,8 @@ DEVICE void grid_wait(unsigned long long* arrived, unsigned blocks) {
 }
 DEVICE void grid_wait(unsigned long long* arrived) { grid_wait(arrived, gridDim.x); }
 
-// True in one thread of the last block: all others have read what this one may now change. No fence, since nothing that
-// they wrote is looked at.
+// True in one thread of the last block that calls it: all other blocks have done their reads, so this thread may overwrite the
+// data. There is no fence, since this thread reads nothing that they wrote.
 DEVICE bool last_to_read(Context* ctx) {
   __syncthreads();
   if (threadIdx.x || atomicAdd(&ctx->arrived, 1u) != gridDim.x - 1) return false;
@@ -123,8 +123,8 @@ DEVICE bool last_to_read(Context* ctx) {
   return true;
 }
 
-// Sum over a grid of a few hundred blocks in a fixed order: the last block adds all. True in the one thread that holds
-// the totals.
+// Sum over a grid of a few hundred blocks, in a fixed order: the last block adds all. True in the one thread that holds the
+// totals.
 template <int K> DEVICE bool grid_sum(Context* ctx, double (&v)[K]) {
   block_sum(v);
   if (threadIdx.x == 0)
@@ -149,8 +149,8 @@ template <class T> struct Two {
   DEVICE void write(acc_t<T>* out) const { slot(out, 0) = wy(), slot(out, 1) = acc_t<T>(yy()); }
 };
 
-// A product runs on thousands of short blocks, and one that waits for an atomic holds its place on the multiprocessor: so
-// each leaves its sums in memory, for collect_dots.
+// Write this block's sums to memory; the kernel collect_dots adds them. A product has thousands of short blocks, and a block that
+// waited for an atomic would keep its place on the multiprocessor.
 template <class T> DEVICE void leave_dots(Context* ctx, Two<T> sums) {
   block_sum(sums.v);
   if (threadIdx.x) return;

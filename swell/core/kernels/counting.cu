@@ -1,9 +1,9 @@
-// Counting and adding up integers on a GPU, where NumPy does it on a CPU. Sums of integers do not depend on their order.
+// Counting and summing integers on a GPU; on a CPU, NumPy does this. Sums of integers do not depend on their order.
 #include "scan.cuh"
 
 DEVICE void atomic_add(long long* at, long long value) { atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value); }
 
-// counts[k] += how many of the keys are k.
+// counts[k] += the number of keys equal to k.
 // launch: elements of keys, 256 threads
 template <typename K> __global__ void count(Context* ctx, const K* keys, long long* counts, long long n) {
   if (stopped(ctx)) return;
@@ -11,7 +11,7 @@ template <typename K> __global__ void count(Context* ctx, const K* keys, long lo
   if (i < n) atomic_add(counts + (long long)keys[i], 1);
 }
 
-// out[0] = the place of the first that is not zero, or as it was; out[1] += how many are not.
+// out[0] = min(out[0], the index of the first nonzero entry of mask); out[1] += the number of nonzero entries.
 // launch: elements of mask, 256 threads, at most 8 blocks per multiprocessor
 template <typename K> __global__ void find_true(Context* ctx, const K* mask, long long* out, long long n) {
   if (stopped(ctx)) return;
@@ -24,7 +24,7 @@ template <typename K> __global__ void find_true(Context* ctx, const K* mask, lon
   atomic_add(out + 1, found);
 }
 
-// out[0] = the largest of the keys and itself.
+// out[0] = max(out[0], the largest key).
 // launch: elements of keys, 256 threads, at most 8 blocks per multiprocessor
 template <typename K> __global__ void largest(Context* ctx, const K* keys, long long* out, long long n) {
   if (stopped(ctx)) return;
@@ -34,7 +34,7 @@ template <typename K> __global__ void largest(Context* ctx, const K* keys, long 
   if (threadIdx.x % 32 == 0) atomicMax(out, most);
 }
 
-// most[g] = the largest of keys g size to (g + 1) size - 1.
+// most[g] = the largest of the keys g size, …, (g + 1) size - 1.
 // launch: elements of most, 256 threads, a warp each
 template <typename K> __global__ void group_largest(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
   if (stopped(ctx)) return;
@@ -47,7 +47,7 @@ template <typename K> __global__ void group_largest(Context* ctx, const K* keys,
   if (threadIdx.x % 32 == 0) most[group] = K(found);
 }
 
-// starts[i] = the sum of the counts before i; one more of them than counts.
+// Exclusive prefix sums: starts[i] = counts[0] + … + counts[i - 1]. starts has one entry more than counts.
 // launch: one block of 1024 threads
 template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up(Context* ctx, const C* counts, P* starts,
                                                                                  long long counts_size) {
@@ -57,8 +57,8 @@ template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up
   if (threadIdx.x == 0) starts[counts_size] = P(all);
 }
 
-// The same by all blocks: each adds up its part of the counts, and after a barrier the parts before it. scratch: the barrier's
-// count, 0 before the first launch, and a place for each block's sum.
+// Like add_up, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before it.
+// scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename C, typename P> __global__ void __launch_bounds__(512, 2) add_up_together(Context* ctx, const C* counts, P* starts,
                                                                                             long long* scratch,

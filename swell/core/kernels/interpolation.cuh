@@ -1,14 +1,15 @@
-// Rows of an interpolation by the warps of a GPU; preconditioners/amg/interpolation.py has the formulas.
+// Rows of the interpolation P, each computed by a warp (or a part of one); preconditioners/amg/interpolation.py has the formulas.
 //
-// A hash table tells where a candidate, a coarse column of the row, is. The warp takes one neighbour after the other, and the lanes
-// different columns of it, so no two add to the same weight. A row with more candidates than a warp has room for is made in parts:
-// of the columns, chosen by their hash, one part after the other, of which the warp keeps the largest so far.
+// A candidate is a coarse column of the row; a hash table tells where its weight is. The warp visits one neighbour at a time. The
+// lanes take different columns of that neighbour, so no two lanes add to the same weight. If a row has more candidates than the
+// table has room for, its columns are divided into parts by their hash. The warp computes one part at a time, and keeps the largest
+// weights so far.
 #pragma once
 #include "rows.cuh"
 
 constexpr double CANCELLED = 1e-8, LARGEST = 10.0, RESCALED = 10.0;      // as in interpolation.py
 
-// G neighbouring lanes of a warp, which may go other ways than the rest of it.
+// G neighbouring lanes of a warp; they may diverge from the rest of the warp.
 template <int G> struct Group {
   int lane, first;
   unsigned mask;
@@ -16,7 +17,7 @@ template <int G> struct Group {
   template <class V> DEVICE V get(V value, int from) const { return __shfl_sync(mask, value, from, G); }
   DEVICE unsigned votes(bool yes) const { return (__ballot_sync(mask, yes) & mask) >> first; }
   DEVICE void sync() const { __syncwarp(mask); }
-  // sum += the values of the first `count` lanes, in their order.
+  // sum += the values of the first `count` lanes, in lane order.
   DEVICE void add(double& sum, double value, int count) const {
     for (int from = 0; from < count; ++from) sum += get(value, from);
   }
@@ -26,19 +27,19 @@ template <int G> struct Group {
   }
 };
 
-// What a group knows of its row: candidates with their weights, and by hash where each is.
+// The row of a group: its candidates with their weights, and a hash table of their positions.
 template <int G> struct Table {
   static constexpr int ROOM = 4 * G, SLOTS = 8 * G;
   double weights[ROOM];
   int columns[ROOM];
-  alignas(16) int keys[SLOTS];                                 // a column, −1 where there is none
-  unsigned char at[SLOTS];
+  alignas(16) int keys[SLOTS];                                 // the hash table: a column, or −1 in an empty slot
+  unsigned char at[SLOTS];                                     // the position of that column's weight
 
   DEVICE void clear(const Group<G>& g) {
     const int4 none = {-1, -1, -1, -1};
     for (int s = g.lane; s < SLOTS / 4; s += G) reinterpret_cast<int4*>(keys)[s] = none;
   }
-  // Where a column's weight is, −1 if it is none of the candidates.
+  // The position of a column's weight, or −1 if the column is not a candidate.
   DEVICE int find(int column, unsigned hash) const {
     for (unsigned slot = hash % SLOTS;; slot = (slot + 1) % SLOTS) {
       if (keys[slot] == column) return at[slot];
@@ -54,7 +55,7 @@ DEVICE unsigned hash_of(int column) {                          // MurmurHash3's 
   return h ^ h >> 16;
 }
 
-// The part that a column belongs to, of `parts`, a power of two.
+// True if a column with this hash belongs to the given part; `parts` is a power of two.
 DEVICE bool in_part(unsigned hash, int part, int parts) { return (hash >> 8 & (parts - 1)) == part; }
 
 template <class I> struct Links {
@@ -67,7 +68,7 @@ template <class I> struct Links {
 
 enum Outcome { DONE, UNUSABLE, FULL };
 
-// Adds `share` times the strong coarse entries from `begin` to `end`, all of one row. False if there is no room.
+// Add `share` times the strong coarse entries `begin` to `end` - 1, all of one row, to the weights. False if the table is full.
 template <int G, class I>
 DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I end, double share, int& count, int part,
                    int parts) {
@@ -80,7 +81,7 @@ DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I
     if (!in_part(hash, part, parts)) column = -1;
     bool fresh = false;
     unsigned slot = hash % Table<G>::SLOTS;
-    while (column >= 0) {                                      // at most ROOM + G of the slots are ever taken
+    while (column >= 0) {                                      // never an endless loop: at most ROOM + G slots are taken
       const int found = atomicCAS(t.keys + slot, -1, column);
       fresh = found == -1;
       if (fresh || found == column) break;
@@ -104,7 +105,7 @@ DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I
   return true;
 }
 
-// Extended+i: the weights of fine row i, candidates from `count` on.
+// Extended+i interpolation: append the candidates of fine row i, with their weights, from position `count` on.
 template <int G, class I>
 DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part, int parts) {
   const int base = count;
@@ -119,7 +120,7 @@ DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, l
       const I j = A.indices[from + g.lane];
       const double value = A.data[from + g.lane];
       moduli += fabs(value);
-      if (!A.strong[from + g.lane]) lumped = value;            // aᵢᵢ, and γᵢ: weak links are lumped
+      if (!A.strong[from + g.lane]) lumped = value;            // aᵢᵢ, and the weak links, whose sum is γᵢ
       else if (A.state[j] != COARSE) {
         first = A.c_indptr[j], last = A.c_indptr[j + 1];
         share = value / (A.sums[j] + value);                   // aᵢⱼ / dᵢⱼ: neither term is positive, aⱼᵢ = aᵢⱼ
@@ -143,7 +144,7 @@ DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, l
   return g.votes(!usable) ? UNUSABLE : DONE;
 }
 
-// Direct interpolation: the weights of fine row i, from its strong coarse columns alone.
+// Direct interpolation: the weights of fine row i, computed from its strong coarse columns only.
 template <int G, class I>
 DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part, int parts) {
   const long long begin = A.indptr[i], end = A.indptr[i + 1];
@@ -156,12 +157,12 @@ DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, lon
     g.add(negative, below ? value : 0.0, here);
     g.add(diagonal, below ? 0.0 : value, here);                // positive links are lumped
   }
-  if (!(diagonal > 0)) return DONE;                            // nothing is interpolated
+  if (!(diagonal > 0)) return DONE;                            // the row of P stays empty
   const double factor = -negative / A.sums[i] / diagonal;
   return gather(g, t, A, A.c_indptr[i], A.c_indptr[i + 1], factor, count, part, parts) ? DONE : FULL;
 }
 
-// Of `count` candidates the `most` largest to the front, the lesser column of equal ones. Returns how many they are.
+// Move the `most` largest of `count` candidates to the front; of equal ones, the smaller column wins. Returns their number.
 template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, int most) {
   if (count <= most) return count;
   constexpr int EACH = Table<G>::ROOM / G;
@@ -192,7 +193,7 @@ template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, in
   return most;
 }
 
-// The first `kept` candidates, 16 at most, in the order of their columns.
+// Sort the first `kept` candidates, 16 at most, by column.
 template <int G> DEVICE void sort_columns(const Group<G>& g, Table<G>& t, int kept) {
   constexpr int EACH = G < 16 ? 16 / G : 1;
   double weights[EACH];
@@ -219,13 +220,13 @@ template <int G> DEVICE void sort_columns(const Group<G>& g, Table<G>& t, int ke
   g.sync();
 }
 
-// What the kept weights are multiplied by, so that their sum stays; 1 where that would blow them up.
+// The factor for the kept weights that preserves the row sum; 1 if it would exceed RESCALED or fall below 1 / RESCALED.
 DEVICE double rescale(double before, double after) {
   if (before == after || !(fabs(before) <= RESCALED * fabs(after)) || !(fabs(after) <= RESCALED * fabs(before))) return 1.0;
   return before / after;
 }
 
-// Row i of P if it is not fine: a 1 in a coarse row, nothing in another.
+// Row i of P if i is not a fine row: a single 1 for a coarse row, else an empty row.
 template <class I, class P>
 DEVICE void make_other(const Links<I>& A, long long i, unsigned char state, long long begin, bool known, P* p_indices,
                        double* p_data, int* lengths) {
@@ -235,8 +236,8 @@ DEVICE void make_other(const Links<I>& A, long long i, unsigned char state, long
   lengths[i] = state == COARSE;
 }
 
-// Row i of P, by a warp. In a table the entries that are kept so far, or, if `known`, the columns of the pattern, precede the
-// candidates.
+// Row i of P, by one group. In the table, the entries kept so far precede the new candidates; if the pattern is `known`, its
+// columns do.
 template <int G, class I, class P>
 DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, bool extended, int most, bool known,
                      const P* p_indptr, P* p_indices, double* p_data, int* lengths) {
@@ -289,7 +290,7 @@ DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long lon
         if (!known) p_indices[begin + c] = P(t.columns[c]);
       }
       if (!known && g.lane == 0) lengths[i] = kept;
-      g.sync();                                                // the next row comes into the same memory
+      g.sync();                                                // the next row uses the same memory
       return;
     }
   }

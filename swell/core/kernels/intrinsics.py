@@ -1,16 +1,16 @@
-"""Instructions of a CPU that neither Python nor NumPy has a word for, for Numba kernels."""
+"""CPU instructions for Numba kernels that neither Python nor NumPy offers."""
 from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-LANES = 16              # keys that `count_below` compares at once
+LANES = 16              # number of keys that `count_below` compares
 
 
 @intrinsic
 def zeros_behind(context, word):
-    """How many zeros are behind the last one of a word that is not 0."""
+    """Number of trailing zero bits of a 64-bit word that is not 0."""
     def build(context, builder, signature, values):
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
     return types.uint64(types.uint64), build
@@ -18,7 +18,7 @@ def zeros_behind(context, word):
 
 @intrinsic
 def prefetch(context, array, at):
-    """Ask for the cache line of array[at], which may lie outside of the array. It changes no value."""
+    """Prefetch the cache line of array[at]; ``at`` may lie outside the array. No value changes."""
     def build(context, builder, signature, values):
         i8, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         name = builder.module.declare_intrinsic("llvm.prefetch", [i8], ir.FunctionType(ir.VoidType(), [i8, *3 * [i32]]))
@@ -29,7 +29,7 @@ def prefetch(context, array, at):
 
 @intrinsic
 def count_below(context, keys, at, key):
-    """How many of the `LANES` keys from keys[at] on are less than a key of the same type."""
+    """Count the keys less than ``key`` among the `LANES` keys from keys[at] on; all have the same type."""
     def build(context, builder, signature, values):
         vector = ir.VectorType(context.get_value_type(signature.args[0].dtype), LANES)
         found = builder.load(_address(context, builder, signature, values, vector.as_pointer()))
@@ -43,6 +43,6 @@ def count_below(context, keys, at, key):
 
 
 def _address(context, builder, signature, values, pointer):
-    """The address of values[0][values[1]] as a pointer of this type."""
+    """The address of values[0][values[1]], as a pointer of type ``pointer``."""
     data = context.make_array(signature.args[0])(context, builder, values[0]).data
     return builder.bitcast(builder.gep(data, [values[1]]), pointer)

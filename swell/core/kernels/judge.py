@@ -1,7 +1,7 @@
-"""The judge on the CPU; ``judge.cuh`` is the same on a GPU.
+"""The judge on a CPU; ``judge.cuh`` is the GPU version.
 
 The state of a loop is a tuple of three arrays: flags (int64), limits (float64), and the residual norm after each
-iteration. ``core/slots.py`` names their places. A state is one column of the record, one right-hand side.
+iteration. ``core/slots.py`` names the indices of flags and limits. A state belongs to one right-hand side.
 """
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import math
 from swell.core.compiled import helper
 from swell.core.slots import Code, Flag, Limit
 
-PROGRESS2 = 0.98    # a new least norm² counts as progress below this share of the old one
+PROGRESS2 = 0.98    # a norm² below this fraction of the smallest one so far is progress
 
 
 @helper
 def stopped(state):
-    """True once the judge has spoken."""
+    """True once the judge has stopped the loop."""
     flags, _, _ = state
     return flags[Flag.STOP] != 0
 
 
 @helper
 def iterations(state):
-    """Iterations judged so far."""
+    """Number of iterations judged so far."""
     flags, _, _ = state
     return flags[Flag.ITERATION]
 
 
 @helper
 def verdict(state, norm2):
-    """The code for the residual norm² after the iteration that was counted last."""
+    """The verdict, a Code, on the residual norm² after the last counted iteration."""
     flags, limits, _ = state
     if not math.isfinite(norm2):
         return Code.NONFINITE
@@ -49,7 +49,7 @@ def verdict(state, norm2):
 
 @helper
 def pause(state, code):
-    """Stop with this verdict, which the end of the cycle may lift."""
+    """Stop with this verdict; `resume` at the end of the cycle may lift it."""
     flags, _, _ = state
     flags[Flag.VERDICT] = code
     flags[Flag.STOP] = 1
@@ -57,7 +57,7 @@ def pause(state, code):
 
 @helper
 def halt(state, code):
-    """Stop with this verdict; it stands."""
+    """Stop with this verdict; it is final."""
     flags, _, _ = state
     pause(state, code)
     flags[Flag.FINAL] = 1
@@ -65,7 +65,7 @@ def halt(state, code):
 
 @helper
 def judge_start(state, norm2):
-    """Judge the first residual: iteration 0."""
+    """Judge the first residual, before any iteration."""
     _, limits, history = state
     limits[Limit.CYCLE2] = norm2
     history[0] = math.sqrt(norm2)
@@ -76,7 +76,7 @@ def judge_start(state, norm2):
 
 @helper
 def due(state):
-    """True if the iteration under way will be judged; if not, its norm² need not be computed."""
+    """True if the current iteration will be judged; if not, its norm² need not be computed."""
     flags, _, _ = state
     following = flags[Flag.ITERATION] + 1
     return flags[Flag.EVERY] <= 1 or following % flags[Flag.EVERY] == 0 or following >= flags[Flag.MAXITER]
@@ -84,8 +84,10 @@ def due(state):
 
 @helper
 def advance(state):
-    """Count one more iteration; returns its place in the history. The history has room for MAXITER iterations, and
-    the count never exceeds that: every method counts here, so no method can write past the end."""
+    """Count one more iteration, and return its index in the history.
+
+    The history has room for MAXITER iterations, and the count is limited to MAXITER. Every method counts here, so no
+    method can write past the end."""
     flags, _, _ = state
     flags[Flag.ITERATION] = min(flags[Flag.ITERATION] + 1, flags[Flag.MAXITER])
     return flags[Flag.ITERATION]
@@ -93,7 +95,7 @@ def advance(state):
 
 @helper
 def judge(state, norm2):
-    """Judge the residual after one more iteration; where it is not due, the history repeats the last norm."""
+    """Count one more iteration and judge its residual. If it is not `due`, the history repeats the last norm."""
     _, _, history = state
     now = due(state)
     last = history[iterations(state)]
@@ -109,15 +111,19 @@ def judge(state, norm2):
 
 @helper
 def ended_as(finite, lost):
-    """The code with which an iteration ends, beside what the judge says of its norm²."""
+    """The code with which an iteration ends, apart from the verdict on its norm².
+
+    ``finite`` is False after NaN or Inf, ``lost`` is True after a breakdown."""
     code = Code.NONFINITE if not finite else Code.BREAKDOWN if lost else Code.RUNNING
     return code.value
 
 
 @helper
 def judge_ended(state, s, norm2, ended):
-    """Judge an iteration of norm² s[norm2] that ended with the code s[ended]. Where ranks have parts of the norm, they
-    are added up with the first sums of the next iteration, in which the judge then speaks."""
+    """Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended].
+
+    Across ranks, the parts of the norm are summed together with the first sums of the next iteration. The judgement
+    then takes place in that iteration."""
     code = int(s[ended].real)
     s[ended] = Code.JUDGED.value
     if code == Code.JUDGED:
@@ -129,14 +135,14 @@ def judge_ended(state, s, norm2, ended):
 
 @helper
 def set_ratio(state, judged2, own2):
-    """A cycle begins: its recursion follows (r, r) = own2, and the judge's norm² of the same residual is judged2."""
+    """Set RATIO2 at the start of a cycle. The recursion computes (r, r) = own2; the judge uses the norm² judged2."""
     _, limits, _ = state
     limits[Limit.RATIO2] = judged2 / own2 if own2 > 0 else 1.0
 
 
 @helper
 def judge_inner(state, norm2):
-    """Judge a recursive residual inside a cycle: a verdict ends the cycle, whose true residual then decides."""
+    """Judge a recursive residual inside a cycle. A verdict ends the cycle; its true residual then decides."""
     _, limits, history = state
     norm2 *= limits[Limit.RATIO2]
     history[advance(state)] = math.sqrt(norm2)
@@ -147,7 +153,7 @@ def judge_inner(state, norm2):
 
 @helper
 def resume(state):
-    """At the end of a cycle: lift the stop of ``judge_inner``, so that x and the true residual follow."""
+    """Lift the stop of ``judge_inner`` at the end of a cycle, so that x and the true residual can be computed."""
     flags, _, _ = state
     if flags[Flag.FINAL] == 0:
         flags[Flag.STOP] = 0
@@ -155,7 +161,7 @@ def resume(state):
 
 @helper
 def slow(state, norm2):
-    """True if at the pace of this whole cycle, from CYCLE2 to norm2, the limit comes before the tolerance."""
+    """True if, at the rate of this cycle (from CYCLE2 to norm2), MAXITER will come before convergence."""
     flags, limits, _ = state
     if limits[Limit.THRESHOLD2] == 0:
         return False
@@ -166,8 +172,10 @@ def slow(state, norm2):
 
 @helper
 def judge_cycle(state, norm2):
-    """Judge the true residual at the end of a cycle. A recursive 'converged' that it contradicts goes on, unless the
-    whole cycle brought less than a tenth or no iteration is left. SLOW_CYCLES of them are a stagnation."""
+    """Judge the true residual at the end of a cycle.
+
+    If it contradicts a recursive verdict of convergence, the loop continues, unless the whole cycle reduced the norm
+    by less than a tenth or no iteration is left. SLOW_CYCLES slow cycles are a stagnation."""
     flags, limits, history = state
     history[flags[Flag.ITERATION]] = math.sqrt(norm2)
     code = flags[Flag.VERDICT]

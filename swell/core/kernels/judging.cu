@@ -1,4 +1,4 @@
-// The judge as kernels of their own, for methods that have no kernel to end with it. norm2 has Norms' places.
+// The judge as separate kernels, for methods without a kernel that could call it. Norms names the entries of norm2.
 #include "judge.cuh"
 
 // launch: one block of 32 threads

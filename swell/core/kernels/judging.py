@@ -1,4 +1,5 @@
-"""The judge as kernels of their own, for methods that have no kernel to end with it. norm2 has ``Norms``' places."""
+"""The judge as separate kernels, for methods without a kernel that could call it. `Norms` names the entries of norm2.
+"""
 from __future__ import annotations
 
 from numba import njit
@@ -11,17 +12,17 @@ KERNELS = ("start", "iteration", "cycle")
 
 @njit(cache=True)
 def start(state, norm2):
-    """The first residual."""
+    """Judge the first residual."""
     judge_start(state, norm2[Norms.JUDGED2].real)
 
 
 @njit(cache=True)
 def iteration(state, norm2):
-    """The residual after one more iteration."""
+    """Count one more iteration and judge its residual."""
     judge(state, norm2[Norms.JUDGED2].real)
 
 
 @njit(cache=True)
 def cycle(state, norm2):
-    """The true residual at the end of a cycle."""
+    """Judge the true residual at the end of a cycle."""
     judge_cycle(state, norm2[Norms.JUDGED2].real)

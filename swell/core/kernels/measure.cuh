@@ -1,4 +1,4 @@
-// How far least squares are from solved; measure.py is the same on a CPU.
+// The convergence measure of least-squares problems; measure.py is the CPU version.
 #pragma once
 #include "scalar.cuh"
 

@@ -1,4 +1,4 @@
-"""How far least squares are from solved; ``measure.cuh`` is the same on a GPU."""
+"""The convergence measure of least-squares problems; ``measure.cuh`` is the GPU version."""
 from __future__ import annotations
 
 from swell.core.compiled import helper
@@ -6,12 +6,12 @@ from swell.core.compiled import helper
 
 @helper
 def share(norm, allowed):
-    """norm/allowed; a large number where nothing is allowed, and 0 for 0."""
+    """norm/allowed; if ``allowed`` is 0, a large number for norm > 0 and 0 for norm = 0."""
     return norm / allowed if allowed > 0 else 1e150 if norm > 0 else norm * 0
 
 
 @helper
 def measure2(residual, normal, allowed, factor):
-    """The square of the smaller of ‖r‖ over ``allowed`` and ‖Aᴴ r‖ over ``factor`` ‖r‖: at 1 the system is solved."""
+    """min(‖r‖ / allowed, ‖Aᴴ r‖ / (factor ‖r‖))², where residual = ‖r‖ and normal = ‖Aᴴ r‖. Solved if at most 1."""
     least = min(share(residual, allowed), share(normal, factor * residual))
     return least * least

@@ -1,5 +1,5 @@
-// Between two precisions on a GPU; see core/in_precision.py. T: the vectors outside, V: those inside. Vectors have WIDTH columns,
-// a row's values side by side.
+// Conversion of vectors between two precisions, on a GPU; precision.py is the CPU version. See core/in_precision.py. T is the type
+// of the outer vectors, V of the inner ones. A vector has WIDTH columns; the values of a row are contiguous.
 #include "context.cuh"
 
 // y = factor[0] scale x, rounded to the type of y.
@@ -23,7 +23,7 @@ __global__ void leave(Context* ctx, const V* y, const real_t<T>* scale, const do
   out[at] = beta == T(0) ? value : value + beta * out[at];
 }
 
-// out = scale y / factor[0] with dots[c] = (w, out) and dots[width + c] = (out, out) of each column c.
+// out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out).
 // launch: elements of scale, 256 threads, at most 8 blocks per multiprocessor
 template <typename T, typename V, int WIDTH>
 __global__ void leave_dots(Context* ctx, const V* y, const real_t<T>* scale, const double* factor, int width, T* out, const T* w,

@@ -1,5 +1,6 @@
-"""Between two precisions on the CPU; see core/in_precision.py. Vectors have ``width`` columns, a row's values side by
-side."""
+"""Conversion of vectors between two precisions, on a CPU; ``precision.cu`` is the GPU version. See core/in_precision.py.
+
+A vector has ``width`` columns; the values of a row are contiguous."""
 from __future__ import annotations
 
 import numpy as np
@@ -29,7 +30,7 @@ def leave(y, scale, factor, width, out, alpha, beta):
 
 @parallel(fastmath=FAST)
 def leave_dots(y, scale, factor, width, out, w, dots):
-    """out = scale y / factor[0] with dots[c] = (w, out) and dots[width + c] = (out, out) of each column c."""
+    """out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out)."""
     inverse = 1 / factor[0]
     parts = np.empty((2, width, CHUNKS), dots.dtype)
     for c in prange(CHUNKS):

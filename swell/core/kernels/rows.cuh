@@ -1,24 +1,24 @@
-// Rows of a CSR matrix shared by lanes, so that accesses are whole: a warp has 32 rows, and as many lanes work on one of them as
-// the mean row suggests. A lane sees every `lanes`-th entry of a row.
+// Rows of a CSR matrix shared by several lanes, for coalesced access. A warp has 32 rows. The mean row length decides how many
+// lanes share a row; each of them takes every `lanes`-th entry of the row.
 #pragma once
 #include "context.cuh"
 
-// One row as one of its lanes sees it: this lane has the entries begin + part, begin + part + lanes, … before end.
+// The part of a row that belongs to one lane: the entries begin + part, begin + part + lanes, …, before end.
 struct Portion {
   long long row, begin, end;
   int part, lanes;
-  bool there;                                                  // false beyond the last row, which is empty
+  bool there;                                                  // false past the last row; begin = end then
 };
 
-// The power of two below the mean row, 32 at most.
+// Lanes for a row: the largest power of two that is at most the mean row length, and at most 32.
 DEVICE int lanes_for(long long rows, long long entries) {
   int lanes = 1;
   while (lanes < 32 && 2 * lanes * rows <= entries) lanes *= 2;
   return lanes;
 }
 
-// By a warp: visit 32 / lanes rows at a time, from `first` on, then from `first + step`, and so on below `last`. The matrix has
-// `rows` rows. All lanes of the warp come to every visit.
+// One warp visits 32 / lanes rows at a time: from `first` on, then from `first + step` on, and so forth below `last`. The matrix has
+// `rows` rows. All lanes of the warp take part in every visit.
 template <class I, class Visit>
 DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes, Visit visit) {
   const int lane = threadIdx.x % 32;
@@ -29,29 +29,29 @@ DEVICE void visit_between(const I* indptr, long long first, long long last, long
   }
 }
 
-// The 32 rows from `first` on, or another number that 32 / lanes divides.
+// One warp visits `count` rows from `first` on; 32 / lanes must divide `count`.
 template <class I, class Visit>
 DEVICE void visit_rows(const I* indptr, long long first, long long rows, int lanes, Visit visit, int count = 32) {
   visit_between(indptr, first, min(first + count, rows), 32 / lanes, rows, lanes, visit);
 }
 
-// How many neighbouring rows a warp has at once: 32, or fewer where more warps of the grid get some then.
+// Number of neighbouring rows for a warp: 32, or fewer if that gives rows to more warps of the grid.
 DEVICE int rows_a_warp(long long rows, int lanes) {
   int count = 32;
   while (count > 32 / lanes && count / 2 * (threads() / 32) >= rows) count /= 2;
   return count;
 }
 
-// By all warps of a grid: every row. Few long rows are spread over more warps than a thread for each row would make.
+// All warps of a grid together visit every row. Few long rows occupy more warps than one thread for each row would.
 template <class I, class Visit> DEVICE void visit_all(const I* indptr, long long rows, int lanes, Visit visit) {
   const int each = 32 / lanes;
   visit_between(indptr, thread_id() / 32 * each, rows, threads() / 32 * each, rows, lanes, visit);
 }
 
-// Has any row of the warp an entry at or behind k, for loops with shuffles?
+// True if any row of the warp still has entries at or after k; for loops with shuffles, which all lanes must join.
 DEVICE bool any_left(const Portion& p, long long k) { return __any_sync(~0u, k - p.part < p.end); }
 
-// Add the values of a row's lanes to its sum, in their order: the sum has the bits of a sequential one.
+// Add the values of a row's lanes to its sum in lane order, so that it has the same bits as a sequential sum.
 DEVICE void add_in_order(double& sum, double value, int lanes) {
   for (int from = 0; from < lanes; ++from) sum += __shfl_sync(~0u, value, from, lanes);
 }
@@ -66,7 +66,7 @@ DEVICE double lanes_max(double value, int lanes) {
   return value;
 }
 
-// Which lanes of the row it is true for, as bits from the row's first lane on.
+// The lanes of the row for which `found` is true, as bits; bit 0 is the row's first lane.
 DEVICE unsigned lane_votes(bool found, int lanes) {
   const unsigned votes = __ballot_sync(~0u, found);
   const int lane = threadIdx.x % 32;

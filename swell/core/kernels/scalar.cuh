@@ -1,4 +1,4 @@
-// Scalars: float, double and our own complex of both, so that kernels compile with plain NVRTC and no header but ours.
+// Scalars: float, double and swell's own complex types, so that kernels compile with plain NVRTC and swell's headers alone.
 #pragma once
 #define DEVICE __device__ __forceinline__
 
@@ -35,7 +35,7 @@ DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
 template <class R> DEVICE complex<R> fused(complex<R> a, complex<R> b, complex<R> c) {
   return {fused(-a.im, b.im, fused(a.re, b.re, c.re)), fused(a.im, b.re, fused(a.re, b.im, c.im))};
 }
-// a b + c with a rounding after each operation: the bits of a CPU that fuses nothing.
+// a b + c, rounded after each operation: the same bits as on a CPU without fused operations.
 DEVICE float unfused(float a, float b, float c) { return __fadd_rn(__fmul_rn(a, b), c); }
 DEVICE double unfused(double a, double b, double c) { return __dadd_rn(__dmul_rn(a, b), c); }
 template <class R> DEVICE complex<R> unfused(complex<R> a, complex<R> b, complex<R> c) {
@@ -63,7 +63,8 @@ DEVICE void split(double* v, complex<double> a) { v[0] = a.re; v[1] = a.im; }
 DEVICE void join(double& a, const double* v) { a = v[0]; }
 DEVICE void join(complex<double>& a, const double* v) { a = {v[0], v[1]}; }
 
-// Read once: passes by L1 and is first to leave L2, so that the vectors stay.  The built-in streaming load knows no struct of ours.
+// Load data that is read once: it bypasses L1 and leaves L2 first, so that the vectors stay in cache. CUDA's streaming load takes
+// built-in types only, hence the Word of the same size.
 template <int BYTES> struct Word;
 template <> struct Word<2> { using type = unsigned short; };
 template <> struct Word<4> { using type = unsigned; };
@@ -74,7 +75,7 @@ template <class V> DEVICE V load_stream(const V* p) {
   return reinterpret_cast<V&>(word);
 }
 
-// 16 bytes of scalars, the widest access of one thread.  Vectors start at multiples of 16 bytes; the last pack may be cut short by n.
+// 16 bytes of scalars, the widest access of one thread. Vectors start at multiples of 16 bytes; n may cut the last pack short.
 template <class T> struct alignas(16) Pack {
   static constexpr int size = 16 / sizeof(T);
   T at[size];

@@ -1,4 +1,4 @@
-// Sums of all numbers before each, by one block.
+// Exclusive prefix sums, by one block.
 #pragma once
 #include "context.cuh"
 
@@ -24,8 +24,8 @@ DEVICE long long block_total(long long value) {
   return value;
 }
 
-// By one block: put(i, before + the sum of count(begin) to count(i - 1)) for i = begin to end - 1. Returns `before` and the sum of
-// all. The lanes of a warp read neighbours, eight times.
+// One block calls put(i, before + count(begin) + … + count(i - 1)) for i = begin, …, end - 1. Returns `before` plus the sum of all
+// counts. Each thread takes eight elements at a time; the lanes of a warp read neighbouring ones.
 template <class Count, class Put> DEVICE long long scan(long long begin, long long end, long long before, Count count, Put put) {
   constexpr int EACH = 8;
   __shared__ long long of_warp[32], total;
@@ -59,5 +59,5 @@ template <class Count, class Put> DEVICE long long scan(long long begin, long lo
   return before;
 }
 
-// put(i, the sum of count(0) to count(i - 1)) for i = 0 to n - 1. Returns the sum of all.
+// Call put(i, count(0) + … + count(i - 1)) for i = 0, …, n - 1. Returns the sum of all counts.
 template <class Count, class Put> DEVICE long long scan(long long n, Count count, Put put) { return scan(0, n, 0, count, put); }

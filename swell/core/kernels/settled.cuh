@@ -1,4 +1,4 @@
-// When an iterate of the dense iterations has settled, and when an element of a diagonal is good: a NaN is neither.
+// Tests of the dense iterations: has an iterate settled, and is a diagonal element usable (good)? A NaN is neither.
 #pragma once
 #include "scalar.cuh"
 

@@ -1,15 +1,15 @@
-// What SELL and staircase SELL share on a GPU: a thread has a row, and a batch of its entries in flight.
+// Functions shared by the SELL and staircase SELL products: each thread has one row, and loads a batch of its entries at a time.
 #pragma once
 #include "context.cuh"
 
-// The entries of one row that a thread has in flight. column -1: padding, or past the end.
+// A batch of entries of one row. Column -1 means padding, or past the end.
 template <class T, class I> struct Batch {
   static constexpr int SIZE = scalar<T>::parts == 1 ? 3 : 4;
   I column[SIZE];
   T value[SIZE];
 };
 
-// sum + what a batch of entries gives. All of x is asked for before the first is used.
+// sum + the products of a batch with x. All values of x are loaded before the first is used.
 template <class T, class I> DEVICE T accumulate(const Batch<T, I>& batch, const T* x, T sum) {
   constexpr int SIZE = Batch<T, I>::SIZE;
   T gathered[SIZE];
@@ -22,7 +22,7 @@ template <class T, class I> DEVICE T accumulate(const Batch<T, I>& batch, const 
   return sum;
 }
 
-// The row at a place of the sorted order; n past the last slice.
+// The row at position `slot` of the sorted order; n past the last slice.
 template <class W, class I> DEVICE I row_at(const W* rows, I slot, I slots, int window, I n) {
   if (slot >= slots) return n;
   return rows ? (slot & -I(window)) + I(__ldg(rows + slot)) : slot;

@@ -1,8 +1,8 @@
-// Vectors of two precisions side by side: a basis that is stored in less than what it is worked on in.
+// Joint access to vectors of two precisions: a basis V stored in a narrower type than the vectors u and w.
 #pragma once
 #include "scalar.cuh"
 
-// As many elements as 16 bytes of the basis hold, of whatever type: a pack of V, and what belongs to it of u and w.
+// S elements of any type, where S elements of V take 16 bytes: a pack of V, or the corresponding elements of u and w.
 template <class T, int S> struct alignas(S * sizeof(T) < 16 ? S * sizeof(T) : 16) Strip {
   T at[S];
 };

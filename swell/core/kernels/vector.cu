@@ -1,7 +1,7 @@
-// Vector operations shared by all methods, on a GPU; vector.py is the same on a CPU.
+// Vector operations shared by all methods, on a GPU; vector.py is the CPU version.
 //
-// Those that go by packs take vectors that begin at multiples of 16 bytes, as all of a space's own do, and fill the device once:
-// each thread asks for the stop flag once and then strides over the vector.
+// Kernels with packs need vectors that begin at multiples of 16 bytes, as all vectors made by a space do. Their grid fills the
+// device once: each thread reads the stop flag once, and then strides over the vector.
 #include "context.cuh"
 
 // launch: elements of out, 512 threads, a pack each, at most 4 blocks per multiprocessor
@@ -51,7 +51,7 @@ template <typename T> __global__ void __launch_bounds__(512, 4) axpby(Context* c
   }
 }
 
-// y = x y, element by element.
+// y = x y, elementwise.
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512, 4) multiply(Context* ctx, const T* x, T* y, long long n) {
   if (stopped(ctx)) return;
@@ -78,7 +78,7 @@ template <typename T> __global__ void __launch_bounds__(512, 4) dot(Context* ctx
   if (grid_sum(ctx, v)) join(out[0], v);
 }
 
-// out[0] = the 2-norm.
+// out[0] = ‖x‖₂.
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512, 4) norm(Context* ctx, const T* x, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
@@ -91,7 +91,7 @@ template <typename T> __global__ void __launch_bounds__(512, 4) norm(Context* ct
   if (grid_sum(ctx, v)) out[0] = acc_t<T>(sqrt(v[0]));
 }
 
-// y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y).
+// y = alpha x + y, sums[0] = (w, y) and sums[1] = (y, y).
 // launch: elements of x, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w,
                                                                          acc_t<T>* sums, long long n) {
@@ -137,7 +137,7 @@ template <typename T> __global__ void weighted_norm2(Context* ctx, const T* r, c
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 
-// The largest number of a block's threads, complete in warp 0.
+// The maximum over the threads of a block, NaN if there is one; valid in warp 0.
 DEVICE double block_max(double most) {
   __shared__ double of_warp[32];
   for (int o = 16; o; o >>= 1) most = larger(__shfl_xor_sync(~0u, most, o), most);
@@ -149,7 +149,7 @@ DEVICE double block_max(double most) {
   return most;
 }
 
-// The largest number of all threads of the grid, NaN if there is one. True in the one thread that holds it.
+// The maximum over all threads of the grid, NaN if there is one. True in the one thread that holds it.
 DEVICE bool grid_max(Context* ctx, double& most) {
   most = block_max(most);
   if (threadIdx.x == 0) ctx->partials[blockIdx.x] = most;
@@ -159,7 +159,7 @@ DEVICE bool grid_max(Context* ctx, double& most) {
   return threadIdx.x == 0;
 }
 
-// out[0] = the largest modulus; NaN if there is one.
+// out[0] = ‖x‖∞; NaN if x contains NaN.
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void norm_inf(Context* ctx, const T* x, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
@@ -168,7 +168,7 @@ template <typename T> __global__ void norm_inf(Context* ctx, const T* x, acc_t<T
   if (grid_max(ctx, most)) out[0] = acc_t<T>(most);
 }
 
-// out[0] = (x, x), out[1] = the largest modulus, NaN if there is one.
+// out[0] = (x, x) and out[1] = ‖x‖∞; NaN if x contains NaN.
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void norms(Context* ctx, const T* x, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
@@ -192,7 +192,7 @@ template <typename T> __global__ void norms(Context* ctx, const T* x, acc_t<T>* 
   if (threadIdx.x == 0) out[0] = acc_t<T>(v[0]), out[1] = acc_t<T>(most);
 }
 
-// out[0] = the largest entry of real numbers; NaN if there is one.
+// out[0] = the largest entry of a real x; NaN if x contains NaN.
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void maximum(Context* ctx, const T* x, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
@@ -201,7 +201,7 @@ template <typename T> __global__ void maximum(Context* ctx, const T* x, acc_t<T>
   if (grid_max(ctx, most)) out[0] = acc_t<T>(most);
 }
 
-// Add up what the blocks of a product left.
+// Sum the partial sums that the blocks of a product left in memory (leave_dots).
 // launch: one block of 1024 threads
 template <typename T> __global__ void collect_dots(Context* ctx, acc_t<T>* dots) {
   if (stopped(ctx)) return;

@@ -1,7 +1,8 @@
-"""Vector operations shared by all methods, on the CPU; ``vector.cu`` is the same on a GPU.
+"""Vector operations shared by all methods, on a CPU; ``vector.cu`` is the GPU version.
 
-A sum has CHUNKS parts of ``chunk_rows``, which threads compute, and ``total`` adds. So it has the same bits for any
-number of threads. A sum over the index of a parallel loop has not: its parts are the threads' own.
+A sum consists of CHUNKS partial sums over ``chunk_rows``. Threads compute them, and ``total`` adds them in order. The
+sum therefore has the same bits for any number of threads. Numba's own reduction over a parallel loop would not: it has
+one partial sum for each thread.
 """
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 
-CHUNKS = 64             # parts of a sum
-GPU_ONLY = ("collect_dots", "maximum")      # the first completes what a product on a GPU leaves in parts
+CHUNKS = 64             # partial sums of a sum
+GPU_ONLY = ("collect_dots", "maximum")      # collect_dots adds the partial sums that a product on a GPU leaves
 FAST = {"reassoc", "contract", "nsz"}       # sums may be reordered to vectorise; NaN and Inf keep their meaning
 
 
@@ -49,22 +50,23 @@ def axpby(alpha, x, beta, y):
 
 @parallel
 def multiply(x, y):
-    """y = x y, element by element."""
+    """y = x y, elementwise."""
     for i in prange(x.size):
         y[i] *= x[i]
 
 
 @helper
 def chunk_rows(n, chunk):
-    """The rows of a chunk of n. Unsigned indices spare Numba's test for negative ones, and loops become vector
-    instructions; the index of a parallel loop is unsigned at times, and its products would be floating."""
+    """The rows of a chunk, of n rows. With unsigned indices Numba does not test for negative ones, and can vectorise
+    loops. ``chunk`` is made signed: the index of a parallel loop is sometimes unsigned, and its products with signed
+    integers would be floating-point numbers."""
     chunk = np.int64(chunk)
     return range(np.uint64(chunk * n // CHUNKS), np.uint64((chunk + 1) * n // CHUNKS))
 
 
 @helper
 def total(parts):
-    """The sum of the parts in their order."""
+    """The sum of the parts, added in order."""
     added = parts.dtype.type(0)
     for k in range(parts.size):
         added += parts[k]
@@ -73,7 +75,7 @@ def total(parts):
 
 @helper
 def square(value):
-    """|value|², in double."""
+    """|value|², in double precision."""
     return np.float64(value.real) * value.real + np.float64(value.imag) * value.imag
 
 
@@ -104,7 +106,7 @@ def norm(x, out):
 
 @parallel(fastmath=FAST)
 def axpy_dots(alpha, x, y, w, sums):
-    """y = alpha x + y with sums[0] = (w, y) and sums[1] = (y, y)."""
+    """y = alpha x + y, sums[0] = (w, y) and sums[1] = (y, y)."""
     zero = sums.dtype.type(0)
     parts = np.empty((2, CHUNKS), sums.dtype)
     for c in prange(CHUNKS):
@@ -133,7 +135,7 @@ def dots(x, y, out):
 
 @parallel(fastmath=FAST)
 def weighted_norm2(r, w, out):
-    """out[0] = Σ w |r|²: the squared norm of the original residual when r belongs to a scaled system."""
+    """out[0] = Σ w |r|²: the squared norm of the original residual, for the residual r of a scaled system."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         norm2 = 0.0
@@ -145,7 +147,7 @@ def weighted_norm2(r, w, out):
 
 @njit(cache=True)
 def norm_inf(x, out):
-    """out[0] = the largest modulus; NaN if there is one."""
+    """out[0] = ‖x‖∞; NaN if x contains NaN."""
     most = 0.0
     for i in range(x.size):
         size = abs(x[i])
@@ -155,14 +157,14 @@ def norm_inf(x, out):
 
 
 def norms(x, out):
-    """out[0] = (x, x), out[1] = the largest modulus, NaN if there is one."""
+    """out[0] = (x, x) and out[1] = ‖x‖∞; NaN if x contains NaN."""
     dots(x, x, out)
     norm_inf(x, out[1:])
 
 
 @parallel
 def multiply_add(d, x, out, alpha, beta):
-    """out = alpha d x + beta out, element by element; beta = 0 never reads out."""
+    """out = alpha d x + beta out, elementwise; beta = 0 never reads out."""
     if beta == 0:
         for i in prange(x.size):
             out[i] = alpha * d[i] * x[i]
@@ -173,7 +175,7 @@ def multiply_add(d, x, out, alpha, beta):
 
 @parallel(fastmath=FAST)
 def multiply_dots(d, x, out, w, sums):
-    """out = d x with sums[0] = (w, out) and sums[1] = (out, out)."""
+    """out = d x elementwise, sums[0] = (w, out) and sums[1] = (out, out)."""
     parts = np.empty((2, CHUNKS), sums.dtype)
     for c in prange(CHUNKS):
         wy, yy = sums.dtype.type(0), 0.0
@@ -188,7 +190,9 @@ def multiply_dots(d, x, out, w, sums):
 
 @njit(cache=True)
 def random(seed, first, out):
-    """out = reproducible numbers in [−1, 1): the mix of splitmix64 applied to the index, the same on every device."""
+    """out = reproducible numbers in [−1, 1), equal on every device: splitmix64's mixing function of the index.
+
+    ``first`` is the index of out[0]."""
     for i in range(out.size):
         z = np.uint64(first + i) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,25 +1,26 @@
-// Rows that wait for one another within a launch: no barrier, no flag, no launch between two.
+// Rows that wait for one another within one launch, without barriers or flags.
 //
-// Warps draw their tasks in turn, so that whoever waits waits for a warp that is running. A loop that waits must be left by
-// all lanes of a warp together (`while (__any_sync(~0u, !done))`): a lane that has left waits for the others otherwise, and
-// they may be waiting for what it has yet to write.
+// Warps draw their tasks in order, so a warp waits only for warps that are already running. All lanes of a warp must leave a
+// waiting loop together (`while (__any_sync(~0u, !done))`). Otherwise a lane that has left waits for the other lanes, and these
+// may be waiting for a value that it has yet to write.
 #pragma once
 #include "scalar.cuh"
 
-// The next 32 of the elements that the warps of a grid share out, one for each lane.
+// Draw the next 32 elements for this warp; returns this lane's element.
 DEVICE long long draw(int* drawn) {
   int task = 0;
   if (threadIdx.x % 32 == 0) task = atomicAdd(drawn, 1);
   return 32ll * __shfl_sync(~0u, task, 0) + threadIdx.x % 32;
 }
 
-// Reading and writing past the caches of a multiprocessor.
+// Reads and writes that bypass the cache of the multiprocessor.
 template <class R> DEVICE R peek(const R* p) { return *(const volatile R*)p; }
 template <class R> DEVICE complex<R> peek(const complex<R>* p) { return {peek(&p->re), peek(&p->im)}; }
 template <class R> DEVICE void post(R* p, R v) { *(volatile R*)p = v; }
 template <class R> DEVICE void post(complex<R>* p, complex<R> v) { post(&p->re, v.re), post(&p->im, v.im); }
 
-// A value is there as soon as it is not this NaN, all bits set, which `ordinary` keeps out of what is written.
+// A place that holds the NaN with all bits set (`nothing`) is empty: its value has not been written. Values pass through `ordinary`
+// before they are written, which replaces this NaN by another one.
 DEVICE bool empty(float v) { return __float_as_uint(v) == 0xFFFFFFFFu; }
 DEVICE bool empty(double v) { return __double_as_longlong(v) == -1ll; }
 template <class R> DEVICE bool empty(complex<R> v) { return empty(v.re) || empty(v.im); }

@@ -1,4 +1,4 @@
-"""Parts that swell's PC and KSP share: options, output, errors on several ranks, and the end of the program."""
+"""Functions shared by swell's PC and KSP: options, output, errors across ranks, and clean-up at exit."""
 from __future__ import annotations
 
 import atexit
@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from swell.core.errors import InputError, SwellError
 from swell.guests.petsc import views
 
-_alive = {}             # handle: (C function, type) of each PC and KSP that would outlive Python
+_alive = {}             # handle: (C function, type), for each PC and KSP of swell that PETSc has not destroyed
 
 
 def options(owner, start, known) -> dict:
-    """The options of the database that begin with ``start``, after the owner's prefix."""
+    """Read the options that begin with ``start``, after the owner's prefix, from PETSc's database: {name: text}.
+
+    An option that is not in ``known`` is an InputError.
+    """
     from petsc4py import PETSc
     database = PETSc.Options(owner.getOptionsPrefix() or "")
     for name in database.getAll():
@@ -25,42 +28,43 @@ def options(owner, start, known) -> dict:
 
 
 def flag(ksp, name) -> bool:
-    """A switch of PETSc's own, such as -ksp_reuse_preconditioner."""
+    """The value of a boolean option of PETSc itself, such as -ksp_reuse_preconditioner."""
     from petsc4py import PETSc
     return PETSc.Options(ksp.getOptionsPrefix() or "").getBool(name, False)
 
 
 def write(viewer, lines):
-    """To a viewer for text; others are left alone."""
+    """Write lines to a text viewer; other viewers get nothing."""
     if viewer.getType() == "ascii":
         for line in lines:
             viewer.printfASCII(f"  {line}\n")
 
 
 def enter(guest, function, kind):
-    """Remember a PC or KSP of Python's, and the C function and type that would turn it into one of PETSc's."""
+    """Register a PC or KSP of type "python", with the C function and the type that turn it into one of PETSc's own."""
     _alive[guest.handle] = function, kind
 
 
 def leave(guest):
-    """Forget it: PETSc is destroying it."""
+    """Remove a PC or KSP from the register: PETSc is destroying it."""
     _alive.pop(guest.handle, None)
 
 
 @atexit.register
 def _release():
-    """After an error PETSc destroys its objects when Python is gone, and would crash in a PC or KSP of Python's."""
+    """Turn all registered objects into PETSc's own types at exit. After an error, PETSc destroys its objects after
+    Python has ended, and would crash in a PC or KSP of type "python"."""
     for handle, (function, kind) in list(_alive.items()):
         views.set_type(function, handle, kind)
 
 
 @contextmanager
 def agreed(comm, what):
-    """Raise on all ranks if one of them raises, so that none waits for it."""
+    """Raise an error on all ranks if this block raises one on any rank, so that no rank waits for another."""
     failure = None
     try:
         yield
-    except Exception as error:                   # raised again below, when the others know
+    except Exception as error:                   # raised again below, after the other ranks know of it
         failure = error
     where = _first(comm, failure is not None) if comm.size > 1 else None
     if failure is not None:
@@ -70,7 +74,7 @@ def agreed(comm, what):
 
 
 def _first(comm, failed):
-    """A rank for which ``failed`` is true, or None; by PETSc's own reduction, so that mpi4py is not needed."""
+    """A rank for which ``failed`` is true, or None. It uses PETSc's own reduction, so that mpi4py is not needed."""
     from petsc4py import PETSc
     flags = PETSc.Vec().createMPI((1, PETSc.DETERMINE), comm=comm)
     flags.getArray()[...] = failed

@@ -1,4 +1,4 @@
-"""swell's solve as a PETSc KSP: tolerances, monitors and reasons are translated both ways."""
+"""KSP: swell's solve as a PETSc KSP, with tolerances, monitors and reasons translated both ways."""
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -10,7 +10,7 @@ from swell.guests.petsc import ranks, views
 from swell.guests.petsc.common import enter, flag, leave, options, write
 from swell.transforms.nullspace import NullSpace
 
-# KSPConvergedReason, by its numbers: petsc4py has named some of them differently over the years.
+# KSPConvergedReason, by number: the names in petsc4py differ between versions.
 RTOL, ATOL = 2, 3
 CODES = {
     Reason.RUNNING: 0, Reason.CONVERGED: RTOL, Reason.MAXITER: -3, Reason.DIVERGED: -4, Reason.BREAKDOWN: -5,
@@ -18,18 +18,18 @@ CODES = {
     Reason.NONFINITE: -9, Reason.INDEFINITE: -10, Reason.NOT_FACTORED: -11, Reason.STOPPED: -5, Reason.INTERRUPTED: -5,
     Reason.OUT_OF_MEMORY: -11,
 }
-REASONS = {             # and back, for a solve that did not converge; every other code means BREAKDOWN
+REASONS = {             # the inverse, for a solve that did not converge; all other codes mean BREAKDOWN
     0: Reason.RUNNING, -3: Reason.MAXITER, -4: Reason.DIVERGED, -8: Reason.INDEFINITE, -9: Reason.NONFINITE,
     -10: Reason.INDEFINITE, -11: Reason.NOT_FACTORED,
 }
-DEFAULT_PCS = (None, "none", "ilu", "icc", "bjacobi", "eisenstat")     # PETSc's own choices where the user named none
+DEFAULT_PCS = (None, "none", "ilu", "icc", "bjacobi", "eisenstat")     # PETSc's own choices if the user named none
 
 
 def reason_of(ksp) -> Reason:
-    """Why the last solve of any KSP ended, in swell's words, with its advice: ``print(reason_of(ksp).sentence)``.
+    """The reason why the last solve of a KSP, swell's or PETSc's, ended; with advice in ``reason_of(ksp).sentence``.
 
-    It is CONVERGED only if ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol); where PETSc has judged another norm and this one does not
-    confirm it, FALSE_CONVERGENCE.
+    It is CONVERGED only if ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol). If PETSc judged by another norm and this test fails, it
+    is FALSE_CONVERGENCE.
     """
     context = ksp.getPythonContext() if ksp.getType() == "python" else None
     if isinstance(context, KSP) and context.result is not None:
@@ -45,27 +45,27 @@ def reason_of(ksp) -> Reason:
 
 
 class KSP:
-    """swell's solve as a KSP: tolerances, monitors, history and reasons are PETSc's, the rest swell's.
+    """swell's solve as a KSP: tolerances, monitors, history and reasons are PETSc's, the rest is swell's.
 
-    Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) by the matrix itself. PETSc's PC is not used, and set to none,
-    unless ``precond="petsc"`` asks for it. A null space attached to the matrix is known to swell.
+    Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with the matrix A itself. swell does not use PETSc's PC
+    and sets it to none, unless ``precond="petsc"`` asks for it. swell uses a null space attached to the matrix.
 
-    On several ranks every one of them solves with its rows, as by `swell.distributed`, whose restrictions hold: no
-    ordering, no smoother. A rank's Ctrl-C or monitor ends the solve of all at the next tenth iteration.
+    On several ranks, each rank solves with its rows, as in `swell.distributed`; the same restrictions hold: no
+    ordering, no smoother. Ctrl-C or a monitor on one rank ends the solve on all, at the next tenth iteration.
 
     Parameters
     ----------
     method, precond, scaling, ordering, format, smoother : str or settings object, optional
-        As in `swell.solve`; ``-ksp_swell_method`` and so on. Without a method swell's advisor chooses.
+        As in `swell.solve`; options ``-ksp_swell_method`` and so on. Without a method swell's advisor chooses.
     device : str
-        "cpu" or "cuda", on several ranks a GPU for each; ``-ksp_swell_device``.
+        "cpu" or "cuda"; on several ranks, one GPU for each. Option ``-ksp_swell_device``.
     report : bool
-        Print the result after each solve; ``-ksp_swell_report``.
+        Print the result after each solve. Option ``-ksp_swell_report``.
 
     Attributes
     ----------
     result : swell.Result or None
-        Of the last solve: ``ksp.getPythonContext().result``; its x is this rank's part.
+        The result of the last solve: ``ksp.getPythonContext().result``. Its x has this rank's rows.
     """
 
     def __init__(self, method=None, precond=None, scaling=None, ordering=None, format=None, smoother=None, device="cpu",
@@ -75,7 +75,7 @@ class KSP:
         self.reset()
 
     def create(self, ksp):
-        """Set norm and side to swell's own, so that PETSc's views tell the truth."""
+        """Set the norm type and the PC side to those that swell uses, so that PETSc's views are correct."""
         from petsc4py import PETSc
         enter(ksp, "KSPSetType", b"preonly")
         ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
@@ -91,7 +91,7 @@ class KSP:
             if name == "report":
                 value = PETSc.Options(ksp.getOptionsPrefix() or "").getBool("ksp_swell_report")
             setattr(self, name, value)
-            self.reset()                         # the next setup starts over
+            self.reset()                         # the next setup starts from scratch
 
     def setUp(self, ksp):
         self._settle_pc(ksp)
@@ -124,15 +124,15 @@ class KSP:
             raise KeyboardInterrupt
 
     def _monitor(self, ksp, norm_b):
-        """PETSc's monitors, which may end the solve with a reason of their own.
+        """A monitor for swell that calls PETSc's monitors, which may end the solve by setting a reason.
 
-        Monitors of Python are asked on all ranks together: an error or a decision of one rank reaches the others before
-        they go on.
+        All ranks call Python monitors together: an error or a reason of one rank reaches the others before they
+        continue.
         """
         comm = ksp.comm if ksp.getMonitor() else None
 
         def monitor(k, relative):
-            if not ksp.getConvergedReason():     # else it has spoken, and the loop is about to end
+            if not ksp.getConvergedReason():     # else a monitor has ended the solve already
                 ksp.setIterationNumber(k)
                 ksp.setResidualNorm(relative * norm_b)
                 ksp.logConvergenceHistory(relative * norm_b)
@@ -146,7 +146,7 @@ class KSP:
 
     @staticmethod
     def _take_reason(ksp):
-        """Take the reason of the first rank that has one."""
+        """Set the reason of the first rank that has one, on all ranks."""
         reasons = ranks.of_all(ksp.comm, int(ksp.getConvergedReason()))
         ksp.setConvergedReason(next(filter(None, reasons), 0))
 
@@ -159,7 +159,7 @@ class KSP:
                          "preconditioner, whose transpose PETSc's methods apply")
 
     def buildResidual(self, ksp, work, v):
-        """v = b − A x; not while swell iterates, when there is no x."""
+        """v = b − A x. InputError while swell iterates, since there is no x then."""
         if self._running:
             raise InputError("swell does not form x in every iteration: use -ksp_monitor, whose norms are those of "
                              "b - A x, instead of -ksp_monitor_true_residual")
@@ -167,7 +167,8 @@ class KSP:
         v.aypx(-1, ksp.getRhs())
 
     def _ready(self, ksp):
-        """Prepare, or bring up to date what has changed since: pattern, null space, values, tolerances."""
+        """Prepare the system, or update it after changes of the pattern, the null space, the values or the tolerances.
+        """
         A, P = ksp.getOperators()
         if A.handle != P.handle:
             raise InputError("KSP.setOperators was given two matrices: swell's KSP makes its preconditioner from the "
@@ -185,10 +186,10 @@ class KSP:
                                    scaling=self.scaling, ordering=self.ordering, format=self.format,
                                    smoother=self.smoother, device=self.device, stopping=stopping,
                                    nullspace=_nullspace(A))
-            self._pattern, self._mat = pattern, (A, null)    # kept, so that no other can take their place in memory
+            self._pattern, self._mat = pattern, (A, null)    # keeping both keeps their handles from being reused
         elif not all(same for _, same in known):
             keep = flag(ksp, "ksp_reuse_preconditioner")
-            self._state = None                   # an update that fails is tried again
+            self._state = None                   # if the update fails, the next call repeats it
             self._solver.update(ranks.new_values(A, self._solver.A), keep_preconditioner=keep)
         self._state = A.stateGet()
         self._solver.stop_by(stopping)
@@ -198,7 +199,7 @@ class KSP:
         return isinstance(self.precond, str) and self.precond.strip().lower() == "petsc"
 
     def _petsc_pc(self, ksp, A):
-        """PETSc's PC as a function."""
+        """PETSc's PC as a function v -> M v, for ``prepare(M=...)``."""
         if self.device != "cpu":
             raise InputError(f"precond='petsc' with device={self.device!r}: PETSc's preconditioner works on the host; "
                              "name one of swell's, or device='cpu'")
@@ -213,7 +214,7 @@ class KSP:
         return apply
 
     def _settle_pc(self, ksp):
-        """PETSc would set up a PC that nobody applies: it becomes none, unless someone has asked for it."""
+        """Set PETSc's PC to none if nobody named it: PETSc would set it up, and swell would not apply it."""
         from petsc4py import PETSc
         if self._borrows:
             return
@@ -227,13 +228,13 @@ class KSP:
             pc.setType("none")
 
     def _stopping(self, ksp):
-        """PETSc's tolerances; an error for a test that swell cannot make."""
+        """The Stopping for PETSc's tolerances; InputError for a convergence test that swell does not have."""
         from petsc4py import PETSc
         words = PETSc.Options(ksp.getOptionsPrefix() or "")
         if (ksp.getConvergenceTest() is not None or words.getString("ksp_convergence_test", "default") != "default"
                 or flag(ksp, "ksp_converged_use_min_initial_residual_norm")):
             raise InputError("swell's KSP knows PETSc's default convergence test only: leave the other one out")
-        # PETSc has read these two options before this KSP was made, which has set both since
+        # PETSc read these two options before `create`, which then overwrote both: read them again
         norm, side = words.getString("ksp_norm_type", "unpreconditioned"), words.getString("ksp_pc_side", "right")
         if ((norm.lower(), side.lower()) != ("unpreconditioned", "right") or ksp.getPCSide() != PETSc.PC.Side.RIGHT
                 or ksp.getNormType() != PETSc.KSP.NormType.UNPRECONDITIONED):
@@ -244,7 +245,7 @@ class KSP:
         return Stopping(rtol=rtol, atol=atol, maxiter=maxiter, growth=growth, relative_to="r0" if initial else "b")
 
     def reset(self, ksp=None):
-        """Forget the setup and the last result."""
+        """Drop the setup and the last result."""
         self._solver = self._pattern = self._state = self._mat = self.result = None
         self._running = False
 
@@ -261,7 +262,7 @@ class KSP:
 
 
 def _nullspace(A):
-    """The null space that is attached to the matrix, or None."""
+    """The null space attached to the matrix, as a NullSpace, or None."""
     from numpy import column_stack, ones
     both = []
     for null in (A.getNullSpace(), A.getTransposeNullSpace()):

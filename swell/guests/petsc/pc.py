@@ -1,4 +1,4 @@
-"""swell as a PETSc PC: its setup, and applications over PETSc's own vectors."""
+"""PC: a preconditioner of swell as a PETSc PC, which works on PETSc's own vectors."""
 from __future__ import annotations
 
 from swell import inputs
@@ -17,16 +17,16 @@ class PC:
     Parameters
     ----------
     precond : str or settings object
-        As in `swell.solve`; ``-pc_swell_precond``. Without one ILU(0), as PETSc's own default is.
+        As in `swell.solve`; option ``-pc_swell_precond``. The default is ILU(0), like PETSc's own default.
     device : str
-        "cpu" or "cuda"; ``-pc_swell_device``.
+        "cpu" or "cuda"; option ``-pc_swell_device``.
     dtype : str, optional
-        The type in which it works, such as "float32"; ``-pc_swell_dtype``. PETSc's scalar type by default.
+        The type to compute in, such as "float32"; option ``-pc_swell_dtype``. PETSc's scalar type by default.
 
     Raises
     ------
     SwellError
-        At setup, on all ranks, if one of them could not set up.
+        At setup, on all ranks, if the setup fails on any rank.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class PC:
     def setFromOptions(self, pc):
         for name, value in options(pc, "pc_swell_", ("precond", "device", "dtype")).items():
             setattr(self, name, value)
-            self.reset()                         # the next setup starts over
+            self.reset()                         # the next setup starts from scratch
 
     def setUp(self, pc):
         P, what = pc.getOperators()[1], "setting up swell's preconditioner"
@@ -62,7 +62,7 @@ class PC:
                 self._set_up(views.local(P), settings)
 
     def _set_up(self, mat, settings):
-        """From the rank's diagonal block, or with the other ranks from the whole matrix."""
+        """Set up, or update, from this rank's diagonal block; or, with all ranks together, from the whole matrix."""
         together = mat.comm.size > 1 and settings.across_ranks
         if not together and not mat.getSize()[0]:                # a rank without rows
             self.reset()
@@ -88,10 +88,10 @@ class PC:
         self._direct = A.space.name == "cpu" and A.dtype == views.scalar_type()
         if not self._direct:
             self._r, self._z = (A.space.empty(rows, A.dtype) for _ in range(2))
-        self._pattern, self._block = pattern, mat          # the Mat is kept, so that none can take its place in memory
+        self._pattern, self._block = pattern, mat          # keeping the Mat keeps its handle from being reused
 
     def _spread(self, mat):
-        """The whole matrix, in parts on the ranks."""
+        """The whole matrix, as a DistributedMatrix."""
         if self.dtype is not None:
             raise InputError(f"-pc_swell_dtype {self.dtype} with -pc_swell_precond {self.precond} across ranks: leave "
                              "the type out, or take a preconditioner of each rank's own diagonal block, such as ilu0")
@@ -107,7 +107,7 @@ class PC:
             self._transfer(self._M.apply, x, y)
 
     def applyTranspose(self, pc, x, y):
-        """Mᵀ x, the conjugate of Mᴴ applied to the conjugate of x."""
+        """y = Mᵀ x; in complex arithmetic, the conjugate of Mᴴ applied to the conjugate of x."""
         if self._M is None:
             return
         if views.scalar_type().kind != "c":
@@ -120,7 +120,7 @@ class PC:
         y.conjugate()
 
     def _transfer(self, apply, x, y):
-        """Apply to PETSc's arrays themselves, or through vectors of the space."""
+        """Call ``apply(x, y)`` on PETSc's arrays directly, or through vectors of the space."""
         source, target = x.getArray(readonly=True), y.getArray()
         with self._space.active(source.size):
             if self._direct:
@@ -131,7 +131,7 @@ class PC:
             target[...] = self._space.to_host(self._z)
 
     def reset(self, pc=None):
-        """Forget the setup."""
+        """Drop the setup."""
         self._M = self._A = self._space = self._pattern = self._block = self._r = self._z = None
 
     def view(self, pc, viewer):

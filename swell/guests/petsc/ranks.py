@@ -1,4 +1,4 @@
-"""swell's PC and KSP on several ranks: their messages, and the matrix from PETSc's own parts."""
+"""Functions for swell's PC and KSP on several ranks: communication, and the matrix made from PETSc's local parts."""
 from __future__ import annotations
 
 import functools
@@ -12,18 +12,18 @@ from swell.guests.petsc import views
 
 @functools.cache
 def _key():
-    """Under this key an MPI communicator keeps swell's, as long as it lives."""
+    """The MPI attribute key under which an MPI communicator stores its swell communicator."""
     from mpi4py import MPI
     return MPI.Comm.Create_keyval()
 
 
 def communicator(comm):
-    """swell's communicator for the ranks of PETSc's ``comm``, which may be some of all: one for all that is there.
+    """swell's communicator for the ranks of PETSc's ``comm``. It is made once, and then reused.
 
     Raises
     ------
     MissingDependency
-        Without mpi4py.
+        If mpi4py is missing.
     InputError
         If PETSc and mpi4py belong to different MPI libraries.
     """
@@ -47,20 +47,20 @@ def communicator(comm):
 
 
 def agreed(comm):
-    """A block that no rank leaves with an error, or all of them with the first rank's."""
+    """A context: if its block raises an error on any rank, all ranks raise the error of the first such rank."""
     return nullcontext() if comm.size == 1 else communicator(comm).agreed()
 
 
 def of_all(comm, value) -> list:
-    """The values of all ranks."""
+    """The list of all ranks' values; all ranks must call it."""
     return [value] if comm.size == 1 else communicator(comm).allgather(value)
 
 
 def matrix(A, device):
-    """A matrix for ``swell.prepare``: a Mat of one rank itself, or a DistributedMatrix on ``device``.
+    """A matrix for ``swell.prepare``: a Mat of one rank itself, else a DistributedMatrix on ``device``.
 
-    On a CPU the parts are copied once, since a prepared system must not follow later changes; to a GPU they go from
-    PETSc's memory.
+    On a CPU the parts are copied once, since later changes of the Mat must not affect the prepared system. To a GPU
+    they are copied from PETSc's memory directly.
     """
     if A.comm.size == 1:
         return A
@@ -74,7 +74,7 @@ def matrix(A, device):
 
 
 def new_values(A, prepared):
-    """The same for ``Solver.update``: a matrix with the values that A has now, in the pattern of the prepared one."""
+    """A matrix for ``Solver.update``: the present values of A, in the pattern of the matrix ``prepared``."""
     if A.comm.size == 1:
         return views.matrix(A)
     with communicator(A.comm).agreed():

@@ -1,15 +1,15 @@
-"""PETSc's matrices and vectors as NumPy arrays over the same memory; petsc4py is imported when it is used.
+"""Views of PETSc's matrices and vectors: NumPy arrays over the same memory. petsc4py is imported at its first use.
 
-Shared: the array of a Vec; row pointers, columns and values of an AIJ, BAIJ or SBAIJ matrix; the values of a
-dense one. petsc4py's own ``getValuesCSR`` and ``getRowIJ`` copy, so PETSc's C functions are called here, in the library
-that petsc4py itself is linked to. Not shared: BAIJ keeps its blocks by columns and SBAIJ its upper triangle only, so
-that going on from there to CSR makes new arrays, and so does leaving PETSc's 64-bit indices for 32 bits.
+Shared memory: the array of a Vec; row pointers, columns and values of an AIJ, BAIJ or SBAIJ matrix; the values of a
+dense one. petsc4py's own ``getValuesCSR`` and ``getRowIJ`` copy. This module therefore calls PETSc's C functions, in
+the library that petsc4py itself is linked to. Not shared: BAIJ stores its blocks by columns, and SBAIJ only its upper
+triangle, so the conversion to CSR makes new arrays. The conversion of PETSc's 64-bit indices to 32 bits also does.
 
-Across ranks a Mat keeps each rank's rows as swell does: a diagonal block, the rest with its columns compressed, and the
-numbers of these columns. Of an AIJ all three are read where they lie; a BAIJ is converted by PETSc. SBAIJ is refused:
-of one whose diagonal blocks have their upper halves alone, PETSc 3.18 makes another matrix.
+Across ranks, PETSc stores a rank's rows as swell does: a diagonal block, the other entries with compressed columns, and
+the numbers of these columns. The three parts of an AIJ are not copied; PETSc converts a BAIJ first. SBAIJ is refused:
+if its diagonal blocks store their upper triangles only, PETSc 3.18 converts it to a wrong matrix.
 
-The views are read-only, keep their PETSc object alive, and are good until its pattern changes.
+The views are read-only, keep their PETSc object alive, and are valid until its pattern changes.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MATRIX_FREE = ("shell", "python", "mffd")
 
 
 class PETSc(Guest):
-    """Mats and Vecs of one rank, on the host. x is given back as a Vec."""
+    """Mats and Vecs of one rank, on the host. x is returned as a Vec."""
 
     def dtype_of(self, given, name):
         return scalar_type()
@@ -46,33 +46,33 @@ class PETSc(Guest):
 
 @functools.cache
 def _library():
-    """libpetsc, found through petsc4py's extension module, which is linked to the right one."""
+    """libpetsc, found through petsc4py's extension module, which is linked to it."""
     from petsc4py import PETSc
     return ctypes.CDLL(PETSc.__file__)
 
 
 def _call(name, mat, *arguments):
-    """Call one of PETSc's C functions on a Mat."""
+    """Call one of PETSc's C functions on a Mat; InputError if it returns an error code."""
     code = getattr(_library(), name)(ctypes.c_void_p(mat.handle), *arguments)
     if code:
         raise InputError(f"PETSc's {name} ended with error {code} for a Mat of type {mat.getType()}")
 
 
 def set_type(function, handle, kind):
-    """Give another type to the PC or KSP of a handle, if PETSc still lives."""
+    """Call ``function``, such as PCSetType, to set the type of a PC or KSP, unless PETSc is finalised."""
     from petsc4py import PETSc
     if not PETSc.Sys.isFinalized():
         getattr(_library(), function)(ctypes.c_void_p(handle), ctypes.c_char_p(kind))
 
 
 def scalar_type() -> np.dtype:
-    """The type of PETSc's scalars, real or complex, as PETSc was configured."""
+    """The type of PETSc's scalars, for which PETSc was configured."""
     from petsc4py import PETSc
     return np.dtype(PETSc.ScalarType)
 
 
 def _view(address, count, dtype, owner):
-    """A read-only array over memory of ``owner``."""
+    """A read-only array of ``count`` numbers at ``address``, memory that belongs to ``owner``."""
     if not count:
         return np.empty(0, dtype)
     memory = (ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address)
@@ -83,7 +83,7 @@ def _view(address, count, dtype, owner):
 
 
 def as_kernels_take_it(array):
-    """The same memory without the mark "read-only", for which Numba would compile every kernel a second time."""
+    """An array over the same memory that is not marked read-only: Numba compiles kernels again for read-only arrays."""
     if not array.size:
         return array
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
@@ -92,7 +92,7 @@ def as_kernels_take_it(array):
 
 
 def vector(v, name="b"):
-    """The entries of a Vec of one rank, read-only, not copied."""
+    """The entries of a Vec of one rank, as a read-only array over its memory."""
     if v.comm.size > 1:
         raise InputError(f"{name} is a Vec spread over {v.comm.size} ranks: expected one of one rank; across ranks use "
                          "swell as a KSP, -ksp_type python -ksp_python_type swell.guests.petsc.KSP")
@@ -100,7 +100,7 @@ def vector(v, name="b"):
 
 
 def vector_like(v, x):
-    """A new Vec of the kind of ``v`` that holds x, an array of the host."""
+    """Make a Vec like ``v`` that holds a copy of x, an array on the host."""
     if x.dtype.kind == "c" and scalar_type().kind != "c":
         raise InputError(f"the solution is {x.dtype.name} and this PETSc is built for {scalar_type().name}: give b as "
                          "an array (b.array), or use a PETSc with complex scalars")
@@ -110,35 +110,35 @@ def vector_like(v, x):
 
 
 def pattern(A) -> tuple:
-    """A mark of a Mat's pattern: where two marks are equal, row pointers and columns are the same."""
+    """An identifier of a Mat's pattern: if two identifiers are equal, row pointers and columns are equal."""
     state = ctypes.c_int64()
     _call("MatGetNonzeroState", A, ctypes.byref(state))
     return A.handle, state.value
 
 
 def local(A):
-    """The diagonal block of this rank, a Mat of one rank that shares A's memory; A itself where that is one."""
+    """This rank's diagonal block, a Mat of one rank that shares A's memory; a sequential A itself."""
     return A.getDiagonalBlock() if A.getType().startswith("mpi") else A
 
 
 def block_size(A) -> int | None:
-    """The block size of a Mat; None for 1, which Mats without blocks have."""
+    """The block size of a Mat; None instead of 1, the size of Mats without blocks."""
     size = A.getBlockSize()
     return size if size > 1 else None
 
 
 def matrix(A):
-    """A Mat of one rank as a SciPy matrix over its memory, or as a SciPy LinearOperator where it has no entries.
+    """View a Mat of one rank as a SciPy matrix over its memory; or, if it has no entries, as a SciPy LinearOperator.
 
     Parameters
     ----------
     A : petsc4py.PETSc.Mat
-        AIJ, BAIJ, SBAIJ or dense, with any of their implementations; shell, python or mffd.
+        Of type AIJ, BAIJ, SBAIJ or dense, in any implementation; or shell, python or mffd.
 
     Raises
     ------
     InputError
-        For other types, a matrix that is not assembled, or one spread over several ranks.
+        For other types, for a matrix that is not assembled, and for one on several ranks.
     """
     kind = A.getType()
     if A.comm.size > 1:
@@ -164,7 +164,7 @@ def _check_assembled(A):
 
 @dataclass(frozen=True)
 class _Part:
-    """A sequential AIJ inside a Mat, which it keeps alive."""
+    """A sequential AIJ matrix inside the Mat ``whole``, which it keeps alive."""
 
     handle: int
     whole: object
@@ -180,12 +180,12 @@ class _Part:
 
 
 def parts(A):
-    """This rank's rows of a Mat of several ranks.
+    """This rank's rows of a Mat on several ranks, as views.
 
     Parameters
     ----------
     A : petsc4py.PETSc.Mat
-        AIJ, read where it lies, or BAIJ, which PETSc converts.
+        Of type AIJ, or BAIJ, which PETSc converts first.
 
     Returns
     -------
@@ -194,12 +194,12 @@ def parts(A):
     rest : scipy.sparse.csr_matrix
         The other entries, with columns numbered from 0.
     columns : array
-        The number of each of these columns in A, ascending.
+        The numbers of these columns in A, ascending.
 
     Raises
     ------
     InputError
-        For other types, or a matrix that is not assembled.
+        For other types, and for a matrix that is not assembled.
     """
     from petsc4py import PETSc
     kind = A.getType()
@@ -217,7 +217,8 @@ def parts(A):
 
 
 def _rows(A, blocked):
-    """(row pointers, columns) of a sequential matrix, of its blocks if asked (of equal rows of an AIJ, it would be)."""
+    """(row pointers, columns) of a sequential matrix, or with ``blocked`` of its blocks. For an AIJ ``blocked`` must be
+    False: PETSc would combine equal rows."""
     from petsc4py import PETSc
     integer = np.dtype(PETSc.IntType)
     index = np.ctypeslib.as_ctypes_type(integer)
@@ -231,12 +232,12 @@ def _rows(A, blocked):
     rows = count.value
     indptr = _view(ia.value, rows + 1, integer, A)
     indices = _view(ja.value, int(indptr[-1]) if rows else 0, integer, A)
-    _call("MatRestoreRowIJ", A, *arguments)      # the arrays are the matrix's own and stay
+    _call("MatRestoreRowIJ", A, *arguments)      # the arrays belong to the matrix and stay valid
     return indptr if rows else np.zeros(1, integer), indices
 
 
 def _values(A, get, restore, count):
-    """The values of a sequential matrix."""
+    """A view of the ``count`` values of a sequential matrix; ``get`` and ``restore`` name PETSc's functions."""
     address = ctypes.c_void_p()
     _call(get, A, ctypes.byref(address))
     values = _view(address.value, count, scalar_type(), A)
@@ -252,12 +253,12 @@ def _aij(A):
 
 
 def _blocks(A, name):
-    """The stored blocks as they are, as SciPy's BSR."""
+    """A view of the stored blocks as a SciPy BSR matrix; ``name`` is part of the names of PETSc's functions."""
     import scipy.sparse as sp
     indptr, indices = _rows(A, blocked=True)
     size = A.getBlockSize()
     values = _values(A, f"Mat{name}GetArray", f"Mat{name}RestoreArray", indices.size * size * size)
-    blocks = values.reshape(-1, size, size).transpose(0, 2, 1)                 # PETSc's are by columns
+    blocks = values.reshape(-1, size, size).transpose(0, 2, 1)                 # PETSc stores blocks by columns
     return sp.bsr_matrix((blocks, indices, indptr), shape=A.getSize(), copy=False)
 
 
