@@ -1,1 +1,1 @@
-"""Benchmarks: one engine, and a module for each ``swell bench`` command."""
+"""Benchmarks: a common engine, and one module for each ``swell bench`` command."""

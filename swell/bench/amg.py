@@ -1,11 +1,12 @@
 """Algebraic multigrid: whole solves beside other preconditioners and PyAMG; iterations over n, anisotropy and jumps.
 
-Every method solves to a true relative residual of 1e-8, for b = A times random numbers in [0, 1): CG with each
-preconditioner, and the method that swell chooses by itself. Times are wall times: setup from the matrix in the device's
-memory to a solver, checks and conversions included; solve of one right-hand side there; the same again; update for new
-values of the same pattern. Each is the least of a few, taken turn and turn about, after small systems have compiled the
-kernels. On a CPU PyAMG's Ruge–Stüben and smoothed aggregation, with CG and at their defaults, run in the same process
-if it is there. hypre's figures are stored: BoomerAMG on one H200, the best of five settings.
+Every method solves to a true relative residual of 1e-8, for b = A times random numbers in [0, 1). The methods are CG
+with each preconditioner, and swell's own choice. Four wall times are taken: the setup, from the matrix in the device's
+memory to a solver, with checks and conversions; the solve of one right-hand side in the device's memory; a second such
+solve; and an update for new values on the same pattern. Each is the minimum of a few runs, in which the solvers take
+turns, after small systems have compiled the kernels. On a CPU, if PyAMG is installed, its Ruge–Stüben and smoothed
+aggregation run in the same process, with CG and default settings. hypre's figures are stored: BoomerAMG on one H200,
+the best of five settings.
 """
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from swell.preconditioners.amg.report import facts
 RTOL = 1e-8
 SEED = 3
 REPEAT = 3
-PATIENCE = 20.0         # seconds of a solver on a matrix after which it is not repeated
+PATIENCE = 20.0         # seconds that a solver may spend on a matrix before its repetitions end
 TIMES = ("setup_seconds", "solve_seconds", "again_seconds", "update_seconds")
 PEER_ITERATIONS = 1000
 MOST = {"cpu": 2_200_000, "cuda": 64_000_000}       # unknowns of the largest systems of --scaling
@@ -45,7 +46,7 @@ SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench amg", space, arguments)
     compile_kernels(space)
@@ -64,7 +65,7 @@ def run(arguments) -> int:
 
 
 def _systems(text, scale):
-    """Iterate over (name, SciPy CSR matrix) for names of the gallery, NAME or NAME:UNKNOWNS."""
+    """Iterate over (name, SciPy CSR matrix) for a text of gallery names, NAME or NAME:UNKNOWNS, separated by commas."""
     for name in filter(None, map(str.strip, text.split(","))):
         kind, _, unknowns = name.partition(":")
         if unknowns.isdecimal():
@@ -74,7 +75,7 @@ def _systems(text, scale):
 
 
 def _wanted(named):
-    """The solvers that are named, or all."""
+    """The named solvers, or all of them if none is named."""
     names = [*SOLVERS, *PEERS]
     if not set(named or ()) <= set(names):
         raise InputError(f"--solvers {' '.join(named)}: expected some of {', '.join(map(repr, names))}")
@@ -82,7 +83,7 @@ def _wanted(named):
 
 
 def compile_kernels(space):
-    """Each solver once on a small system: what is compiled then counts for no setup."""
+    """Run each solver once on a small system, so that no measured time includes compilation."""
     A = jumping_diffusion((20, 20))
     for label in SOLVERS:
         try:
@@ -100,7 +101,7 @@ def right_hand_side(space, A):
 
 
 def on_device(space, A):
-    """The matrix where the solver works: SciPy's own on a CPU, one of CuPy's on a GPU."""
+    """The matrix in the device's memory: SciPy's own on a CPU, a CuPy matrix on a GPU."""
     if space.name == "cpu":
         return A
     import cupyx.scipy.sparse
@@ -113,8 +114,9 @@ def _prepare(space, A, label):
 
 
 def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
-    """Iterate over the records of one SciPy matrix, of the wanted ones of swell's solvers and PyAMG's, ``repeat`` times
-    in turn."""
+    """Iterate over the records of one SciPy matrix, one for each wanted solver of swell and PyAMG.
+
+    All solvers run in turn, ``repeat`` times; a record holds the minimum of each time."""
     b, there, spent, best = right_hand_side(space, A), on_device(space, A), {}, {}
     runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS if label in wanted}
     peers = [label for label in PEERS if label in wanted and space.name == "cpu"]
@@ -140,7 +142,7 @@ def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
 
 
 def _ours(space, name, A, there, b, label):
-    """swell's record."""
+    """Measure one of swell's solvers once; return the record."""
     solver, setup = timed(lambda: _prepare(space, there, label))
     result, solve = timed(lambda: solver.solve(b))
     again = timed(lambda: solver.solve(b))[1]
@@ -151,7 +153,7 @@ def _ours(space, name, A, there, b, label):
 
 
 def _peer(space, name, A, b, label):
-    """PyAMG's record. A result that is not finite is recorded as it is."""
+    """Measure one of PyAMG's solvers once; return the record, even if the result is not finite."""
     import pyamg
     levels, setup = timed(lambda: getattr(pyamg, PEERS[label])(sp.csr_matrix(A)))
     norms = []
@@ -162,7 +164,7 @@ def _peer(space, name, A, b, label):
 
 
 def timed(call):
-    """(result, wall time) of a call."""
+    """Call a function; return (its result, wall time in seconds)."""
     start = time.perf_counter()
     return call(), time.perf_counter() - start
 
@@ -176,13 +178,14 @@ def _record(space, name, A, label, x, times, iterations, complexity):
 
 
 def hypre(name, n) -> dict:
-    """hypre's stored figures for a system of this name and size; empty where there are none."""
+    """hypre's stored figures for a system of this name and size; empty if there are none."""
     return next((figures for figures in engine.stored("cuda")["hypre_amg"] if figures["matrix"] == name
                  and figures["n"] == n), {})
 
 
 def stretched(m, ratio):
-    """Finite volumes on m × m cells that grow towards y = 1, the last one ``ratio`` times as high as the first."""
+    """Poisson's equation by finite volumes, m × m cells that grow towards y = 1; the last is ``ratio`` times as high as
+    the first."""
     widths = np.full(m, 1.0), ratio ** (np.arange(m) / max(m - 1, 1))
     across = [sp.diags_array(h / h.sum()) for h in widths]
     along = []
@@ -196,7 +199,8 @@ def stretched(m, ratio):
 
 
 def families(scale, most) -> dict:
-    """Family → {name of a system: function that makes it}, of ``most`` unknowns at most."""
+    """Return {family: {name of a system: function that makes its matrix}}; Poisson systems have ``most`` unknowns at
+    most."""
     def side(m, axes):
         return max(8, round(m * scale ** (1 / axes)))
 
@@ -214,14 +218,14 @@ def families(scale, most) -> dict:
 
 
 def _along(m, epsilon):
-    """−u_xx − ε u_yy on m × m cells, u = 0 where x is 0 or 1."""
+    """−u_xx − ε u_yy on m × m cells, with u = 0 at x = 0 and x = 1."""
     to_boundary = np.zeros((m, m))
     to_boundary[:, 0] = to_boundary[:, -1] = 2 / epsilon
     return diffusion(np.ones((m, m)), (1.0, math.sqrt(epsilon)), to_boundary * math.sqrt(epsilon))
 
 
 def _scaled(space, family, systems):
-    """A record for each system of a family."""
+    """Iterate over the records of a family's systems."""
     for name, make in systems.items():
         engine.tell(f"{family}: {name}")
         A = make()
@@ -253,7 +257,7 @@ def _rows(records):
 
 
 def _stored(figures):
-    """hypre's setup, solve and iterations."""
+    """hypre's stored figures as a table cell: setup + solve (iterations)."""
     return f"{figures['setup_ms']:g} + {figures['solve_ms']:g} ({figures['iterations']})" if figures else ""
 
 
@@ -263,7 +267,7 @@ def _scaling_rows(records):
 
 
 def _figure(records):
-    """Setup and solve together, a group of bars for each matrix."""
+    """Bars of setup + solve seconds, in one group a matrix."""
     names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "solver"))
     total = {(r["solver"], r["matrix"]): r["setup_seconds"] + r["solve_seconds"] for r in records}
     values = {label: [total.get((label, name)) for name in names] for label in labels}
@@ -271,7 +275,7 @@ def _figure(records):
 
 
 def _curves(records):
-    """A panel for each family: residuals over iterations."""
+    """Residuals over iterations, in one panel a family."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     names = list(dict.fromkeys(r["family"] for r in records))
     figure, _ = new_figure(9.0, 7.5)

@@ -1,13 +1,13 @@
-"""Regret: the time of a solve with nothing named, beside every sensible configuration and beside other solvers.
+"""Regret: swell's own choice of method beside every sensible configuration and beside other solvers.
 
-For each system and each configuration the whole of ``swell.solve(A, b)`` is timed: processor seconds of one thread on a
-CPU, seconds on a GPU, checks and setup included, kernels compiled before. b is A times normal random numbers. The least
-of a few calls counts. A configuration that fails, or needs more than ``--limit`` seconds, counts at the limit. A
-factorisation that is foretold to take four times that is not started. Configurations are products of the registry's
-methods and preconditioners that fit the class of A; on a GPU without ILUT, which takes seconds there. Peers run in the
-same process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
+For each system and each configuration the whole of ``swell.solve(A, b)`` is timed, with checks and setup, after kernels
+are compiled: processor seconds of one thread on a CPU, seconds on a GPU. b is A times normal random numbers. The
+minimum of a few calls counts. A configuration that fails, or takes longer than ``--limit`` seconds, counts as the
+limit. A factorisation whose predicted time is over four times the limit is not started. Configurations combine the
+registry's methods and preconditioners that fit the class of A; on a GPU without ILUT, which takes seconds there. Peers
+run in the same process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
 
-Regret is the time of swell's own choice over the least time of all; a time counts as 5 ms at least.
+Regret is the time of swell's own choice divided by the minimum over all solvers; a time counts as 5 ms at least.
 """
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from swell.core.devices import make_space
 
 RTOL = 1e-8
 SEED = 5
-FLOOR = 0.005           # seconds as which shorter times count
-CALLS, ENOUGH = 5, 0.5  # calls of a configuration at most; no further one after so many seconds
-COMPILED = 0.02         # seconds of compiling from which a call does not count; loading kernels takes less
-LONG = 5.0              # seconds of a call that is not repeated
-SETUP_ROOM = 60         # seconds beyond the limit that a setup, which nothing can interrupt, may take
-OWN = "by itself"
-HOPELESS = 4            # times the limit from which a factorisation is not started, as nothing can interrupt it
+FLOOR = 0.005           # seconds; shorter times count as this
+CALLS, ENOUGH = 5, 0.5  # calls of a configuration at most; seconds after which no further call starts
+COMPILED = 0.02         # seconds; a call that compiled for longer does not count (loading kernels takes less)
+LONG = 5.0              # seconds; a longer call is not repeated
+SETUP_ROOM = 60         # seconds beyond twice the limit, for setups, which nothing can interrupt
+OWN = "by itself"       # label of swell's own choice
+HOPELESS = 4            # a factorisation, which nothing can interrupt, does not start if predicted to take 4 limits
 FACTORISATIONS = "direct", "SuperLU COLAMD", "SuperLU MMD", "CuPy spsolve"
-KEPT = 200              # points of a history that a record holds
+KEPT = 200              # points of a residual history in a record
 
 SHARED = ("bicgstab", "idrs", "gmres")
 SENSIBLE = {            # class of A: methods, preconditioners
@@ -50,7 +50,7 @@ SENSIBLE = {            # class of A: methods, preconditioners
 
 
 def class_of(A) -> str:
-    """The class of a SciPy matrix that decides which configurations are sensible."""
+    """The class of a SciPy matrix, a key of ``SENSIBLE``."""
     largest = abs(A).max()
     if abs(A - A.conj().T).max() <= 1e-12 * largest:
         return "positive diagonal" if (A.diagonal().real > 0).all() else "hermitian"
@@ -58,7 +58,7 @@ def class_of(A) -> str:
 
 
 def configurations(kind, complex_, device="cpu") -> dict:
-    """Label → arguments of ``swell.solve`` for a class of matrices, on a device."""
+    """Return {label: keyword arguments of ``swell.solve``} for a class of matrices, on a device."""
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
@@ -69,30 +69,32 @@ def configurations(kind, complex_, device="cpu") -> dict:
 
 
 def peers(device) -> tuple[str, ...]:
-    """Other solvers to be timed."""
+    """Labels of the other libraries' solvers on a device."""
     return ("SuperLU COLAMD", "SuperLU MMD", "PyAMG RS", "PyAMG SA") if device == "cpu" else ("CuPy spsolve",)
 
 
 @lru_cache(1)
 def load(system: str):
-    """(A, b) of a generated system's name or of a matrix file; the worker keeps the last one."""
+    """Make or read a system, by a name in ``GENERATED`` or a file's path; return (A, b). The last one is cached."""
     A = GENERATED[system]() if system in GENERATED else next(engine.files([system]))[1]
     x = np.random.default_rng(SEED).standard_normal(A.shape[0])
     return A, A @ x
 
 
 class TimeIsUp(Exception):
-    """The limit was passed."""
+    """A solver has passed the time limit."""
 
 
 def measure(system, label, options, device, limit) -> dict:
-    """The record of one configuration on one system. Runs in the worker."""
+    """Measure one configuration on one system, in the worker process; return the record.
+
+    ``options`` are keyword arguments of ``swell.solve``, or None for the other library's solver ``label``."""
     A, b = load(system)
     record = {"benchmark": "auto", "system": system, "n": A.shape[0], "nnz": A.nnz, "dtype": A.dtype.name,
               "label": label, "seconds": math.inf}
     try:
         run = _peer(label, A, b, device, limit) if options is None else _ours(A, b, options, device, limit)
-    except Exception as error:                   # whatever a solver dies of is its failure on this system
+    except Exception as error:                   # any error of a solver is recorded as its failure on this system
         return record | {"failure": f"{type(error).__name__}: {error}"[:200]}
     times, began = [], time.perf_counter()
     while len(times) < CALLS and (len(times) < 2 or time.perf_counter() - began < ENOUGH):
@@ -104,7 +106,7 @@ def measure(system, label, options, device, limit) -> dict:
         times.append(_clock(device) - start)
         if found.pop("compiled", 0) > COMPILED:
             times.pop()
-        elif times[-1] > LONG:                   # what loading kernels takes, as the first call may, is small beside it
+        elif times[-1] > LONG:                   # a first call may load kernels, which is little beside this time
             break
     return record | found | {"seconds": min(times) if found["residual"] <= 1.01 * RTOL else math.inf,
                              "took": min(times)}
@@ -115,7 +117,7 @@ def _clock(device):
 
 
 def _ours(A, b, options, device, limit):
-    """A call that solves by swell and tells what came."""
+    """Return a function that solves by swell and returns fields of the record."""
     import swell
     space = make_space(device)
     there, rhs = A, b
@@ -138,7 +140,7 @@ def _ours(A, b, options, device, limit):
 
 
 def _prediction(r) -> float:
-    """Actual over predicted seconds of the choice that solved; NaN where nothing was predicted."""
+    """Actual over predicted seconds of the choice that converged; NaN without a prediction."""
     mine = [c for c in r.considered if c.outcome == "CONVERGED"]
     if not mine:
         return math.nan
@@ -147,7 +149,7 @@ def _prediction(r) -> float:
 
 
 def _peer(label, A, b, device, limit):
-    """A call that solves by another library and tells what came."""
+    """Return a function that solves by another library and returns fields of the record."""
     if device != "cpu":
         import cupy
         import cupyx.scipy.sparse
@@ -169,13 +171,13 @@ def _told(A, b, x):
 
 
 class Worker:
-    """A process that measures, and is replaced where it takes too long or dies."""
+    """A process that measures; a new one replaces it if it takes too long or dies."""
 
     def __init__(self, device, limit):
         self.device, self.limit, self._pool = device, limit, None
 
     def measure(self, system, label, options) -> dict:
-        """The record, or one that says how the worker ended."""
+        """Run ``measure`` in the process; return its record, or one whose ``failure`` says how the process ended."""
         if self._pool is None:
             os.environ |= {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
@@ -190,13 +192,13 @@ class Worker:
                     "failure": type(error).__name__}
 
     def close(self):
-        """End the worker."""
+        """End the process."""
         if self._pool is not None:
             self._pool.shutdown()
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench auto", space, arguments)
     parts = [part for part in (arguments.only or "").split(",") if part]
@@ -219,7 +221,7 @@ SUMMARY = ("systems", "count", "regret", "median", "worst", "beside swell's best
 
 
 def _system(worker, space, system):
-    """Iterate over the records of one system."""
+    """Iterate over the records of one system, swell's own choice first."""
     A, _ = load(system)
     load.cache_clear()
     kind = class_of(A)
@@ -236,7 +238,7 @@ def _system(worker, space, system):
 
 
 def foretold(space, A) -> float:
-    """Predicted seconds of a factorisation."""
+    """The predicted seconds of a sparse factorisation of A."""
     from swell.advisor.estimate import direct
     from swell.advisor.machine import Machine
     from swell.inputs import read_matrix
@@ -244,7 +246,7 @@ def foretold(space, A) -> float:
 
 
 def _regret(records, limit) -> dict:
-    """What one system's records come to."""
+    """Summarise one system's records: its regret, the best of swell and of the peers, and their seconds."""
     def soonest(labels):
         return min(((max(min(r["seconds"], limit), FLOOR), r["label"]) for r in records if r["label"] in labels),
                    default=(limit, "none"))
@@ -265,7 +267,7 @@ def _row(r):
 
 
 def _summary(rows):
-    """A row for all systems and for each class."""
+    """Rows of the summary: one for all systems, one for each class."""
     groups = {"all": rows, **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
     return [(name, len(some), *(f"{value:.2f}" for value in (
         _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),

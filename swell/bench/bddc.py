@@ -1,11 +1,12 @@
-"""BDDC on Poisson's cube, by the thesis' protocol (section 3.2): three stages timed apart, iterations, the spectrum.
+"""BDDC on Poisson's cube, by the thesis' protocol (section 3.2): the times of three stages, iterations, the spectrum.
 
-For every number of subdomains, every H/h and every decomposer: assembly ("loading"), set-up of the preconditioner and
-its parts, the Krylov method; CG's estimate of the least and largest eigenvalue of the preconditioned operator. The runs
-are repeated and the medians kept, after a warm-up on an undemanding cube. Right-hand side of ones, as in the thesis,
-or random, which leaves no part of the spectrum out (the cube is symmetric, and so is a solution with ones).
+For every number of subdomains, every H/h and every decomposer, a record holds the times of assembly ("loading"), of the
+preconditioner's set-up and its parts, and of the Krylov method. It also holds CG's estimates of the smallest and the
+largest eigenvalue of the preconditioned operator. Times are medians of several runs, after a warm-up on a small cube.
+The right-hand side is all ones, as in the thesis, or random. Ones leave out part of the spectrum, since the cube and
+then the solution are symmetric; random numbers do not.
 
-Where there are three or more H/h, two laws are fitted: iterations = a + b (1 + log H/h), and √λ_max likewise.
+With three or more values of H/h, two laws are fitted: iterations = a + b (1 + log H/h), and √λ_max likewise.
 """
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ FIT_HEADER = ("subdomains", "decomposer", "levels", "H/h", "iterations", "off by
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     elements = [max(2, round(arguments.scale * m)) for m in numbers("--elements", arguments.elements
@@ -67,28 +68,29 @@ def run(arguments) -> int:
 
 
 def _warm_up(decomposers, arguments):
-    """Compile, and load libraries; what fails does so again, and is then a record."""
+    """Compile kernels and load libraries. Failures are ignored here, since they recur and are recorded later."""
     for settings in decomposers:
         with contextlib.suppress(FactorisationError):
             PoissonCube(2, 2).solve(dense_lu=settings, interior=arguments.interior, device=arguments.device)
 
 
 def numbers(option, text, least):
-    """Whole numbers, apart by commas.
+    """Parse whole numbers of at least ``least``, separated by commas.
 
     Raises
     ------
     InputError
-        For anything else.
+        For any other text; the message names ``option``.
     """
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdigit() and int(part) >= least for part in parts):
-        raise InputError(f"{option} {text}: expected whole numbers of at least {least}, apart by commas, such as 4,8")
+        raise InputError(f"{option} {text}: expected whole numbers of at least {least}, separated by commas, such as "
+                         "4,8")
     return [int(part) for part in parts]
 
 
 def _records(space, cube, decomposers, arguments):
-    """A record for each decomposer on one cube; the first getrf is what the others are compared with."""
+    """Iterate over one record a decomposer on a cube; speed-ups are relative to the first getrf."""
     reference, system = None, cube.assemble(arguments.device)
     b = system.b
     if arguments.random_rhs:
@@ -110,11 +112,12 @@ def _records(space, cube, decomposers, arguments):
 
 
 def _measured(system, settings, b, arguments):
-    """What one decomposer's runs have shown. No preconditioner is kept, since on a GPU there may be room for one."""
+    """Run one decomposer several times; return fields of the record. Each run's preconditioner is freed before the next
+    run, since a GPU may have memory for only one."""
     timings, last = [], None
     for _ in range(arguments.repeat or RUNS):
         last = None
-        gc.collect()                             # nothing of the one before: what is captured refers to itself
+        gc.collect()                             # frees the last run's objects: captured loops are reference cycles
         last = system.solve(dense_lu=settings, constraints=arguments.constraints, interior=arguments.interior,
                             adaptive=arguments.adaptive, b=b)
         timings.append(last.timings)
@@ -134,7 +137,7 @@ def _name(r):
 
 
 def _row(r):
-    """A row of the table."""
+    """A row of the main table."""
     low, high = r["local_rows"]
     converged = "" if r["reason"] == "converged" else f" ({r['reason']})"
     return (_name(r), r["decomposer"], r["levels"], r["n"], f"{low} to {high}", f"{r['iterations']}{converged}",
@@ -143,7 +146,7 @@ def _row(r):
 
 
 def _series(records):
-    """Iterate over ((subdomains, decomposer, levels), records in the order of H/h) of what converged."""
+    """Iterate over ((subdomains, decomposer, levels), its converged records in the order of H/h)."""
     series = {}
     for r in records:
         if r.get("reason") == "converged":
@@ -153,14 +156,14 @@ def _series(records):
 
 
 def _fit(of, value):
-    """(a, b, largest difference) of a + b (1 + log H/h)."""
+    """Fit a + b (1 + log H/h) to value(record); return (a, b, largest deviation)."""
     x, y = 1 + np.log([r["elements"] for r in of]), np.array([value(r) for r in of], float)
     b, a = np.polyfit(x, y, 1)
     return a, b, abs(a + b * x - y).max()
 
 
 def _fits(records):
-    """Rows of the laws' table."""
+    """Iterate over the rows of the table of fitted laws."""
     for (subdomains, decomposer, levels), of in _series(records):
         if len(of) > 2:
             laws = []
@@ -171,7 +174,7 @@ def _fits(records):
 
 
 def _growth(records):
-    """Iterations beside H/h, with the fitted lines: figure 3.23a of the thesis."""
+    """Iterations over H/h, with the fitted lines: figure 3.23a of the thesis."""
     from swell.report.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7, 4)
     for k, ((subdomains, decomposer, levels), of) in enumerate(_series(records)):
@@ -186,7 +189,7 @@ def _growth(records):
 
 
 def _setups(records):
-    """Bars of the set-up's seconds for every decomposer: figure 3.22b."""
+    """Bars of the set-up's seconds for every decomposer: figure 3.22b of the thesis."""
     names, labels = (list(dict.fromkeys(make(r) for r in records)) for make in (_name, lambda r: r["decomposer"]))
     seconds = {(_name(r), r["decomposer"]): r["setup"] for r in records}
     return engine.bars(names, labels, {label: [seconds.get((name, label)) for name in names] for label in labels}, "s",

@@ -1,10 +1,11 @@
 """Vector operations: tables 3 to 8 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on
-GPU", its six sizes, its count of operations, the mean of 100 runs as there, and the median; and one fused form.
+GPU", and one fused operation.
 
-Assign is y = α: the paper does not say, but a copy in the time of its second card would be faster than that card's
-memory (480 MB in 3.03 ms; a GTX 570 has 152 GB/s).
-Operations of complex numbers: 1 (assign), 6 (scale, product), 8 (axpy, dot), 5 (norm, as the paper counts; we would
-count 4). A share of more than 100 % of the copy speed means that vectors stay in a cache.
+Sizes and operation counts are the paper's; times are the mean of 100 runs, as in the paper, and the median. Assign is
+y = α. The paper does not define it, but a copy in the time of its second card would be faster than that card's memory
+(480 MB in 3.03 ms; a GTX 570 has 152 GB/s). Operations an entry, for complex numbers: 1 (assign), 6 (scale, product),
+8 (axpy, dot), 5 (norm, as the paper counts; swell would count 4). More than 100 % of the copy speed means that vectors
+stay in a cache.
 """
 from __future__ import annotations
 
@@ -22,14 +23,15 @@ from swell.core.space import accumulator
 
 SIZES = 100_000, 500_000, 1_000_000, 8_000_000, 10_000_000, 15_000_000
 RUNS = 100
-RUNS_BESIDE = 3         # of NumPy on the host of a GPU
+RUNS_BESIDE = 3         # runs of NumPy on the host, if the device is a GPU
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its table in the paper (0: ours), vectors read and written, and flops an entry, real and complex.
+    """One operation.
 
-    ``name`` is also that of the space's method.
+    ``name``: its name, also of the space's method; ``table``: the paper's table, or 0; ``moved``: vectors read and
+    written; ``flops``: flops an entry for (real, complex) numbers.
     """
 
     name: str
@@ -52,7 +54,7 @@ HEADER = ("h", "mean ms", "median ms", "GFLOP/s", "GB/s", "of copy")
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     dtypes = [name.strip() for name in arguments.dtypes.split(",")]
     for name in dtypes:
         if name not in DTYPES:
@@ -72,17 +74,17 @@ def run(arguments) -> int:
 
 
 def _measure(meter, n, dtype, arguments):
-    """A record for each operation on vectors of n entries."""
+    """Iterate over one record an operation, on vectors of n entries."""
     engine.tell(f"vector operations: {dtype.name}, {n}")
     space, repeat = meter.space, arguments.repeat or RUNS
-    alpha = dtype.type(0.6 + 0.8j if dtype.kind == "c" else -1)  # of modulus 1: repetitions cannot overflow
+    alpha = dtype.type(0.6 + 0.8j if dtype.kind == "c" else -1)  # modulus 1: repetitions cannot overflow
     x, y, w, out = (space.empty(n, dtype), space.empty(n, dtype), space.empty(n, dtype),
                     space.empty(2, accumulator(dtype)))
     for seed, v in enumerate((x, y, w)):
         space.random(seed, v)
         v += dtype.type(1j) * v[::-1].copy() if dtype.kind == "c" else 0
     space.xp.divide(x, abs(x) + np.finfo(dtype).tiny, out=x)     # modulus 1, for the products
-    host = [space.to_host(v).copy() for v in (x, y, w)]          # on which NumPy works, one operation after the other
+    host = [space.to_host(v).copy() for v in (x, y, w)]          # NumPy's vectors, changed by all operations in turn
     room = np.empty(n, dtype)
     for operation in OPERATIONS:
         vectors = [v.copy() for v in (x, y, w)]
@@ -108,7 +110,7 @@ def _measure(meter, n, dtype, arguments):
 
 
 def _ours(space, name, alpha, x, y, w, out):
-    """One operation of the space."""
+    """Do one operation by swell's space, in place."""
     if name == "assign":
         space.assign(alpha, y)
     elif name == "scale":
@@ -126,7 +128,7 @@ def _ours(space, name, alpha, x, y, w, out):
 
 
 def _theirs(xp, name, alpha, x, y, w, t):
-    """The same by NumPy or CuPy, in place; ``t`` is room for a product. Returns the sums, if there are any."""
+    """Do one operation by NumPy or CuPy, in place; ``t`` is a work vector. Return a tuple of its sums, often empty."""
     if name == "assign":
         y.fill(alpha)
     elif name == "scale":
@@ -144,8 +146,9 @@ def _theirs(xp, name, alpha, x, y, w, t):
 
 
 def _error(space, ours, name, alpha, vectors, out):
-    """The largest difference of the first call from NumPy's or CuPy's values in double, over the largest value (of
-    sums: over the product of the norms)."""
+    """The relative error of a call, against NumPy or CuPy in double.
+
+    For vectors: largest difference over largest value. For sums: difference over the product of the norms."""
     xp = space.xp
     wide = [v.astype(out.dtype) for v in vectors]
     sums = _theirs(xp, name, out.dtype.type(alpha), *wide, xp.empty_like(wide[0]))
@@ -158,7 +161,7 @@ def _error(space, ours, name, alpha, vectors, out):
 
 
 def _table(found, operation, records, facts):
-    """One of the paper's tables."""
+    """Show one of the paper's tables."""
     peers = list(records[0]["peer_mean_seconds"])
     header = (*HEADER, *(title for peer in peers for title in (f"{peer} ms", "ratio")))
     number = f"Table {operation.table}" if operation.table else "Fused"
@@ -171,7 +174,7 @@ def _table(found, operation, records, facts):
 
 
 def _figure(records, dtype, meter):
-    """GB/s of every operation at every size, beside the copy."""
+    """Bars of GB/s for every operation and size, beside a copy."""
     records = [r for r in records if r["dtype"] == dtype]
     sizes = list(dict.fromkeys(r["n"] for r in records))
     values = {op.name: [next(r["bytes_per_second"] for r in records if (r["operation"], r["n"]) == (op.name, n)) / 1e9

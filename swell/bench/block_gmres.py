@@ -1,13 +1,13 @@
 """GMRES(30) on block-sparse systems: tables 1 to 4 and figures 8, 9 and 12 to 15 of "Developing a Multi-GPU-Enabled
 Preconditioned GMRES with Inexact Triangular Solves for Block Sparse Matrices" for one device.
 
-The right-hand side is random (of some of these matrices the ones are nearly an eigenvector), the start zero; a solve
-ends where the residual is 1e-3 or 1e-5 of the first, as in the paper, and is the second of its kind; where 1e-3 is not
-reached in 300 iterations, 1e-5 is left out. The preconditioning steps of a restart, its 31 applications to vectors of
-a basis, are timed apart from it, ``RESTARTS`` times: from a CUDA graph, as in a solve. "Exact CPU" on a GPU is the
-paper's PETScPrecond: vectors are copied to the host and solved with there, one row after the other; with that, and
-with all of it on the host, a solve does ``--cpu-iterations`` at most. Sweeps are not guarded: what is told is what so
-many do. Inner products and updates are those of the 30 steps of a cycle, a thirtieth of them.
+The right-hand side is random, since all ones are nearly an eigenvector of some of these matrices; the start is zero. A
+solve ends when the residual is 1e-3 or 1e-5 of the first one, as in the paper, and is timed after a warm-up. If 1e-3 is
+not reached in 300 iterations, 1e-5 is left out. The preconditioning steps of a restart (31 applications to vectors of a
+basis) are timed separately, ``RESTARTS`` times; on a GPU in a CUDA graph, as in a solve. "Exact CPU" on a GPU is the
+paper's PETScPrecond: each vector is copied to the host and solved there, one row after the other. Such a solve, and one
+entirely on the host, does ``--cpu-iterations`` at most. Sweeps are not guarded, so the results show exactly the given
+number of sweeps. Times of inner products and updates are means over the 30 steps of a cycle.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swell.krylov.gmres import GMRES
 from swell.krylov import method
 
 RESTART = 30
-RESTARTS = {"cpu": 2, "cuda": 4}        # times that the preconditioning steps of one are timed
+RESTARTS = {"cpu": 2, "cuda": 4}        # repetitions when a restart's preconditioning steps are timed
 MAXITER = 300
 SEED = 11
 TOLERANCES = (1e-3, 1e-5)
@@ -39,7 +39,7 @@ SWEEPS = tuple(range(1, 9))
 BATCHES = (1, 2, 4, 8, 16, 30)
 NONE, EXACT, HOST, WHOLLY = "none", "block ILU(0), exact", "block ILU(0), exact CPU", "all of it on the CPU"
 ON_BLOCKS = "point ILU(0) on the blocks, exact"
-BROKEN_DOWN = 3                         # sweeps of the breakdown beside the exact solve
+BROKEN_DOWN = 3                         # number of sweeps whose steps are timed by parts, beside exact solves
 PARTS = ("product", "preconditioner", "inner_products", "updates")
 MATRICES = ("matrix", "n", "entries", "block", "blocks", "fill")
 SOLVES = ("matrix", "preconditioner", "device", "rtol", "reason", "iterations", "a restart's steps ms: least",
@@ -49,7 +49,7 @@ STEPS = ("matrix", "preconditioner", "product µs", "preconditioner µs", "inner
 
 
 def run(arguments) -> int:
-    """Measure, print each table when it is complete, write."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
     given = *engine.matrices(arguments.matrices, arguments.scale), *engine.files(arguments.files)
@@ -61,7 +61,7 @@ def run(arguments) -> int:
         if space.name != "cpu" and not arguments.no_cpu:
             compile_kernels(make_space("cpu"), block, [preconditioners(block)[EXACT]])
     orthogonal = found.take(r for system in systems for r in system.orthogonalisation())
-    found.table("Figures 8 and 9: inner products and updates of a step, so many vectors a launch", ORTHOGONAL,
+    found.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch", ORTHOGONAL,
                 _orthogonal(orthogonal))
     found.take(r for system in systems for r in system.solves(arguments))
     found.table("Tables 2 to 4: preconditioning by ILU(0)", SOLVES, _solves(found.records))
@@ -71,8 +71,8 @@ def run(arguments) -> int:
 
 
 def preconditioners(block: int) -> dict[str, str]:
-    """What is compared on the device, by the names that the tables give."""
-    factors = "block_ilu0(" if block > 1 else "ilu0("            # of points, whose own solves are many times sooner
+    """The preconditioners to compare on the device: {label in the tables: setting as text}."""
+    factors = "block_ilu0(" if block > 1 else "ilu0("            # for blocks of 1, point ILU(0) is many times faster
     size = f"block={block}, "
     named = {NONE: "none", EXACT: f"{factors}{size}solve=exact)"}
     if block > 1:
@@ -86,8 +86,8 @@ def _sweeps(count):
 
 
 def compile_kernels(space, block, named):
-    """Each preconditioner once on a small matrix: what is compiled then counts for no setup."""
-    engine.tell(f"compiling what is not in the cache: {space.name}, blocks of {block}")
+    """Run each preconditioner once on a small matrix, so that no measured setup includes compilation."""
+    engine.tell(f"compiling kernels that are not in the cache: {space.name}, blocks of {block}")
     small = System(space, "small", coupled_transport((4, 4, 4), block), block)
     for text in named:
         small.solver(small.build(text), 1e-3).solve(small.b)
@@ -97,7 +97,7 @@ def compile_kernels(space, block, named):
 
 
 class OnHost(LinearOperator):
-    """A preconditioner of the CPU for vectors of another device: copied there and back, and never captured."""
+    """A CPU preconditioner for a GPU's vectors: they are copied to the host and back, and graphs cannot capture it."""
 
     capturable = False
 
@@ -114,7 +114,7 @@ class OnHost(LinearOperator):
 
 
 class System:
-    """One matrix on one device, with its copy on the host where that is another."""
+    """One matrix on one device: ``A`` is SciPy's on the host, ``csr`` the device's."""
 
     def __init__(self, space, name, A, block=None):
         self.space, self.name, self.A = space, name, A
@@ -129,12 +129,13 @@ class System:
             self.rhs = space.to_host(self.b)
 
     def row(self):
-        """The row of table 1."""
+        """This matrix' row of table 1."""
         A = self.A
         return self.name, A.shape[0], A.nnz, self.block, round(A.nnz * self.fill / self.block**2), f"{self.fill:.2f}"
 
     def build(self, text, on_blocks=False):
-        """A preconditioner of that name, or None; ``on_blocks``: the zeros inside blocks are stored as entries."""
+        """Build the preconditioner that ``text`` names, or None for "none"; ``on_blocks``: for a matrix that stores the
+        zeros inside blocks as entries."""
         settings, A = resolve("precond", text), self.csr
         with self.space.active(A.shape[0]):
             if on_blocks:
@@ -143,12 +144,12 @@ class System:
             return None if settings is None else settings.build(A)
 
     def solver(self, M, rtol, maxiter=MAXITER):
-        """GMRES(30) with that preconditioner."""
+        """Prepare GMRES(30) with the preconditioner M."""
         return api.prepare(self.csr, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b,
                            stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=maxiter))
 
     def solves(self, arguments):
-        """A record for each preconditioner and tolerance."""
+        """Iterate over one record for each preconditioner and tolerance."""
         for label, text in preconditioners(self.block).items():
             engine.tell(f"{self.name}, {self.space.name}: {label}")
             try:
@@ -163,7 +164,7 @@ class System:
                 yield from self.beside_a_gpu(arguments.cpu_iterations)
 
     def beside_a_gpu(self, limit):
-        """Records of the paper's PETScPrecond, and of all of it on the host."""
+        """Iterate over records of the paper's PETScPrecond, and of solves entirely on the host."""
         engine.tell(f"{self.name}, cpu: {HOST}")
         host = System(make_space("cpu"), self.name, self.A, self.block)
         with engine.stopwatch(host.space) as setup:
@@ -186,10 +187,10 @@ class System:
                    "residual": float(np.linalg.norm(self.rhs - self.A @ x) / np.linalg.norm(self.rhs)),
                    **engine.circumstances(self.space)}
             if not result.converged:
-                return                           # nor would it come further
+                return                           # a smaller tolerance would not be reached, either
 
     def restarts(self, M) -> list[float]:
-        """Seconds of a restart's preconditioning steps, several times."""
+        """Time a restart's preconditioning steps several times; return the seconds of each repetition."""
         space, n = self.space, self.A.shape[0]
         with space.active(n):
             V = space.empty((RESTART + 1, space.padded(n)), self.csr.dtype)[:, :n]
@@ -207,13 +208,13 @@ class System:
             return [self._watched(steps) for _ in range(RESTARTS["cpu"])]
 
     def _watched(self, call):
-        """Wall time of a call."""
+        """The wall time of a call, in seconds."""
         with engine.stopwatch(self.space) as elapsed:
             call()
         return elapsed[0]
 
     def _step(self, M) -> dict[str, float]:
-        """Seconds of the parts of a step, each by itself."""
+        """Time each part of a GMRES step separately; return {part: seconds}."""
         space = self.space
         with space.active(self.A.shape[0]):
             matrix = default_format(self.csr).build(self.csr)
@@ -224,7 +225,7 @@ class System:
             return parts | self.orthogonalised(GMRES(RESTART))
 
     def orthogonalisation(self):
-        """Records of figures 8 and 9."""
+        """Iterate over the records of figures 8 and 9."""
         for settings in (*(GMRES(RESTART, batch) for batch in BATCHES), GMRES(RESTART, basis="single")):
             engine.tell(f"{self.name}, {self.space.name}: batch {settings.batch or RESTART}, basis {settings.basis}")
             with self.space.active(self.A.shape[0]):
@@ -234,15 +235,15 @@ class System:
                    **engine.circumstances(self.space)}
 
     def orthogonalised(self, settings) -> dict[str, float]:
-        """Seconds of the inner products and of the updates of a cycle, over its steps."""
+        """Seconds a step of the inner products and of the updates, as means over a cycle."""
         space, n = self.space, self.A.shape[0]
-        # Numbers that mean nothing must not end it: no tolerance, no judgement of progress.
+        # The vectors are random, so their norms must not end the loop: no tolerance, no judgement of progress.
         loop = space.loop(Stopping(rtol=1e-30, maxiter=10_000, window=0), n)
         x = space.empty(n, self.csr.dtype)
         it = settings.bind(method.System(self.csr, None, self.b, x, None, Workspace(space), loop))
         for k, vector in enumerate((*it.V, it.u, it.w)):
             space.random(k, vector)
-            vector *= (3 / n) ** 0.5             # of norm about 1
+            vector *= (3 / n) ** 0.5             # the norm is then about 1
         it.norm2[...] = 1
         loop.begin(0.0, 1e100, 0)
 
@@ -262,12 +263,12 @@ class System:
 
 
 def _where(record):
-    """The device without its model."""
+    """The record's device without its model name."""
     return record["device"].split(",")[0]
 
 
 def _power(rtol):
-    """A power of ten in short."""
+    """A power of ten as text, such as 1e-3."""
     return f"1e{round(np.log10(rtol))}"
 
 
@@ -301,7 +302,7 @@ def _steps(records):
 
 
 def figures(records) -> list:
-    """(caption, figure) of all figures."""
+    """Draw all figures; return (caption, figure) pairs."""
     orthogonal = [r for r in records if r["benchmark"] == "block_gmres orthogonalisation" and r["basis"] == "full"]
     solves = _of_solves(records)
     return [("Figure 8: inner products of a step over the vectors that one launch handles",
@@ -322,13 +323,13 @@ def _batches(records, part):
 
 
 def _milliseconds(records, rtol):
-    """{(matrix, preconditioner): ms} of the solves that converged."""
+    """{(matrix, preconditioner): milliseconds} of the converged solves with this tolerance."""
     return {(r["matrix"], r["preconditioner"]): 1e3 * r["solve_seconds"] for r in records
             if r["rtol"] == rtol and r["reason"] == "CONVERGED"}
 
 
 def _whole(records, rtol):
-    """Bars: on the CPU, exact, and the best of the sweeps."""
+    """Bars of whole solves: on the CPU, with exact triangular solves, and with the best number of sweeps."""
     names, times = list(dict.fromkeys(r["matrix"] for r in records)), _milliseconds(records, rtol)
     labels = [label for label in (WHOLLY, HOST, EXACT) if any((name, label) in times for name in names)]
     values = {label: [times.get((name, label)) for name in names] for label in labels}
@@ -355,7 +356,7 @@ def _over_sweeps(records, rtol):
 
 
 def _parts(records):
-    """Stacked bars of the parts of a step."""
+    """Stacked bars of the parts of a GMRES step, in per cent."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     rows = [r for r in records if r["step"] and r["rtol"] == TOLERANCES[0] and r["preconditioner"] != WHOLLY]
     figure, axes = new_figure(7.5, 1.0 + 0.28 * max(len(rows), 1))

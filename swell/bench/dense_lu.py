@@ -1,13 +1,13 @@
-"""Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, both
-accuracies.
+"""Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, accuracies of
+factors and solutions.
 
-Matrices: those of files and folders, sparse ones made dense, and generated ones: random dense by the rule of Appendix
-F; a diagonal with a border, like c-22, where the iterative method shines; and what BDDC hands to decomposers, the
-bordered matrix of a floating subdomain, [S Cᵀ; C 0]. Every decomposition and solution is repeated (10 runs); 10
-right-hand sides of ones. Solvers get the factors of PCM, or of getrf where the unit diagonal is in L, both with full
-pivoting, so that they are judged on good factors. What fails is a record too, with its reason.
+Matrices come from files and folders (sparse ones are made dense), or are generated: random dense by the rule of
+Appendix F; a diagonal with a border, like c-22, where the iterative method is strong; and the bordered matrix
+[S Cᵀ; C 0] of a floating subdomain, which BDDC passes to decomposers. Every decomposition and solution is repeated (10
+runs), with 10 right-hand sides of ones. Solvers get accurate factors with full pivoting: from PCM, or from getrf if the
+unit diagonal is in L. A failure gives a record with its reason.
 
-``--batch N``: besides, N of each generated kind, one after the other and together (``factor_batch``).
+``--batch N``: also factor N matrices of each generated kind, one after the other and together (``factor_batch``).
 """
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed"
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
@@ -74,7 +74,7 @@ def run(arguments) -> int:
 
 
 def _show(found, heat):
-    """Tables, CSV and report."""
+    """Print the tables, write the CSV file and the report."""
     unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
     if unread:
         found.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
@@ -85,7 +85,7 @@ def _show(found, heat):
     found.table("Decompositions", HEADER, [_row(r) for r in made])
     notes = [(r["matrix"], r["decomposer"], r["dtype"], note) for r in made for note in r.get("notes", ())]
     if notes:
-        found.table("What is to be said of the factors", ("matrix", "decomposer", "type", "note"), notes)
+        found.table("Notes on the factors", ("matrix", "decomposer", "type", "note"), notes)
     found.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
     for key, caption in (("max_difference", "max |PA − LU| (2.7)"), ("backward_error", "‖PA − LU‖₁ / ‖A‖₁")):
         found.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
@@ -105,12 +105,12 @@ def _show(found, heat):
 
 
 def _types(text):
-    """The types of a list.
+    """Parse names of types separated by commas.
 
     Raises
     ------
     InputError
-        For another type.
+        For a name that is no type of swell.
     """
     from swell.core.settings import DTYPES
     types = [kind.strip() for kind in text.split(",")]
@@ -121,12 +121,12 @@ def _types(text):
 
 
 def _matrices(arguments, space):
-    """Iterate over (name, what makes the dense matrix for a seed).
+    """Iterate over (name, function that makes the dense matrix from a seed).
 
     Raises
     ------
     InputError
-        If a folder has none, or the sizes are not numbers.
+        If a path does not exist, a folder has no matrix files, or the sizes are not numbers.
     """
     if arguments.batch and arguments.generated is None and arguments.paths:
         raise InputError("--batch is for generated matrices: give --generated beside the files")
@@ -142,7 +142,7 @@ def _matrices(arguments, space):
         return
     sizes = (arguments.sizes or SIZES[space.name]).split(",")
     if not all(size.strip().isdigit() and int(size) > 1 for size in sizes):
-        raise InputError(f"--sizes {arguments.sizes}: expected rows, apart by commas, such as 100,558")
+        raise InputError(f"--sizes {arguments.sizes}: expected numbers of rows, separated by commas, such as 100,558")
     for size in sizes:
         n = max(2, round(int(size) * arguments.scale))
         kinds = {"random": (n, lambda seed, n=n: random_dense(n, seed)),
@@ -154,7 +154,7 @@ def _matrices(arguments, space):
 
 
 def _dense(path, space):
-    """The matrix of a file, dense, unless it is too large for that."""
+    """Read a matrix file; return a dense array. Raise OutOfMemory if it does not fit."""
     from swell.io import read_matrix
     A = read_matrix(path)[0]
     make_space("cpu").check_fits(4 * A.dtype.itemsize * A.shape[0] * A.shape[1],
@@ -163,12 +163,12 @@ def _dense(path, space):
 
 
 def _check_fits(n):
-    """Raise OutOfMemory unless a matrix of so many rows, and what makes it, fit."""
+    """Raise OutOfMemory unless a dense matrix of n rows and the memory to generate it are available."""
     make_space("cpu").check_fits(16 * n * n, f"a generated matrix of {n} rows", "take smaller --sizes")
 
 
 def random_dense(n, seed=0):
-    """Entries within ±1000, every second of the diagonal zero by chance, but for its last (Appendix F)."""
+    """Random entries in ±1000; each diagonal entry but the last is zero with probability ½ (Appendix F)."""
     _check_fits(n)
     random = np.random.default_rng(seed)
     A = random.uniform(-1000, 1000, (n, n))
@@ -179,7 +179,7 @@ def random_dense(n, seed=0):
 
 
 def diagonal_and_border(n, seed=0):
-    """A diagonal, and a tenth of the rows and columns beyond it sparse: the shape of c-22."""
+    """A diagonal matrix with sparse entries in its last tenth of rows and columns, as c-22 has."""
     _check_fits(n)
     random, wide = np.random.default_rng(seed), max(1, n // 10)
     A = np.diag(random.uniform(1, 2, n))
@@ -190,13 +190,13 @@ def diagonal_and_border(n, seed=0):
 
 
 def _edge(n):
-    """Elements along the edge of a subdomain, H/h, whose bordered matrix has about n rows, 6 (H/h)² + 28."""
+    """The H/h (elements along a subdomain's edge) whose bordered matrix has about n rows: 6 (H/h)² + 28."""
     return max(2, round(((n - 28) / 6) ** 0.5)) if n > 28 else 2
 
 
 def bordered(n, seed=0, device="cpu"):
-    """What BDDC has decomposed for the subdomain in the middle of 3³ of Poisson's cube, with corners, edges and faces
-    for constraints; of a seed above 0 with a random coefficient in 1 to 2."""
+    """The bordered matrix that BDDC decomposes for the middle one of 3³ subdomains of Poisson's cube, with constraints
+    on corners, edges and faces. Seed 0: a constant coefficient; other seeds: random in [1, 2)."""
     edge = 3 * _edge(n)
     k = 1 + np.random.default_rng(seed).random((edge,) * 3) if seed else "constant"
     system = PoissonCube(_edge(n), 3, coefficient=k).assemble(device)
@@ -204,7 +204,7 @@ def bordered(n, seed=0, device="cpu"):
 
 
 def _timed(space, call, runs):
-    """(result, seconds of every run after a warm-up)."""
+    """Call ``runs`` times after a warm-up; return (last result, seconds of every run)."""
     result, seconds = call(), []
     for _ in range(runs):
         with engine.stopwatch(space) as elapsed:
@@ -214,7 +214,7 @@ def _timed(space, call, runs):
 
 
 def _measured(space, call, runs):
-    """The fields of a record that every measurement has, and the result; a failure has a reason and no result."""
+    """Time a call; return (result, fields of the record), or (None, {"failure": reason})."""
     try:
         result, seconds = _timed(space, call, runs)
     except (FactorisationError, InputError, OutOfMemory) as error:
@@ -224,7 +224,8 @@ def _measured(space, call, runs):
 
 
 def _decompositions(space, name, A, decomposers, runs, heat):
-    """A record for each decomposer; the first getrf is what the others are compared with."""
+    """Iterate over one record a decomposer; speed-ups are relative to the first getrf. Heat maps are appended to
+    ``heat``."""
     reference, on_device = None, space.from_host(A)
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
@@ -245,7 +246,7 @@ def _decompositions(space, name, A, decomposers, runs, heat):
 
 
 def _batches(space, name, A, decomposers, runs):
-    """A record for each decomposer that takes many matrices at a time."""
+    """Iterate over one record for each decomposer that can factor many matrices together."""
     on_device = space.from_host(A)
     for settings in decomposers:
         if not settings.together(space):
@@ -261,7 +262,7 @@ def _batches(space, name, A, decomposers, runs):
 
 
 def _solutions(space, name, A, solvers, runs):
-    """A record for each solver that takes these factors."""
+    """Iterate over one record a solver, each with factors that it accepts."""
     on_device, B = space.from_host(A), space.from_host(np.ones((len(A), RIGHT_HAND_SIDES), A.dtype))
     for settings in solvers:
         maker = resolve("decomposer", "pcm" if any(a.unit == "U" for a in settings.accepts) else "getrf")
@@ -312,19 +313,19 @@ def _batch_row(r):
 
 
 def _groups(records, what):
-    """((settings, type), records)."""
+    """Iterate over ((settings, type), their records); ``what``: the field of the settings."""
     for key in dict.fromkeys((r[what], r["dtype"]) for r in records):
         yield key, [r for r in records if (r[what], r["dtype"]) == key]
 
 
 def _totals(records, what):
-    """Tables 3.7 and 3.11."""
+    """Rows of tables 3.7 and 3.11 of the thesis: total seconds and failures."""
     return [(*key, f"{sum(r.get('seconds', 0) for r in group):.4f}", sum("failure" in r for r in group))
             for key, group in _groups(records, what)]
 
 
 def _quartiles(records, what, field):
-    """Tables 3.8, 3.9, 3.12 and 3.13."""
+    """Rows of tables 3.8, 3.9, 3.12 and 3.13 of the thesis: statistics of one accuracy."""
     rows = []
     for key, group in _groups(records, what):
         values = [r[field] for r in group if "failure" not in r]
@@ -335,7 +336,7 @@ def _quartiles(records, what, field):
 
 
 def _speedups(records):
-    """Figure 3.8: bars of every decomposer's speed-up, in the first type."""
+    """Figure 3.8 of the thesis: bars of every decomposer's speed-up, for the first type."""
     records = [r for r in records if r["dtype"] == records[0]["dtype"] and r.get("speedup")]
     names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "decomposer"))
     speed = {(r["matrix"], r["decomposer"]): r["speedup"] for r in records}
@@ -344,7 +345,7 @@ def _speedups(records):
 
 
 def _heat_map(metrics):
-    """Figure 3.2b: iterations of every section, pivots below."""
+    """Figure 3.2b of the thesis: iterations of every section, with the pivots below."""
     from swell.report.figure import INK, new_figure
     figure, axes = new_figure(4.6, 4)
     figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")

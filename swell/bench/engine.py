@@ -1,7 +1,7 @@
-"""The benchmark engine: how time is taken, what a record holds, and how records are shown.
+"""The benchmark engine: timing, records, tables and reports.
 
-On a GPU the time is that of the device, from events on the space's stream, with the host kept ahead of it; on a CPU it
-is wall time. Both are medians after a warm-up. A record is a flat dictionary, one line of JSON.
+On a GPU, times are taken between events on the space's stream, while the host stays ahead of the device; on a CPU they
+are wall times. Both are medians after a warm-up. A record is a flat dictionary, one line of JSON.
 """
 from __future__ import annotations
 
@@ -25,33 +25,32 @@ import numpy as np
 from swell.core.errors import InputError
 
 WARM_UP = 3
-BATCH = 20              # calls between two waits for the GPU
+BATCH = 20              # calls between two synchronisations with the GPU
 HEAD_START = 4          # copies that keep the GPU busy while the host issues a batch
 COPY_BYTES = {"cpu": 128 << 20, "cuda": 512 << 20}
 BEGAN = time.perf_counter()
 
 
 def tell(text: str):
-    """A line of progress on stderr, after the seconds since the benchmarks were loaded."""
+    """Print a line of progress on stderr, with the seconds since this module was loaded."""
     print(f"{time.perf_counter() - BEGAN:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 class Findings:
-    """What a run finds: a record goes to the file when it is made, a table is shown when it is complete, and all of it
-    is in the report at the end.
+    """Collects a run's records and tables. Records are written, and tables shown, at once; the report has all tables.
 
     Parameters
     ----------
     title : str
-        Of the report; the device is added.
+        Title of the report; the device is added.
     space : Space
     arguments : argparse.Namespace
-        Its ``out`` and ``report`` name the files, or are None.
+        ``arguments.out`` and ``arguments.report`` are the names of the files, or None.
 
     Attributes
     ----------
-    records, tables : list
-        Dictionaries; (caption, header, rows).
+    records : list of dict
+    tables : list of (caption, header, rows)
     """
 
     def __init__(self, title, space, arguments):
@@ -59,7 +58,7 @@ class Findings:
         self.records, self.tables = [], []
 
     def take(self, records, unwritten=()) -> list[dict]:
-        """Keep the records of an iterator, and return them; fields in ``unwritten`` do not go to the file."""
+        """Consume an iterator of records: write, keep and return them. Fields in ``unwritten`` are not written."""
         taken = []
         for record in records:
             taken.append(record)
@@ -69,29 +68,29 @@ class Findings:
         return taken
 
     def table(self, caption, header, rows):
-        """Show a table, and keep it."""
+        """Show a table, and keep it for the report."""
         self.tables.append((caption, header, rows))
         show(f"{caption}, {self.space.describe()}", header, rows)
 
     def report(self, *figures):
-        """Write the report, if there is to be one, with (caption, figure) at its top."""
+        """Write the report if the user asked for one; ``figures``, pairs (caption, figure), come first."""
         if self.arguments.report:
             report(self.arguments.report, self.title, self.tables, self.space, *figures)
 
 
 class Meter:
-    """Takes times in one space, on its own stream wherever it is called from, and knows its copy speed.
+    """Times calls in one space, on the space's own stream, and measures its copy speed.
 
     Parameters
     ----------
     space : Space
     size : int, optional
-        Bytes of the arrays that are copied.
+        Bytes of the copied array.
 
     Attributes
     ----------
     copy_speed : float
-        Bytes read and written a second by the fastest copy there is.
+        Bytes read and written a second by the fastest available copy.
     """
 
     def __init__(self, space, size=None):
@@ -104,19 +103,19 @@ class Meter:
         self.copy_speed = 2 * self._source.nbytes / best
 
     def _copies(self):
-        """NumPy's or CuPy's copy, and on a CPU a parallel one."""
+        """Iterate over the available copies: the space's, and on a CPU a parallel one."""
         yield lambda: self.space.copy(self._source, self._target)
         if self.space.name == "cpu":
             from swell.bench.kernels.copy import copy
             yield lambda: copy(self._source, self._target)
 
     def seconds(self, call, repeat: int) -> float:
-        """The median time of a call."""
+        """The median time of ``repeat`` calls, in seconds, after a warm-up."""
         return statistics.median(self.times(call, repeat))
 
     def times(self, call, repeat: int) -> list[float]:
-        """The times of ``repeat`` calls, after a few that warm up."""
-        with self.space.active():                # elsewhere calls would run on another stream than the events
+        """The times of ``repeat`` calls, in seconds, after a warm-up."""
+        with self.space.active():                # otherwise calls and events would be on different streams
             if self.space.name == "cpu":
                 return wall_times(call, repeat)
             for _ in range(WARM_UP):
@@ -125,7 +124,7 @@ class Meter:
             return list(self._events(call, repeat))
 
     def _events(self, call, repeat):
-        """Times between events; while the copies run, the host issues the calls, so that none waits for it."""
+        """Iterate over times between events. Copies run while the host issues the calls, so that no call waits."""
         cupy, stream = self.space.xp, self.space.stream
         for first in range(0, repeat, BATCH):
             count = min(BATCH, repeat - first)
@@ -141,7 +140,7 @@ class Meter:
 
 
 def wall_times(call, repeat: int, warm_up: int = WARM_UP) -> list[float]:
-    """Times of calls that return when their work is done, after a few that warm up."""
+    """The times of ``repeat`` calls that return when their work is done, in seconds, after a warm-up."""
     for _ in range(warm_up):
         call()
     times = []
@@ -153,15 +152,16 @@ def wall_times(call, repeat: int, warm_up: int = WARM_UP) -> list[float]:
 
 
 def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, object]:
-    """(seconds, result of the longer solve): the difference of two solves, of ``count`` iterations and of half of them,
-    over the difference of their iterations. What a solve costs once is not in it. NaN where it is within noise.
+    """Time an iteration, without costs that occur once a solve; return (seconds, result of the longer solve).
+
+    The time is the difference of two solves, of ``count`` and ``count // 2`` iterations, over the difference of their
+    iterations, measured ``repeat`` times. It is NaN if it is within noise.
 
     Parameters
     ----------
     prepare : callable
-        Gives a ``Solver`` for a ``Stopping``.
-    b : array
-        On the device.
+        Makes a ``Solver`` from a ``Stopping``.
+    b : array of the device
     """
     solvers = [prepare(fixed(k)) for k in (count // 2, count)]
     result = [s.solve(b) for s in solvers][1]
@@ -170,12 +170,12 @@ def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, ob
 
 
 def a_few(iteration, residual):
-    """The monitor of a warm-up: enough iterations to compile, to capture and to touch all memory."""
+    """The monitor of a warm-up: stop after two iterations, enough to compile, to capture and to touch all memory."""
     return iteration >= 2
 
 
 def fixed(count):
-    """No tolerance, no judgement of progress: so many iterations, whatever happens, their norms as in a real solve."""
+    """A ``Stopping`` for ``count`` iterations: no tolerance, no judgement of progress, norms as in a real solve."""
     from swell.core.stopping import Stopping
     return Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e100)
 
@@ -185,13 +185,13 @@ def _timed(result):
 
 
 def difference(short, long):
-    """Seconds an iteration from two (seconds, iterations), of either sign; NaN where the longer run broke down."""
+    """Seconds an iteration from two (seconds, iterations), possibly negative; NaN if the longer run broke down."""
     return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] else math.nan
 
 
 def beyond_noise(differences) -> float:
-    """The median of differences of times; NaN where it is no larger than their median deviation from it, or negative:
-    on a busy machine a difference is noise, of either sign, and no time."""
+    """The median of differences of times, or NaN if it is noise, as on a busy machine: negative, or no larger than the
+    median absolute deviation. NaNs among the differences are left out."""
     found = [value for value in differences if not math.isnan(value)]
     if not found:
         return math.nan
@@ -200,13 +200,13 @@ def beyond_noise(differences) -> float:
 
 
 def cell(value, digits=1) -> str:
-    """A number of a table; blank where it is NaN."""
+    """A number as text for a table, with ``digits`` decimals; empty for NaN."""
     return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 @contextmanager
 def stopwatch(space):
-    """Wall time of a block, the device's work included, as ``elapsed[0]``."""
+    """Context manager: ``elapsed[0]`` is the block's wall time in seconds, with the device's work."""
     elapsed = [0.0]
     space.synchronize()
     start = time.perf_counter()
@@ -216,7 +216,7 @@ def stopwatch(space):
 
 
 def matrices(text: str, scale: float, known=None):
-    """Iterate over (name, SciPy CSR matrix) for names apart by commas, at a share of their standard sizes.
+    """Iterate over (name, SciPy CSR matrix) for gallery names separated by commas, at ``scale`` times their usual size.
 
     Raises
     ------
@@ -235,8 +235,7 @@ def matrices(text: str, scale: float, known=None):
 
 
 def files(paths):
-    """Iterate over (name, SciPy CSR matrix) for matrix files, and for folders of OpenFOAM, whose pressure Laplacian is
-    taken: 0 at the outlet (or on the first patch, where none is called so), no flux elsewhere."""
+    """Iterate over (name, SciPy CSR matrix) for matrix files, and OpenFOAM folders (see ``pressure_laplacian``)."""
     from pathlib import Path
     for path in paths or ():
         name = Path(path).name.split(".")[0]
@@ -248,7 +247,8 @@ def files(paths):
 
 
 def pressure_laplacian(path):
-    """The Laplacian of a mesh as a SciPy CSR matrix."""
+    """The Laplacian on an OpenFOAM folder's mesh as a SciPy CSR matrix: 0 on the first patch with "outlet" in its name
+    (else on the first patch), no flux elsewhere."""
     from swell.pde import fvm
     mesh = fvm.read_mesh(path)
     fixed = next((p.name for p in mesh.patches if "outlet" in p.name.lower()), mesh.patches[0].name)
@@ -257,7 +257,7 @@ def pressure_laplacian(path):
 
 
 def circumstances(space) -> dict:
-    """What every record says of its run."""
+    """Fields that every record has: device, machine, versions, command, date."""
     packages = {"cpu": ("numpy", "scipy", "numba"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
     return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
@@ -275,7 +275,7 @@ def _versions(packages):
 
 
 def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
-    """The stored figures of others for one matrix of standard size; empty where there are none.
+    """Stored figures of other libraries for one gallery matrix; empty if there are none, or ``scale`` is not 1.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def append(path, records):
 
 
 def write_csv(path, records):
-    """All records, a column for every field that one of them has.
+    """Write all records to a CSV file, with a column for every field that any record has.
 
     Raises
     ------
@@ -329,7 +329,7 @@ def write_csv(path, records):
 
 
 def show(title, header, rows):
-    """Print a table, words to the left and numbers to the right; the first two columns are never broken."""
+    """Print a table: words aligned left, numbers right; lines never break in the first two columns."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -346,7 +346,7 @@ def show(title, header, rows):
 
 
 def report(path, title, tables, space, *figures):
-    """Write the HTML report: (caption, figure), tables of (caption, header, rows), and the circumstances.
+    """Write the HTML report: figures as (caption, figure), tables as (caption, header, rows), and the circumstances.
 
     Raises
     ------
@@ -366,7 +366,7 @@ def report(path, title, tables, space, *figures):
 
 
 def bars(groups, labels, values, ylabel, log=False):
-    """A bar chart: a group of bars for each matrix, one bar for each label; values[label][group] may be None."""
+    """Draw a bar chart: groups of bars (one a matrix), in each one bar a label; values[label][group] may be None."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
@@ -386,7 +386,7 @@ def bars(groups, labels, values, ylabel, log=False):
 
 
 def logarithmic(axes):
-    """Give axes a logarithmic y, labelled 1, 2, 5, 10, ..."""
+    """Make the y axis logarithmic, labelled 1, 2, 5, 10, ..."""
     from matplotlib.ticker import LogLocator
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
@@ -396,5 +396,5 @@ def logarithmic(axes):
 
 
 def in_microseconds(figures: dict) -> str:
-    """Stored figures, fastest first."""
+    """Stored figures as text, fastest first."""
     return ", ".join(f"{name} {value:g}" for name, value in sorted(figures.items(), key=lambda item: item[1]))

@@ -1,9 +1,9 @@
-"""The tables of the finite-volume paper on stand-ins: products (3.1), smoothers (4.1), preconditioners of CG (5.1).
+"""Tables of the finite-volume paper on stand-ins: products (3.1), smoothers (4.1), preconditioners of CG (5.1).
 
-Every matrix is ordered by Cuthill–McKee first, as in the paper. Smoothers are those of ``swell bench smoothers``. In
-the last table the right-hand side is random (of some of these matrices the ones are an eigenvector), the original
-residual is looked at in every tenth iteration, and a solve ends at a true relative residual of 1e-8. Where the device
-is a GPU, its host is measured beside it: the products, and ``--cpu-iterations`` of three of the solves.
+Every matrix is ordered by Cuthill–McKee first, as in the paper. ``swell bench smoothers`` measures the smoothers. In
+table 5.1 the right-hand side is random, since all ones are an eigenvector of some of these matrices. The residual of
+the original system is computed in every tenth iteration, and a solve ends at a true relative residual of 1e-8. If the
+device is a GPU, its host is measured, too: the products, and ``--cpu-iterations`` of three of the solves.
 """
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
 from swell.gallery import jumping_diffusion
 
-EVERY = 10              # iterations from one look at the original residual to the next
+EVERY = 10              # iterations between two computations of the original residual
 RTOL = 1e-8
 SEED = 11
-REPEAT = {"cpu": 20, "cuda": 50}            # products
+REPEAT = {"cpu": 20, "cuda": 50}            # repetitions of a product
 FORMATS = ("sell", "modified_sell(height=512)", "modified_sell(height=1024)")
 # name: (scaling, precond)
 VARIANTS = {
@@ -35,8 +35,8 @@ VARIANTS = {
     "IC(1)": (None, "ick(level=1)"),
     "Chebyshev": ("jacobi", "chebyshev"),
 }
-SCALED = ("CG", "Jacobi scaling", "Ruiz scaling")        # whose iterations cost the same, or should
-ON_CPU = ("CG", "Jacobi scaling", "IC(0)")               # the CPU's column where the device is a GPU
+SCALED = ("CG", "Jacobi scaling", "Ruiz scaling")        # their iterations should cost the same
+ON_CPU = ("CG", "Jacobi scaling", "IC(0)")               # measured on the CPU, too, if the device is a GPU
 PRODUCTS = ("matrix", "device", "n", "mean entries", "most", "λ at 512", "SELL µs", "mod. SELL 512 µs", "1024 µs",
             "SELL / mod.")
 SOLVES = ("matrix", "preconditioner", "device", "reason", "iterations", "setup ms", "solve ms", "µs an iteration",
@@ -45,7 +45,7 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 
 
 def run(arguments) -> int:
-    """Measure, print each table when it is complete, write."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
     if not arguments.no_smoothers:
         smoothers.check(arguments)
     device, cpu = make_space(arguments.device), make_space("cpu")
@@ -64,7 +64,7 @@ def run(arguments) -> int:
     found.take((record for space in spaces for record in solves(space, systems, arguments, space is device)),
                unwritten=("history",))
     found.table("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(found.records))
-    found.table(f"An iteration, the original residual looked at every {EVERY}th", ITERATIONS,
+    found.table(f"An iteration, with the original residual in every {EVERY}th", ITERATIONS,
                 _iterations(found.records))
     found.report(("Figure 5.1: the residual of the original system against time", _figure(found.records)), *figures)
     return 0
@@ -77,8 +77,8 @@ def _systems(arguments):
 
 
 def compile_kernels(space, everything):
-    """Each product and each preconditioner once on a small matrix: what is compiled then counts for no setup."""
-    engine.tell(f"compiling what is not in the cache, {space.name}")
+    """Run each product and each preconditioner once on a small matrix: no measured time then includes compilation."""
+    engine.tell(f"compiling kernels that are not in the cache, {space.name}")
     A = jumping_diffusion((20, 20))
     b = np.ones(A.shape[0])
     with space.active():
@@ -91,7 +91,7 @@ def compile_kernels(space, everything):
 
 
 def products(space, systems, arguments):
-    """A record of table 3.1 for each matrix."""
+    """Iterate over the records of table 3.1, one for each matrix."""
     with space.active():
         meter = engine.Meter(space)
         for name, A in systems:
@@ -110,9 +110,10 @@ def products(space, systems, arguments):
 
 
 def solves(space, systems, arguments, everything):
-    """Records of table 5.1, and of the iterations of the scaled forms.
+    """Iterate over the records of table 5.1; for ``SCALED`` they also hold the time of an iteration.
 
-    On a CPU beside a GPU a solve does ``--cpu-iterations`` at most: enough for the time of an iteration.
+    On a CPU a solve does ``--cpu-iterations`` at most: enough for the time of an iteration. ``everything``: measure
+    all variants, else ``ON_CPU``.
     """
     limit = arguments.cpu_iterations if space.name == "cpu" else None
     count, repeat = (arguments.iterations, 3) if everything else (min(arguments.iterations, limit), 1)
@@ -140,7 +141,7 @@ def solves(space, systems, arguments, everything):
 
 
 def _prepare(A, b, space, variant, stopping):
-    """A solver for one variant; the interval of judgement is the benchmark's."""
+    """Prepare a solver for one variant; it judges progress every ``EVERY`` iterations."""
     scaling, precond = VARIANTS[variant]
     stopping = Stopping(rtol=stopping.rtol, maxiter=stopping.maxiter, window=stopping.window, growth=stopping.growth,
                         every=EVERY)
@@ -149,12 +150,12 @@ def _prepare(A, b, space, variant, stopping):
 
 
 def _bounds(result):
-    """The bound of Gershgorin among the facts on the scaling, in words."""
+    """Gershgorin's bound (5.31) as text, from the result's facts on the scaling; empty if it is not there."""
     return next((line.split("(5.31) ")[1].split(" (")[0] for line in result.configuration if "(5.31)" in line), "")
 
 
 def _where(record):
-    """The device without its model."""
+    """The record's device without its model name."""
     return record["device"].split(",")[0]
 
 
@@ -187,7 +188,7 @@ def _iterations(records):
 
 
 def _figure(records):
-    """Figure 5.1: the residual of the original system against time."""
+    """Figure 5.1: the residual of the original system over time."""
     from swell.report.figure import GRID, colour_of, new_figure
     mine = [r for r in records if r["benchmark"] == "fvm solve"]
     names = list(dict.fromkeys(r["matrix"] for r in mine))

@@ -1,16 +1,17 @@
 """Tables 10 to 12 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU": iterations,
 products, seconds on CPU and GPU, and the speed-up of each method on each mesh, without a preconditioner and with some.
 
-The paper's P- is Jacobi; its rules are x₀ = 0, a relative residual of 1e-9, at most 1000 iterations and no judgement of
-progress. Its meshes are not published: ours have as many unknowns in cavities of the same kind (`paper_problem`), so
-that its iterations, which stand beside ours, are of another problem. Iterations of different methods do not cost the
-same: compare products. ``--meshes`` takes generated cavities of any size, ``--files`` meshes, and folders with K.npz,
-M.npz and B.npz: K − k² M + 0.05 i k B with k = 2πf/340 and a source in the first unknown.
+The paper's prefix P- means Jacobi. Its rules are x₀ = 0, a relative residual of 1e-9, at most 1000 iterations and no
+judgement of progress. The paper's meshes are not published. swell's have equally many unknowns in cavities of the same
+kind (`paper_problem`), so the paper's iterations, which the tables show beside swell's, belong to another problem.
+Iterations of different methods differ in cost: compare products. ``--meshes`` takes generated cavities of any size.
+``--files`` takes meshes, and folders with K.npz, M.npz and B.npz: A = K − k² M + 0.05 i k B with k = 2πf/340 and a
+source in the first unknown.
 
-A solve's seconds are the median of ``--repeat`` after a warm-up, the setup's apart; a solve that takes longer than
-`PATIENCE` is not repeated. Records have the time of all threads too, which other programs disturb less. On a
-CPU a solve does ``--cpu-iterations`` at most; the time of as many as a GPU beside it did follows from theirs. The
-residual is computed once more by SciPy.
+A solve's seconds are the median of ``--repeat`` solves after a warm-up, without the setup; a solve that takes longer
+than `PATIENCE` is not repeated. Records also have the processor time of all threads, which other programs disturb less.
+On a CPU a solve does ``--cpu-iterations`` at most; if a GPU's solve did more, the CPU's time is extrapolated to its
+number. SciPy computes the residual again.
 """
 from __future__ import annotations
 
@@ -40,10 +41,10 @@ PRECONDS = ("none", "jacobi", "ilu0")
 STANDARD = {"cpu": "Audi3D-1,Audi3D-2,Twingo3D-0,Cylinder3D-0,Cylinder3D-1", "cuda": ",".join(MESHES)}
 RTOL, MAXITER = 1e-9, 1000
 REPEAT, PATIENCE = 3, 2.0               # solves; s
-SPEED, ABSORPTION, HERTZ = 340.0, 0.05, 300.0       # of K, M and B from a folder, as the real cabin's are described
+SPEED, ABSORPTION, HERTZ = 340.0, 0.05, 300.0       # m/s, 1, Hz: for a folder's K, M and B, as the real cabin's
 FAMILIES = {"Audi3D": "Table 10: Audi3D", "Twingo3D": "Table 11: Twingo3D", "Cylinder3D": "Table 12: Cylinder3D"}
 OTHERS = "Other cavities"
-# Iterations in tables 10 to 12, of Jacobi's methods.
+# The paper's iterations with Jacobi's preconditioner, tables 10 to 12.
 PAPER = {
     "bicgstab": {"Audi3D-1": 21, "Audi3D-2": 53, "Audi3D-3": 94, "Audi3D-4": 183, "Twingo3D-0": 563,
                  "Twingo3D-1": 1000, "Twingo3D-2": 1000, "Cylinder3D-0": 49, "Cylinder3D-1": 86, "Cylinder3D-2": 162},
@@ -61,7 +62,7 @@ BESIDE = ("GPU s", "speed-up")
 
 
 def run(arguments) -> int:
-    """Measure, print each table when it is complete, write."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" else [device, cpu]
     solvers = [(m, p) for p in arguments.preconds or PRECONDS for m in arguments.methods or METHODS]
@@ -90,14 +91,16 @@ def run(arguments) -> int:
 
 
 def _stopping(rtol, maxiter):
-    """The paper's rules: no judgement of progress, and what diverges may do so."""
+    """The paper's stopping rules: no judgement of progress, and no end at divergence."""
     return Stopping(rtol=rtol, maxiter=maxiter, window=0, growth=math.inf)
 
 
 @dataclass
 class System:
-    """A(ω) x = b of one cavity at one frequency; ``nodes`` a wavelength where the mesh is known; ``paper``: stands in
-    for the paper's problem of that name, at its size."""
+    """The system A(ω) x = b of one cavity at one frequency, in Hz.
+
+    ``nodes``: nodes a wavelength, if the mesh is known. ``paper``: name of the paper's problem that this one stands in
+    for, at its size; or empty."""
 
     name: str
     A: object
@@ -108,11 +111,11 @@ class System:
 
     @property
     def family(self) -> str:
-        """The table of the paper that it belongs to."""
+        """The paper's table that this system belongs to, a key of ``FAMILIES``, or ``OTHERS``."""
         return next((family for family in FAMILIES if self.name.startswith(family)), OTHERS)
 
     def row(self):
-        """Its row of table 1."""
+        """This system's row of table 1."""
         n, lengths = self.A.shape[0], np.diff(self.A.indptr)
         coo = self.A.tocoo()
         return (self.name, n, MESHES[self.paper][2] if self.paper else "", self.A.nnz,
@@ -122,7 +125,7 @@ class System:
 
 
 def _systems(arguments, device):
-    """Every cavity at each of its frequencies."""
+    """Iterate over the systems: every cavity at each of its frequencies."""
     hertz = None if arguments.frequencies is None else band(arguments.frequencies)
     names = arguments.meshes if arguments.meshes is not None else STANDARD[device.name]
     for name in (name.strip() for name in names.split(",") if name.strip()):
@@ -134,7 +137,7 @@ def _systems(arguments, device):
 
 
 def _cavity(name, mesh, hertz, scale):
-    """Of a generated mesh or of a file."""
+    """Iterate over the systems of a generated mesh or of a mesh file."""
     found, paper = named_mesh(mesh, scale), name if name in MESHES and scale == 1 else ""
     for frequency in [None] if hertz is None else hertz:
         problem, at, source = posed(found, cavity(mesh), frequency)
@@ -143,7 +146,7 @@ def _cavity(name, mesh, hertz, scale):
 
 
 def _folder(name, path, hertz):
-    """Of K.npz, M.npz and B.npz."""
+    """Iterate over the systems of a folder with K.npz, M.npz and B.npz."""
     import scipy.sparse as sp
     missing = [f"{part}.npz" for part in "KMB" if not (path / f"{part}.npz").is_file()]
     if missing:
@@ -162,12 +165,12 @@ def _folder(name, path, hertz):
 
 
 def _label(name, frequency, hertz):
-    """The name, with the frequency where there are several."""
+    """The system's name, with the frequency if there are several."""
     return name if hertz is None or len(hertz) == 1 else f"{name}, {frequency:g} Hz"
 
 
 def _solve(space, system, method, precond, stopping, arguments):
-    """The record of one method on one device; a failure has words and no numbers."""
+    """Yield the record of one method on one device; a failure's record has a message and no numbers."""
     engine.tell(f"{system.name}, {space.name}: {method}, {precond}")
     cut = space.name == "cpu" and (arguments.cpu_iterations or math.inf) < arguments.maxiter
     if cut:
@@ -181,7 +184,7 @@ def _solve(space, system, method, precond, stopping, arguments):
             b = space.from_host(system.b)
         prepare = partial(api.prepare, system.A, method=method, precond=precond, device=space.device_name,
                           stopping=stopping, b_like=b)
-        prepare().solve(b, monitor=engine.a_few)         # what is compiled then counts for no setup
+        prepare().solve(b, monitor=engine.a_few)         # compiles, so that the measured setup does not
         solver = prepare()
         solver.solve(b, monitor=engine.a_few)
         seconds, before = [], time.process_time()
@@ -204,12 +207,12 @@ def _solve(space, system, method, precond, stopping, arguments):
 
 
 def _paper(name, method, precond):
-    """Iterations in the paper, or None."""
+    """The paper's number of iterations, or None."""
     return PAPER.get(method.replace(" ", ""), {}).get(name) if precond == "jacobi" else None
 
 
 def rows(records) -> list:
-    """Rows of a table: one for what one or two devices did with the same problem, method and preconditioner."""
+    """Rows of a table: one for each problem, method and preconditioner, with the records of one or two devices."""
     both = {}
     for r in records:
         both.setdefault((r["problem"], r["method"], r["precond"]), {})[r["on"]] = r
@@ -233,14 +236,14 @@ def _row(key, of):
 
 
 def on_cpu(cpu, gpu):
-    """(seconds on the CPU, "" or "≈"): of as many iterations as the GPU did, where the CPU's were cut short."""
+    """(seconds on the CPU, "" or "≈"); "≈": extrapolated to the GPU's iterations, since the CPU's were cut short."""
     if cpu["cut"] and cpu["reason"] == "MAXITER":
         return cpu["solve_seconds"] * gpu["iterations"] / cpu["iterations"], "≈"
     return cpu["solve_seconds"], ""
 
 
 def figures(records, rtol) -> list:
-    """(caption, figure): histories of every problem, then times."""
+    """Draw all figures; return (caption, figure) pairs: histories of every problem, then times."""
     done = [r for r in records if "failure" not in r]
     device = "cuda" if any(r["on"] == "cuda" for r in done) else "cpu"
     mine = [r for r in done if r["on"] == device]
@@ -266,14 +269,14 @@ def _key(r):
 
 
 def _times(records, precond, values, ylabel):
-    """Bars of every problem, one for each method, whose colour is that of its history."""
+    """Bars of values, in one group a problem and one bar a method, in the colours of the histories."""
     names, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("problem", "method"))
     return engine.bars(names, methods, {m: [values.get((name, m, precond)) for name in names] for m in methods}, ylabel,
                        log=True)
 
 
 def _histories(records, rtol):
-    """Residuals over products, a panel for each preconditioner."""
+    """Residuals over products, in one panel a preconditioner."""
     from swell.report.convergence import thinned
     from swell.report.figure import GRID, INK, colour_of, new_figure
     preconds, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("precond", "method"))

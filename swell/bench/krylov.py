@@ -1,9 +1,9 @@
-"""Krylov methods: time of an iteration, and whole solves with their true residuals, beside the peer of the same run.
+"""Krylov methods: time of an iteration, and whole solves with their true residuals, beside SciPy or CuPy (the peer).
 
-The right-hand side is all ones and lies on the device. An iteration's time is the difference of the wall times of two
-solves, of all and of half the iterations asked for, over the difference of their iterations, for swell and for the peer
-alike: what a solve costs once is not in it, and what is within the noise of the machine is left blank. Whole solves go
-to a true relative residual of 1e-8, and all that they cost counts.
+The right-hand side is all ones, in the device's memory. An iteration's time comes from the wall times of two solves,
+one with all the requested iterations and one with half of them: their difference over the difference of iterations, for
+swell and for the peer alike. This excludes costs that occur once a solve; a time within the machine's noise is left
+blank. Whole solves go to a true relative residual of 1e-8, and their whole time counts.
 """
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ CASES = {
     "gmres30": ("gmres(restart=30, lengthen=False)", None, ("atmosmodd~",)),
     "bicgstab": ("bicgstab", None, ("atmosmodd~", "audi3d4~")),
 }
-LIKE = {"resident_cg_jacobi": "cg_jacobi"}     # on a GPU only: the same iterates, and so the same peer
+LIKE = {"resident_cg_jacobi": "cg_jacobi"}     # on a GPU only: equal iterates, hence the other case's peer
 RESTART = 30
 RTOL = 1e-8
-PEER_PATIENCE = 2       # the peer may take so many times swell's iterations in a whole solve
+PEER_PATIENCE = 2       # limit of the peer's iterations in a whole solve, as a multiple of swell's
 ITERATION = ("matrix", "case", "n", "iterations", "µs an iteration", "peer", "its µs", "ratio", "stored figures, µs")
 SOLVE = ("matrix", "case", "reason", "iterations", "s", "true residual", "peer", "its iterations", "its s",
          "its residual", "ratio")
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench krylov", space, arguments)
     found.take(_measure(space, arguments))
@@ -44,7 +44,7 @@ def run(arguments) -> int:
 
 
 def _measure(space, arguments):
-    """Records of every case, for each of its matrices."""
+    """Iterate over the records of every case, for each of its matrices."""
     known = list(dict.fromkeys(name for _, _, names in CASES.values() for name in names))
     for name, A in engine.matrices(arguments.matrices, arguments.scale, known):
         for case, (method, scaling, names) in CASES.items():
@@ -74,7 +74,7 @@ class _System:
                            stopping=stopping, b_like=self.on_device)
 
     def iteration(self) -> dict:
-        """The record of a fixed number of iterations; no tolerance, no judgement of progress."""
+        """Time a fixed number of iterations, without tolerance or judgement of progress; return the record."""
         half, count = self.arguments.iterations // 2, self.arguments.iterations
         seconds, run = engine.seconds_an_iteration(self._prepare, self.on_device, count, self.repeat)
         self.peer.run(half, 1e-30)
@@ -86,7 +86,7 @@ class _System:
             "published_us": engine.published("iteration_us", self.space, self.name, self.arguments.scale, self.like)})
 
     def solve(self) -> dict:
-        """The record of a whole solve."""
+        """Time a whole solve; return the record."""
         solver = self._prepare(Stopping(rtol=RTOL))
         solver.solve(self.on_device)
         result = solver.solve(self.on_device)
@@ -101,7 +101,7 @@ class _System:
             "published_s": engine.published("solve_s", self.space, self.name, self.arguments.scale)})
 
     def _residual(self, x) -> float:
-        """The true relative residual, by SciPy."""
+        """The true relative residual, computed by SciPy."""
         return float(np.linalg.norm(self.b - self.A @ x) / np.linalg.norm(self.b))
 
     def _record(self, kind, measured: dict) -> dict:
@@ -111,7 +111,7 @@ class _System:
 
 
 class _Peer:
-    """SciPy's method on a CPU, CuPy's on a GPU, with the same preconditioner."""
+    """The peer's solver: SciPy's on a CPU, CuPy's on a GPU; with Jacobi's preconditioner for "cg_jacobi"."""
 
     def __init__(self, space, A, b, case):
         self.space, self.case = space, case
@@ -130,7 +130,7 @@ class _Peer:
             self.M = linalg.LinearOperator(A.shape, lambda r: inverse * r.ravel(), dtype=A.dtype)
 
     def run(self, iterations, rtol):
-        """(x on the host, seconds, iterations done)."""
+        """Solve once; return (x on the host, seconds, iterations done)."""
         done = [0]
 
         def count(_):
@@ -164,7 +164,7 @@ def _solves(records):
 
 
 def _figure(records):
-    """Times of an iteration beside the peer's."""
+    """Bars of the times of an iteration, beside the peer's."""
     mine = [r for r in records if r["benchmark"] == "krylov iteration"]
     groups = [f"{r['case']}\n{r['matrix']}" for r in mine]
     values = {"swell": [1e6 * r["seconds"] for r in mine],

@@ -1,13 +1,13 @@
 """Smoothers by the protocol of section 4.4 of the finite-volume paper: table 4.1, figures 4.2 and 4.3.
 
 Every matrix is ordered by Cuthill–McKee, b is random in [−1, 1), the start is zero. An algorithm does 1000 outer
-iterations, and in every tenth the residual of the whole system is computed; inner solvers do at most 100 sweeps, or as
-many as bring the squared norm of a block's residual below 1e-15; blocks have 512 rows. Time is wall time of a solve,
-residuals included. What they take, and an iteration without them, follows from shorter runs with many residuals and
-with few, turn and turn about: medians of their differences, blank where these are within the machine's noise. What
-diverges to the end of the numbers is stopped there. A symmetric sweep of Gauss–Seidel counts as two iterations, and a
-polynomial of degree 10 as ten. Where the device is a GPU, Gauss–Seidel in natural order on one core of its host is
-timed in the same run: ``--cpu-iterations`` shortens that, and ratios are those of an iteration without residuals.
+iterations, and computes the residual of the whole system in every tenth. Inner solvers do at most 100 sweeps, and stop
+earlier if the squared norm of a block's residual falls below 1e-15; blocks have 512 rows. The time is the wall time of
+a solve with its residuals. Shorter runs, with many residuals and with few in turn, give the time of a residual and of
+an iteration without residuals: medians of differences, blank if they are within the machine's noise. A run that
+diverges until numbers overflow is stopped there. A symmetric sweep of Gauss–Seidel counts as two iterations, and a
+polynomial of degree 10 as ten. If the device is a GPU, Gauss–Seidel in natural order is timed in the same run on one
+core of the host, with ``--cpu-iterations`` at most. Ratios compare iterations without residuals.
 """
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from swell.core.stopping import Stopping
 from swell.formats.csr import CSRMatrix
 from swell.krylov.stationary import Stationary
 
-EVERY = 10              # outer iterations from one residual to the next
-RARELY = 100            # the same where there are few
-PATIENCE = 0.3          # seconds after which one of the shorter runs may end
-TURNS = 3               # of them
+EVERY = 10              # outer iterations between two residuals
+RARELY = 100            # outer iterations between two residuals, in the runs with few residuals
+PATIENCE = 0.3          # seconds; a shorter run has about as many iterations as fit in this time
+TURNS = 3               # number of pairs of shorter runs
 BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
           "µs an iteration", "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
@@ -39,7 +39,8 @@ NATURAL = "Fwd. Gauss–Seidel"
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A row of table 4.1: a smoother, how many iterations a sweep of it counts as, and whether it is the host's."""
+    """A row of table 4.1: a smoother, the number of iterations that one sweep counts as, and whether it runs on the
+    host."""
 
     smoother: str
     counts: int = 1
@@ -64,7 +65,7 @@ ADDED = 8               # rows from here on are not the paper's
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     check(arguments)
     engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
@@ -77,7 +78,7 @@ def run(arguments) -> int:
 
 
 def ordered(A):
-    """A in the order of Cuthill and McKee, as a SciPy CSR matrix."""
+    """Reorder a SciPy matrix by Cuthill–McKee; return a SciPy CSR matrix."""
     space = make_space("cpu")
     with space.active(A.shape[0]):
         csr = CSRMatrix.from_scipy(A, space)
@@ -85,7 +86,7 @@ def ordered(A):
 
 
 def check(arguments):
-    """Raise InputError if a number of iterations is no multiple of ten."""
+    """Raise InputError unless the numbers of iterations are positive multiples of ``EVERY``."""
     for option in ("outer_iterations", "cpu_iterations"):
         value = getattr(arguments, option)
         if value is not None and (value <= 0 or value % EVERY):
@@ -93,7 +94,7 @@ def check(arguments):
 
 
 def measure(systems, arguments):
-    """Iterate over a record for each of (name, SciPy CSR matrix) and each algorithm."""
+    """Iterate over one record for each system, (name, SciPy CSR matrix), and each algorithm."""
     device, host = make_space(arguments.device), make_space("cpu")
     for name, A in systems:
         for label, algorithm in ALGORITHMS.items():
@@ -105,7 +106,7 @@ def measure(systems, arguments):
             seconds, norms2 = smoothing(space, A, algorithm, count, EVERY)
             done = EVERY * (len(seconds) - 1)
             residual, iteration = None, seconds[-1] / done
-            if done == count:                    # else it diverged to the end of the numbers: residuals stay in
+            if done == count:                    # else it diverged: the time of an iteration includes residuals
                 residual, iteration = apart(space, A, algorithm, count, iteration)
             yield {
                 "benchmark": "smoothers", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "algorithm": label,
@@ -115,11 +116,10 @@ def measure(systems, arguments):
 
 
 def apart(space, A, algorithm, count, estimate):
-    """(seconds of a residual, seconds of an iteration without it), NaN where they are within noise. ``estimate`` is
-    about what an iteration takes.
+    """Return (seconds of a residual, seconds of an iteration without residual), NaN if within noise.
 
-    n iterations take T = n (t + r/10) with many residuals and T' = n (t + r/100) with few, where one takes t, and a
-    residual r.
+    ``estimate``: approximate seconds of an iteration. n iterations take T = n (t + r/10) with many residuals and
+    T' = n (t + r/100) with few, where an iteration takes t and a residual r.
     """
     rarely = RARELY if count % RARELY == 0 else count
     if rarely == EVERY:
@@ -133,17 +133,18 @@ def apart(space, A, algorithm, count, estimate):
 
 
 def smoothing(space, A, algorithm, count, every):
-    """(seconds since the start, ‖r‖²) at every so many outer iterations, from zero."""
+    """Run an algorithm once; return two lists, for every ``every``-th of ``count`` outer iterations from 0: seconds
+    since the start, and ‖r‖²."""
     return prepared(space, A, algorithm, count, every)()
 
 
 def prepared(space, A, algorithm, count, every):
-    """What ``smoothing`` calls: each call is another run."""
+    """Prepare an algorithm and warm it up; return the function that ``smoothing`` calls. Each call is a new run."""
     method = Stationary(algorithm.smoother, every // algorithm.counts)
     host = right_hand_side(A)
     with space.active():
         b = space.from_host(host)
-    # No tolerance and no judgement of progress: so many iterations, whatever happens.
+    # No tolerance and no judgement of progress: the number of iterations is fixed.
     stopping = Stopping(rtol=1e-30, maxiter=count // every, window=0, growth=np.inf)
     solver = api.prepare(A, method=method, device=space.device_name, stopping=stopping, b_like=b)
     solver.solve(b, monitor=engine.a_few)
@@ -156,7 +157,7 @@ def prepared(space, A, algorithm, count, every):
 
 
 def right_hand_side(A):
-    """The same numbers in every run."""
+    """Random numbers in [−1, 1), equal in every run."""
     return np.random.default_rng(7).uniform(-1, 1, A.shape[0]).astype(A.dtype)
 
 
@@ -176,7 +177,8 @@ def table(records):
 
 
 def figures(records) -> list:
-    """(caption, figure) of 4.2, all algorithms of the paper, and of 4.3, the device's alone, for each matrix."""
+    """Draw two figures a matrix: 4.2, all algorithms of the paper; 4.3, the device's alone. Return (caption, figure)
+    pairs."""
     names = list(dict.fromkeys(r["matrix"] for r in records))
     paper = list(ALGORITHMS)[:ADDED]
     return [(f"{name}: {caption}", _figure([r for r in records if r["matrix"] == name and r["algorithm"] in shown]))
@@ -186,7 +188,7 @@ def figures(records) -> list:
 
 
 def _figure(records):
-    """log10 ‖r‖² over time."""
+    """Lines of log10 ‖r‖² over time, one for each record."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 4.6)
     for k, r in enumerate(records):

@@ -1,7 +1,7 @@
-"""Sparse products A A and Pᵀ A P: time, products a second, numeric phase alone; SciPy or CuPy in the same run.
+"""Sparse products A A and Pᵀ A P: time, products a second, numeric phase alone; SciPy or CuPy (the peer) beside them.
 
 P is a smoothed aggregation: (I − ω D⁻¹ A) T, with ω = 2/3 and T constant on groups of consecutive rows. swell's results
-have sorted columns and SciPy's have not, so the peer is timed with and without sorting.
+have sorted columns, SciPy's do not, so the peer is timed with and without sorting.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = ("matrix", "product", "rows", "entries", "products", "ms", "10⁶ produ
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print the table, write records and report; return the exit status."""
     systems = chain(engine.matrices(arguments.matrices, arguments.scale), engine.files(arguments.files))
     space = make_space(arguments.device)
     with space.active():
@@ -35,7 +35,7 @@ def run(arguments) -> int:
 
 
 def interpolation(A):
-    """A smoothed aggregation of a SciPy matrix; rows without a diagonal are not smoothed."""
+    """The smoothed aggregation P of a SciPy matrix; rows without a diagonal entry are not smoothed."""
     n, d = A.shape[0], A.diagonal()
     group = np.arange(n) // AGGREGATE
     T = sp.csr_array((np.ones(n, A.dtype), (np.arange(n), group)), shape=(n, n and int(group[-1]) + 1))
@@ -50,7 +50,7 @@ def _canonical(A):
 
 
 def _measure(meter, name, A, repeat):
-    """A record for each product."""
+    """Iterate over the records of one matrix: A A, then Pᵀ A P."""
     engine.tell(f"sparse products: {name}")
     A = _canonical(A)
     P = interpolation(A)
@@ -60,7 +60,7 @@ def _measure(meter, name, A, repeat):
 
 
 def _record(meter, name, case, factors, kind, repeat):
-    """Time a product of the kind, and the peer's."""
+    """Time a product of class ``kind``, and the peer's; return the record."""
     space = meter.space
     ours = [CSRMatrix.from_scipy(M, space) for M in factors]
     peer, theirs = _peer(space, ours, factors)
@@ -83,12 +83,12 @@ def _record(meter, name, case, factors, kind, repeat):
 
 
 def _products(A, B) -> int:
-    """How many products of two entries A B has."""
+    """Number of products of two entries in A B."""
     return int(np.diff(B.indptr).astype(np.int64)[A.indices].sum())
 
 
 def _peer(space, ours, factors):
-    """The library that a user would otherwise take, and its matrices."""
+    """(name of the library beside swell, its matrices)."""
     if space.name == "cpu":
         return "SciPy", factors
     from cupyx.scipy.sparse import csr_matrix
@@ -103,7 +103,7 @@ def _rows(records):
 
 
 def _figure(records):
-    """10⁶ products a second, of swell and of the peer."""
+    """Bars of 10⁶ products a second, for swell and the peer."""
     groups = [f"{r['matrix']}, {r['product']}" for r in records]
     peer = records[0]["peer"] if records else "peer"
     values = {"swell": [r["products_per_second"] / 1e6 for r in records],

@@ -1,7 +1,7 @@
-"""Products y = A x: time, bytes by the model, share of the copy speed, the peer of the same run, and stored figures.
+"""Products y = A x: time, bytes by the model, share of the copy speed, SciPy or CuPy (the peer), and stored figures.
 
-``--complex`` prints table 9 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU" on
-boxes of its meshes' sizes; ``--tune`` the default format beside what ``format="tuned"`` finds.
+``--complex`` also prints table 9 of "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU",
+on boxes of its meshes' sizes. ``--tune`` also compares the default format with the one that ``format="tuned"`` finds.
 """
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from swell.core.registry import resolve
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 
-AGAIN, TURNS = 10, 3    # products timed of the default and of the tuned format, and how often
-RUNS_BESIDE = 5         # of SciPy on the host of a GPU
+AGAIN, TURNS = 10, 3    # products timed in a turn, and turns, when the default and the tuned format are compared
+RUNS_BESIDE = 5         # runs of SciPy on the host, if the device is a GPU
 TABLE9 = ("problem", "format", "unknowns", "entries", "mean ms", "GFLOP/s", "SciPy ms", "GFLOP/s", "ratio")
 TUNED = ("matrix", "default", "µs", "tuned", "µs", "default / tuned", "tuning s", "in products")
 HEADER = ("matrix", "format", "n", "entries", "µs", "MB by the model", "GB/s", "of copy", "peer", "its µs", "ratio")
 
 
 def run(arguments) -> int:
-    """Measure, print, write."""
+    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
     formats = {name: resolve("format", name) for name in arguments.formats.split(",")}
     systems = engine.matrices(arguments.matrices, arguments.scale)
     space = make_space(arguments.device)
@@ -48,7 +48,7 @@ def run(arguments) -> int:
 
 
 def _measure(meter, name, A, formats, arguments):
-    """A record for each format."""
+    """Iterate over the records of one matrix: one for each format, and one of tuning if asked for."""
     engine.tell(f"products: {name}")
     space, repeat = meter.space, arguments.repeat or 50
     csr = CSRMatrix.from_scipy(A, space)         # the gallery's matrices are sorted and free of duplicates
@@ -65,7 +65,7 @@ def _measure(meter, name, A, formats, arguments):
             engine.wall_times(lambda: A @ here, repeat if space.name == "cpu" else RUNS_BESIDE, 1))
     for label, settings in formats.items():
         matrix = settings.build(csr)
-        with space.active(A.shape[0]):           # on as many threads as methods use for so many rows
+        with space.active(A.shape[0]):           # with the number of threads that methods use for this size
             times = meter.times(partial(matrix.apply, x, y), repeat)
         seconds = statistics.median(times)
         error = np.linalg.norm(space.to_host(y) - expected) / np.linalg.norm(expected)
@@ -83,7 +83,7 @@ def _measure(meter, name, A, formats, arguments):
 
 
 def _tune(space, name, csr, x, y):
-    """A record of the default beside the tuned format, both timed once more, turn and turn about."""
+    """Tune the format, and time the default and the tuned one again, in turn; return the record."""
     default = default_format(csr).build(csr)
     with engine.stopwatch(space) as elapsed:
         tuned = Tuned(seconds=60.0, cache=False).build(csr)
@@ -96,7 +96,7 @@ def _tune(space, name, csr, x, y):
 
 
 def _peer(space, csr, A, x):
-    """The library that a user would otherwise take, and its product."""
+    """(name of the library beside swell, its product as a function)."""
     if space.name == "cpu":
         return "SciPy", lambda: A @ x
     from cupyx.scipy.sparse import csr_matrix
@@ -111,7 +111,7 @@ def _rows(records):
 
 
 def _table9(records):
-    """The paper's columns: this device, SciPy on its host, and how many times sooner."""
+    """Rows of the paper's table 9: this device, SciPy on the host, and the ratio of their times."""
     return [(r["matrix"], r["format"], r["n"], r["nnz"], f"{1e3 * r['mean_seconds']:.4f}",
              f"{r['flops'] / r['mean_seconds'] / 1e9:.2f}", f"{1e3 * r['scipy_mean_seconds']:.4f}",
              f"{r['flops'] / r['scipy_mean_seconds'] / 1e9:.2f}", f"{r['scipy_mean_seconds'] / r['mean_seconds']:.2f}")
@@ -125,18 +125,18 @@ def _tuned_rows(records):
 
 
 def _short(description):
-    """What a format says of itself, without its padding and its offsets."""
+    """A format's description without its padding and its offsets."""
     return description.split(", padding")[0].split(", 16-bit")[0]
 
 
 def _stored(records):
-    """A row for each matrix of which there are stored figures."""
+    """Rows of (matrix, stored figures as text), for the matrices that have any."""
     figures = {r["matrix"]: engine.in_microseconds(r["published_us"]) for r in records if r["published_us"]}
     return list(figures.items())
 
 
 def _figure(records):
-    """GB/s of the product, each format beside the peer."""
+    """Bars of 10⁹ entries a second, for each format and the peer."""
     names = list(dict.fromkeys(r["matrix"] for r in records))
     labels = list(dict.fromkeys(r["format"] for r in records))
     rate = {(r["matrix"], r["format"]): r["nnz"] / r["seconds"] / 1e9 for r in records}

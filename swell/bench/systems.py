@@ -1,6 +1,6 @@
-"""The systems of ``swell bench auto``: real files, and generated ones of every class that swell is for.
+"""Generated systems of ``swell bench auto``, from every class that swell is for.
 
-The list was frozen before the advisor's constants were chosen.
+The list was fixed before the advisor's constants were chosen.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swell import gallery
 
 
 def circuit(n, hubs=3, seed=0):
-    """A conductance network with a few nodes that touch many others, and controlled sources: unsymmetric."""
+    """A conductance network with ``hubs`` nodes that have many neighbours, and controlled sources: unsymmetric."""
     rng = np.random.default_rng(seed)
     side = int(np.sqrt(n))
     n = side * side
@@ -34,7 +34,7 @@ def circuit(n, hubs=3, seed=0):
 
 
 def power_grid(n, seed=0):
-    """A power network's Laplacian: a tree with a few loops, conductances over four decades: SPD."""
+    """A power network's Laplacian: a tree with some loops, conductances over four decades: SPD."""
     rng = np.random.default_rng(seed)
     parent = (np.arange(1, n) * rng.uniform(0.7, 1, n - 1)).astype(int)
     i = np.concatenate([np.arange(1, n), rng.integers(0, n, n // 5)])
@@ -46,7 +46,7 @@ def power_grid(n, seed=0):
 
 
 def random_graph(n, degree=6, shift=1e-2, seed=0):
-    """A random graph's Laplacian, whose factors fill up, plus ``shift``: SPD."""
+    """A random graph's Laplacian plus ``shift`` I, with much fill in its factors: SPD."""
     rng = np.random.default_rng(seed)
     W = sp.coo_matrix((rng.random(n * degree // 2), (rng.integers(0, n, n * degree // 2),
                                                      rng.integers(0, n, n * degree // 2))), (n, n)).tocsr()
@@ -55,7 +55,7 @@ def random_graph(n, degree=6, shift=1e-2, seed=0):
 
 
 def markov(n, discount=0.99, seed=0):
-    """I − discount P of a random walk with drift: dominant, unsymmetric."""
+    """I − discount P, with the transition matrix P of a random walk with drift: diagonally dominant, unsymmetric."""
     rng = np.random.default_rng(seed)
     i = np.repeat(np.arange(n), 4)
     P = sp.coo_matrix((rng.random(i.size), (i, (i + rng.integers(1, 200, i.size)) % n)), (n, n)).tocsr()
@@ -76,24 +76,24 @@ def arrow(n):
 
 
 def biharmonic(m):
-    """The square of Poisson's matrix: SPD, of condition m⁴, no M-matrix."""
+    """The square of Poisson's matrix: SPD, condition of order m⁴, no M-matrix."""
     A = gallery.poisson2d(m)
     return sp.csr_matrix(A @ A)
 
 
 def mass(m):
-    """The mass matrix of trilinear elements: SPD, of small condition."""
+    """The mass matrix of trilinear elements on m³ nodes: SPD, small condition."""
     M = sp.diags_array((1 / 6, 2 / 3, 1 / 6), offsets=(-1, 0, 1), shape=(m, m))
     return sp.csr_matrix(sp.kron(sp.kron(M, M), M))
 
 
 def dense(n, seed=0):
-    """Random numbers in every place, plus n on the diagonal's half: unsymmetric."""
+    """A dense matrix of standard normal numbers plus √n I: unsymmetric."""
     return sp.csr_matrix(np.random.default_rng(seed).standard_normal((n, n)) + np.sqrt(n) * np.eye(n))
 
 
 def unstructured(n, seed=0):
-    """Random entries, five a row, a diagonal of their size: unsymmetric, indefinite."""
+    """Random normal entries, about four a row, and ±3 added to the diagonal: unsymmetric, indefinite."""
     rng = np.random.default_rng(seed)
     A = sp.random(n, n, density=4 / n, random_state=rng, data_rvs=lambda k: rng.normal(size=k))
     return sp.csr_matrix(A + sp.diags_array(3 * rng.choice([-1.0, 1.0], n)))
@@ -111,12 +111,12 @@ def magnetic(m, flux=0.1):
 
 
 def eddy(m, sigma=0.3):
-    """Poisson plus an imaginary mass, as eddy currents have it: complex symmetric."""
+    """Poisson's matrix plus i sigma I, as in eddy-current problems: complex symmetric."""
     return sp.csr_matrix(gallery.poisson2d(m) + 1j * sigma * sp.eye_array(m * m))
 
 
 def complex_transport(m):
-    """Convection and diffusion at a frequency: complex, unsymmetric."""
+    """Convection and diffusion in the frequency domain (plus 0.2 i I): complex, unsymmetric."""
     return sp.csr_matrix(gallery.convection_diffusion((m, m), 1.0) + 0.2j * sp.eye_array(m * m))
 
 

@@ -1,4 +1,4 @@
-"""A parallel copy on the CPU, the yardstick of every product."""
+"""A parallel copy on the CPU; products are compared with its speed."""
 from __future__ import annotations
 
 from numba import prange

@@ -1,4 +1,4 @@
-"""``swell bench scaling``: start the ranks, collect what they measure, show it, and fit the model to it."""
+"""``swell bench scaling``: start the ranks, collect and show their records, and fit the model to them."""
 from __future__ import annotations
 
 import importlib.util
@@ -14,7 +14,7 @@ from swell.io.rows import open_rows
 
 UNKNOWNS = 64**3
 REPEAT, SOLVE_REPEAT = 20, 10
-LINKS = ("ranks", "threads each", "copy GB/s a rank", "8 B there, µs", "longest message GB/s", "sum of 1, µs",
+LINKS = ("ranks", "threads each", "copy GB/s a rank", "8 B one way, µs", "longest message GB/s", "sum of 1, µs",
          "sum of 64, µs")
 PRODUCTS = ("matrix", "scaling", "n", "ranks", "overlap µs", "without µs", "least", "least without",
             "pack", "exchange", "diagonal block", "rest", "communication %", "load balance", "efficiency %")
@@ -24,11 +24,11 @@ SOLVES = ("matrix", "scaling", "preconditioner", "ranks", "a restart's steps ms:
 LOCAL = ("matrix", "scaling", "method", "overhead o, µs", "share of copy speed e")
 TESTED = ("matrix", "scaling", "method", "ranks", "measured µs", "predicted µs", "ratio")
 PREDICTIONS = ("matrix", "scaling", "method", "1 rank µs", *(f"{p}" for p in PREDICTED))
-ALONE = "no prediction: it is fitted to what 1 rank and 2 or more measured, and --ranks names {}"
+ALONE = "no prediction: the model is fitted to times of 1 rank and of 2 or more, and --ranks names {}"
 
 
 def run(arguments) -> int:
-    """Measure, print each table when it is complete, write."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
     program = start.mpiexec()
     ranks = _numbers("ranks", arguments.ranks)
     threads = arguments.threads or max(1, start.cores() // max(ranks))
@@ -64,30 +64,30 @@ def run(arguments) -> int:
 
 
 class Place:
-    """Where the ranks measure, as the heads of tables have it."""
+    """The device and threads of the ranks, for titles of tables; stands in for a Space."""
 
     def __init__(self, device, threads):
         self.name, self.threads = device.split(":")[0], threads
 
     def describe(self) -> str:
-        """The device, and its threads, in words."""
+        """The device and the threads of a rank, as text."""
         return f"{self.name}, ranks of {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
 def _numbers(option, text) -> list[int]:
-    """Positive whole numbers apart by commas, ascending."""
+    """Parse positive whole numbers separated by commas; return them ascending, or raise InputError."""
     words = [word.strip() for word in str(text).split(",") if word.strip()]
     if not words or not all(word.isdigit() and int(word) for word in words):
-        raise InputError(f"--{option} {text}: expected positive whole numbers apart by commas, such as 1,2")
+        raise InputError(f"--{option} {text}: expected positive whole numbers separated by commas, such as 1,2")
     return sorted({int(word) for word in words})
 
 
 def _settings(arguments, most) -> dict:
-    """What the ranks are told, checked as far as it can be here."""
-    engine.matrices(arguments.matrices, arguments.scale)             # an unknown name is an error
+    """The settings for the ranks as a dict, checked as far as possible; ``most``: the largest number of ranks."""
+    engine.matrices(arguments.matrices, arguments.scale)             # raises for an unknown name
     for path in arguments.files or ():
         if not Path(path).is_dir():
-            consecutive(open_rows(path).shape[0], most)              # so are unreadable files, and too few rows
+            consecutive(open_rows(path).shape[0], most)              # raises for an unreadable file or too few rows
     if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
     return {"device": arguments.device, "scale": arguments.scale, "partition": arguments.partition,
@@ -103,14 +103,16 @@ def _of(records, kind):
 
 
 def efficiency(records, record, same, time="seconds") -> float:
-    """Per cent of the speed of the fewest ranks, times their number where the system stays the same.
+    """The parallel efficiency of a record in per cent, relative to the fewest ranks with a record of this case.
+
+    Strong scaling divides the work among the ranks; weak scaling keeps the work a rank.
 
     Parameters
     ----------
     same : tuple of str
-        The fields by which records are of the same case.
+        The fields in which records of a case agree, besides benchmark, scaling and matrix.
     time : str
-        The field that counts.
+        The field that holds the time.
     """
     case = [r for r in records if all(r[name] == record[name] for name in ("benchmark", "scaling", "matrix", *same))]
     first = min(case, key=lambda r: r["ranks"])
@@ -155,7 +157,7 @@ def _solves(records):
 
 
 def _in_order(records):
-    """By matrix and case as they came, then by ranks."""
+    """Sort records by case, in order of first occurrence, then by ranks."""
     places = {}
     for r in records:
         places.setdefault(_case(r), len(places))
@@ -167,14 +169,14 @@ def _case(record):
 
 
 def _predicted(found, prediction, predicted):
-    """Tables of the model: what was fitted, how far it is off, what it predicts."""
-    found.table("The model's links (docs/SCALING.md)", ("what", "value"), prediction.parameters())
+    """Show the model's tables: its parameters, its deviation from measurements, its predictions."""
+    found.table("The model's links (docs/SCALING.md)", ("parameter", "value"), prediction.parameters())
     found.table("The model's ranks", LOCAL, prediction.shares_of_speed())
     seen = held_out(predicted)
     if seen:
         off = deviation([r["seconds"] for r in seen], [r["measured"] for r in seen])
         crowded = "; the ranks had to share cores, and the model is fitted to that" if prediction.crowded else ""
-        found.table("The model on what was measured and not fitted to: off by a factor "
+        found.table("The model beside times that it was not fitted to: off by a factor "
                     f"{1 + off:.2f} (root mean square)" + crowded, TESTED,
                     [(r["matrix"], r["scaling"], r["method"], r["ranks"], _micro(r["measured"]), _micro(r["seconds"]),
                       f"{r['seconds'] / r['measured']:.2f}") for r in seen])
@@ -184,4 +186,4 @@ def _predicted(found, prediction, predicted):
         rows.append((matrix, scaling, method, _micro(mine[1]["seconds"]),
                      *(f"{_micro(mine[p]['seconds'])} ({100 * mine[p]['efficiency']:.0f} %)" if p in mine else ""
                        for p in PREDICTED)))
-    found.table("Predicted µs an iteration (and parallel efficiency) on so many ranks", PREDICTIONS, rows)
+    found.table("Predicted µs an iteration (and parallel efficiency), by number of ranks", PREDICTIONS, rows)

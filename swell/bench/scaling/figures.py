@@ -1,4 +1,4 @@
-"""The pictures of the scaling report."""
+"""Figures of the scaling report."""
 from __future__ import annotations
 
 from swell.bench import engine
@@ -9,10 +9,10 @@ MARKERS = {"strong": "Strong scaling", "weak": "Weak scaling"}
 
 
 def figures(records, prediction, predicted) -> list:
-    """(caption, figure) of all figures; those of the model only where there is one."""
-    found = [("Figure 10: a product with and without overlap on so many ranks, the largest time over them",
+    """Draw all figures; return (caption, figure) pairs. The model's figures need a ``prediction``; it may be None."""
+    found = [("Figure 10: a product with and without overlap, by number of ranks; the largest time over the ranks",
               _overlap(records)),
-             ("The stages of a product without overlap on so many ranks, mean over them", _stages(records))]
+             ("The stages of a product without overlap, by number of ranks; mean over the ranks", _stages(records))]
     for scaling, words in MARKERS.items():
         mine = [r for r in _groups(records, "iteration") if r["scaling"] == scaling and r["seconds"]]
         if mine:
@@ -24,17 +24,18 @@ def figures(records, prediction, predicted) -> list:
             if of_model:
                 found.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
     if any(r["benchmark"] == "scaling solve" for r in records):
-        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block, on so many ranks",
+        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block, by number of ranks",
                    _solves(records)),
-                  ("Load balance factor of the preconditioning step, equation 13, on so many ranks", _balance(records))]
+                  ("Load balance factor of the preconditioning step, equation 13, by number of ranks",
+                   _balance(records))]
     if prediction is not None:
-        found.append(("Messages between two ranks, half of the way there and back; line: as fitted",
+        found.append(("Messages between two ranks, half a round trip; line: as fitted",
                       _messages(records, prediction)))
     return found
 
 
 def _axes(rows, columns, width=7.5, height=3.6):
-    """A figure with a grid of axes that look as all others do."""
+    """Make a figure with a grid of axes in the report's style; return (figure, array of axes)."""
     from matplotlib.figure import Figure
 
     from swell.report.figure import GRID, INK
@@ -51,7 +52,7 @@ def _axes(rows, columns, width=7.5, height=3.6):
 
 
 def _groups(records, kind) -> list:
-    """The records of a kind, by matrix as they came and then by ranks."""
+    """The records of a kind, sorted by matrix in order of first occurrence, then by ranks."""
     mine = [r for r in records if r["benchmark"] == f"scaling {kind}"]
     names = list(dict.fromkeys((r["scaling"], r["matrix"]) for r in mine))
     return sorted(mine, key=lambda r: (names.index((r["scaling"], r["matrix"])), r["ranks"]))
@@ -96,7 +97,7 @@ def _ranks_axis(axes, ranks):
 
 
 def _iterations(measured, predicted):
-    """A panel for each matrix: time over ranks by method."""
+    """Time over ranks by method, in one panel a matrix."""
     from swell.report.figure import INK, colour_of
     names = list(dict.fromkeys(r["matrix"] for r in measured))
     methods = list(dict.fromkeys(r["method"] for r in measured))
@@ -130,7 +131,7 @@ def _legend(figure, entries):
 
 
 def _parts(predicted):
-    """A panel for each matrix and method: stacked shares of the time over ranks."""
+    """Stacked shares of the time over ranks, in one panel for each matrix and method."""
     from swell.report.figure import INK, colour_of
     cases = list(dict.fromkeys((r["matrix"], r["method"]) for r in predicted))
     parts = ("local", "overhead", "exchange", "reductions")

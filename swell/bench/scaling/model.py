@@ -1,19 +1,21 @@
-"""A model of the time of an iteration on P ranks: what is moved, over how fast it was measured to move.
+"""A model of the time of an iteration on P ranks: bytes moved, divided by measured speeds, plus latencies.
 
     t(P) = o + B/(e β) + p (d α + H/β_l) + r (α_r ⌈log₂ P⌉ + 8 k (P − 1)/β_r)
 
-    o      what an iteration costs without any data: calls, launches
+    o      overhead: seconds of an iteration without any data (calls, launches)
     B, β   bytes of a rank's memory that an iteration moves; bytes a second of a copy, by all ranks at the same time
-    e      the share of β that the kernels of an iteration reach
-    p      products an iteration; d neighbours and H bytes of halo, of the rank with most, a product
-    α, β_l seconds that a message takes however short, bytes a second of long ones: from a ping-pong
+    e      share of β that the kernels of an iteration reach
+    p      products an iteration
+    d, H   neighbours, and bytes of halo, a product, of the rank with most
+    α, β_l latency of a message in seconds, and bytes a second of long messages: from a ping-pong
     r, k   reductions an iteration, and the doubles of each
-    α_r    seconds of a step of a reduction, of which there are ⌈log₂ P⌉; every rank gets the numbers of all others
-           (that makes sums the same bits everywhere), 8 k (P − 1) bytes at β_r: from reductions of 1 to 64 doubles
+    α_r    seconds of each of the ⌈log₂ P⌉ steps of a reduction
+    β_r    bytes a second of a reduction: every rank gets the numbers of all others, 8 k (P − 1) bytes, so that sums
+           have equal bits on all ranks; from reductions of 1 to 64 doubles
 
-α, β_l, α_r and β_r come from the run's own messages and reductions, β from its copies; o and e, by method, from its
-iterations on the fewest ranks, one of them of a system that is next to nothing. All fits are least squares of relative
-deviations with parameters that are not negative. What was measured on more ranks is not fitted to: it tests the model.
+α, β_l, α_r and β_r come from the run's own messages and reductions, β from its copies. o and e, for each method, come
+from its iterations on the fewest ranks, with a tiny system among them. All fits are least squares of relative
+deviations with nonnegative parameters. The model is not fitted to iterations on more ranks: these test it.
 """
 from __future__ import annotations
 
@@ -27,14 +29,16 @@ DOUBLE, ENTRY, ROW = 8, 12, 4          # bytes of a number, of an entry in CSR, 
 
 @dataclass(frozen=True)
 class Case:
-    """What an iteration of a method does, by the head of its file.
+    """The work of a method's iteration, as the head of its file states it.
 
     Attributes
     ----------
     words : float
-        Doubles a row that it moves beside the products.
-    products, reductions, doubles : float
-        An iteration; doubles of a reduction.
+        Doubles a row that an iteration moves besides the products.
+    products, reductions : float
+        Number of products and of reductions an iteration.
+    doubles : int
+        Doubles of a reduction.
     """
 
     words: float
@@ -49,7 +53,7 @@ CASES = {"cg": Case(8, 1, 2, 3), "single_reduction_cg": Case(10, 1, 1, 5),
 
 @dataclass(frozen=True)
 class Share:
-    """What the rank with most has: rows, entries, entries of x that others have, neighbours that have them."""
+    """Largest numbers over the ranks: rows, entries, ghosts (entries of x from other ranks), neighbours."""
 
     rows: int
     entries: int
@@ -57,22 +61,22 @@ class Share:
     neighbours: int
 
     def bytes(self, case: Case) -> float:
-        """Bytes of memory that an iteration moves: matrix in CSR, x and y of the products, vectors, the halo packed
-        and read."""
+        """Bytes of memory that an iteration moves: the matrix in CSR, x and y of the products, the method's vectors,
+        packing and reading the halo."""
         product = ENTRY * self.entries + (ROW + 2 * DOUBLE) * self.rows + (2 * DOUBLE + ROW) * self.ghosts
         return case.products * product + DOUBLE * case.words * self.rows
 
 
 @dataclass(frozen=True)
 class Links:
-    """Between ranks.
+    """Speed of messages and reductions between ranks.
 
     Attributes
     ----------
     latency, bandwidth : float
-        Of a message: α in seconds, β_l in bytes a second.
+        For messages: α in seconds, β_l in bytes a second.
     step, gather : float
-        Of a reduction: α_r in seconds, β_r in bytes a second.
+        For reductions: α_r in seconds, β_r in bytes a second.
     """
 
     latency: float
@@ -91,7 +95,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Local:
-    """Of one rank with one method.
+    """Speed of one rank with one method.
 
     Attributes
     ----------
@@ -105,23 +109,22 @@ class Local:
     speed: float
 
     def seconds(self, case: Case, share: Share) -> float:
-        """Seconds of an iteration without other ranks."""
+        """Seconds of an iteration, without messages and reductions."""
         return self.overhead + share.bytes(case) / self.speed
 
 
 def steps(ranks: int) -> int:
-    """⌈log₂ P⌉."""
+    """⌈log₂ ranks⌉."""
     return (ranks - 1).bit_length()
 
 
 def seconds(case: Case, local: Local, links: Links, share: Share, ranks: int, hidden=False) -> float:
-    """The time of an iteration.
+    """The time of an iteration, in seconds.
 
     Parameters
     ----------
     hidden : bool
-        All of the exchange happens during the product, if that takes as long: the most that overlap can do. False:
-        nothing of it.
+        True: the exchange overlaps the product completely, as far as the product lasts. False: it does not overlap.
     """
     alone, exchange = local.seconds(case, share), links.product(case, share) if ranks > 1 else 0.0
     product = case.products * ENTRY * share.entries / local.speed
@@ -130,13 +133,13 @@ def seconds(case: Case, local: Local, links: Links, share: Share, ranks: int, hi
 
 
 def fit(columns, measured) -> np.ndarray:
-    """Factors x ≥ 0 of the columns for which the relative deviations of their sum have the least sum of squares.
+    """Least-squares fit with x ≥ 0: minimise the relative deviations of columns @ x from ``measured``; return x.
 
     Parameters
     ----------
     columns : array, shape (points, parameters)
     measured : array, shape (points,)
-        Positive.
+        Positive numbers.
     """
     from scipy.optimize import nnls
     columns, measured = np.asarray(columns, float), np.asarray(measured, float)
@@ -145,9 +148,9 @@ def fit(columns, measured) -> np.ndarray:
 
 
 def fit_links(messages, reductions) -> Links:
-    """From measured messages, (bytes, seconds), and reductions, (ranks, doubles, seconds).
+    """Fit Links to measured messages, (bytes, seconds), and reductions, (ranks, doubles, seconds).
 
-    So few doubles may show no bandwidth; that of reductions is at most that of messages.
+    Reductions are so short that their bandwidth may not show; it is at most the bandwidth of messages.
     """
     sizes, times = np.array(messages, float).T
     latency, per_byte = fit(np.column_stack([np.ones(sizes.size), sizes]), times)
@@ -161,7 +164,7 @@ def fit_links(messages, reductions) -> Links:
 
 
 def fit_local(case: Case, points, links: Links | None) -> Local:
-    """From measured iterations, (ranks, share, seconds)."""
+    """Fit Local to measured iterations, (ranks, share, seconds); ``links`` may be None if all are of one rank."""
     alone = [max(t - seconds(case, Local(0.0, np.inf), links, share, ranks), 0.01 * t) if ranks > 1 else t
              for ranks, share, t in points]
     overhead, per_byte = fit([[1.0, share.bytes(case)] for _, share, _ in points], alone)
@@ -169,17 +172,17 @@ def fit_local(case: Case, points, links: Links | None) -> Local:
 
 
 def _over(slowness):
-    """1/slowness; what has cost nothing is infinitely fast."""
+    """1/slowness, or infinity for 0."""
     return 1 / slowness if slowness > 0 else np.inf
 
 
 def deviation(predicted, measured) -> float:
-    """The root mean square of ln(predicted/measured), as a factor − 1: 0.2 is off by 20 % one way or the other."""
+    """The root mean square of ln(predicted/measured), as a factor − 1: 0.2 means off by 20 %, up or down."""
     return float(np.expm1(np.sqrt(np.mean(np.log(np.asarray(predicted) / np.asarray(measured)) ** 2))))
 
 
 def count_shares(indptr, indices, owner, ranks: int) -> Share:
-    """What the rank with most has, of a matrix' pattern whose rows have these owners; each the most by itself."""
+    """The Share of a CSR pattern whose row i belongs to rank owner[i]; each number is a maximum over the ranks."""
     n = indptr.size - 1
     lengths = np.diff(indptr)
     of_row = np.repeat(owner, lengths)
@@ -193,7 +196,7 @@ def count_shares(indptr, indices, owner, ranks: int) -> Share:
 
 
 def share_of_slab(side: int, ranks: int) -> Share:
-    """Of the weak scaling's Poisson: side³ rows a rank, slabs beside one another."""
+    """The Share of the weak scaling's Poisson system: slabs side by side, side³ rows a rank."""
     neighbours = min(ranks - 1, 2)
     rows, face = side**3, side**2
     return Share(rows, 7 * rows - 4 * face - (2 - neighbours) * face, neighbours * face, neighbours)

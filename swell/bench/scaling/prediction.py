@@ -1,4 +1,4 @@
-"""From the records of a run to the model's parameters, its predictions, and how far they are off."""
+"""Fit of the model to a run's records, its predictions, and their deviations."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -13,18 +13,22 @@ class Prediction:
     Parameters
     ----------
     records : list of dict
-        Of 1 rank and of 2 at least.
+        Records of runs with 1 rank and with at least one larger number of ranks.
     threads, cores : int
-        Of a rank; of the machine. More ranks than cores wait for one another: the model is not fitted to them unless
-        there is nothing else.
+        Threads of a rank; cores of the machine. The model is fitted to runs with more threads than cores only if there
+        are no others, since their ranks wait for one another.
 
     Attributes
     ----------
     links : Links
     copies : dict of int to float
-        Bytes a second that a rank copies, by ranks.
+        Bytes a second of a rank's copy, by the number of ranks.
     local : dict of (str, str, str) to Local
-        By scaling, matrix and method, on one rank.
+        Speed of one rank, by (scaling, matrix, method).
+    most : int
+        The largest number of ranks among the runs that the links are fitted to.
+    crowded : bool
+        These runs had more threads than cores.
     """
 
     def __init__(self, records, threads, cores):
@@ -45,12 +49,12 @@ class Prediction:
         return model.fit_local(CASES[record["method"]], points, None)
 
     def _on(self, key, ranks):
-        """One rank of so many: memory may be slower where others use it too, but is not faster."""
+        """The speed of one of ``ranks`` ranks: other ranks may slow down its memory, never speed it up."""
         copy = self.copies.get(ranks, self.copies[self.most])
         return replace(self.local[key], speed=self.local[key].speed * min(1.0, copy / self.copies[1]))
 
     def records(self) -> list[dict]:
-        """A record for every measured iteration, with what was measured, and for every larger number of ranks."""
+        """A record for every measured number of ranks, with the measured time, and for every number in PREDICTED."""
         found = []
         for key in self.local:
             scaling, matrix, method = key
@@ -72,7 +76,7 @@ class Prediction:
         return found
 
     def _parts(self, key, ranks, share) -> dict:
-        """Seconds of an iteration, without and with an exchange that is hidden, and of its parts."""
+        """Seconds of an iteration, without and with overlap of the exchange, and of its parts."""
         case, local = CASES[key[2]], self._on(key, ranks)
         return {"seconds": model.seconds(case, local, self.links, share, ranks),
                 "hidden": model.seconds(case, local, self.links, share, ranks, hidden=True),
@@ -81,7 +85,7 @@ class Prediction:
                 "reductions": self.links.reductions(case, ranks) if ranks > 1 else 0.0}
 
     def parameters(self) -> list[tuple]:
-        """What was fitted, for a table: (what, value)."""
+        """Rows (name, value) of the fitted parameters between ranks, for a table."""
         links = self.links
         rows = [("latency of a message α, µs", f"{1e6 * links.latency:.2f}"),
                 ("bandwidth of messages β_l, GB/s", f"{1e-9 * links.bandwidth:.2f}"),
@@ -91,13 +95,13 @@ class Prediction:
         return rows
 
     def shares_of_speed(self) -> list[tuple]:
-        """What was fitted of each matrix with each method, for a table."""
+        """Rows of the fitted parameters for each matrix and method, for a table."""
         return [(matrix, scaling, method, f"{1e6 * local.overhead:.1f}", f"{local.speed / self.copies[1]:.2f}")
                 for (scaling, matrix, method), local in self.local.items()]
 
 
 def held_out(predictions) -> list[dict]:
-    """The predictions of what was measured and not fitted to."""
+    """The predictions of measured iterations that the model was not fitted to."""
     return [r for r in predictions if r["measured"] and r["ranks"] > 1]
 
 

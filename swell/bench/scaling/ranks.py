@@ -1,8 +1,8 @@
-"""What each rank measures: started by ``command`` as ``mpiexec -n P python -m swell.bench.scaling.ranks SETTINGS``.
+"""Measurements on each rank; ``command`` starts it as ``mpiexec -n P python -m swell.bench.scaling.ranks SETTINGS``.
 
-Rank 0 prints a line of JSON for each record; an error that all ranks agree on is the last of them. Times are the
-largest over the ranks, which begin together; of several the median (products) or the least (messages, reductions,
-copies, iterations, preconditioning steps: other work on a machine only ever adds to them).
+Rank 0 prints a line of JSON for each record; an error that all ranks agree on is the last line. A time is the maximum
+over the ranks, which begin together. Of repeated times the median counts for products, and the minimum for messages,
+reductions, copies, iterations and preconditioning steps, since other work on a machine only adds to them.
 """
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
 
 RESTART = 30
-PRODUCTS = 30                          # as in figure 10: those of a restart
-WINDOW = 5                             # iterations that are timed together
-CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations until the same work again
-IN_A_SOLVE = 1500                      # iterations on a GPU
-AT_LEAST = 60                          # iterations of a solve, and of 4 cycles
+PRODUCTS = 30                          # products timed together, those of a restart, as in figure 10
+WINDOW = 5                             # iterations timed together
+CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations after which the work repeats
+IN_A_SOLVE = 1500                      # iterations of a solve on a GPU
+AT_LEAST = 60                          # iterations of a solve on a CPU, unless 4 cycles are more
 MAXITER = 300
-TOLERANCES = {"thermal2~": 1e-3}       # of the first residual: tables 2 to 4
-TOLERANCE = 1e-5
-RESTARTS = 2                           # times that the preconditioning steps of a restart are timed
+TOLERANCES = {"thermal2~": 1e-3}       # relative to the first residual: tables 2 to 4
+TOLERANCE = 1e-5                       # for other matrices
+RESTARTS = 2                           # repetitions when a restart's preconditioning steps are timed
 SEED = 11
-SMALL = 8                              # points along an edge of a slab whose data is next to nothing
+SMALL = 8                              # points along an edge of the tiny system's slabs
 MESSAGES = [8 << k for k in range(0, 20, 2)]
 REDUCED = [1 << k for k in range(7)]
-BURST = 20                             # messages, or reductions, between two looks at the clock
+BURST = 20                             # messages, or reductions, timed together
 STAGES = ("pack", "exchange", "local", "rest")
 BAD_INPUT = 2
 
 
 def main() -> int:
-    """Measure on the ranks that mpiexec started; the settings are the command line's one argument, as JSON."""
+    """Measure on the ranks that mpiexec started; return the exit status. The only argument is the settings as JSON."""
     settings = json.loads(sys.argv[1])
     try:
         ranks = distributed.init()
@@ -70,9 +70,9 @@ def _print(record):
 
 
 def measure(ranks, settings):
-    """Iterate over the records; every rank goes through all of them."""
+    """Iterate over the records; every rank iterates over all of them."""
     device = settings["device"]
-    _say(ranks, "compiling what is not in the cache")
+    _say(ranks, "compiling kernels that are not in the cache")
     with on_device(ranks, device)[0].active():
         warm_up = System("warm-up", "overhead", slab(ranks, SMALL, device), settings)
         list(warm_up.measured())
@@ -84,7 +84,7 @@ def measure(ranks, settings):
 
 
 def systems(ranks, settings):
-    """Iterate over the systems: weak scaling's first, then the matrices of strong scaling."""
+    """Iterate over the systems: first weak scaling's, then the matrices of strong scaling."""
     device = settings["device"]
     if settings["side"]:
         yield System("Poisson 3D", "weak", slab(ranks, settings["side"], device), settings)
@@ -102,7 +102,7 @@ def systems(ranks, settings):
 
 
 def _from_first(ranks, name, settings, make):
-    """A matrix that rank 0 makes."""
+    """Let rank 0 make a matrix, and distribute it."""
     _say(ranks, f"{name}: generating")
     with ranks.agreed():
         A = make() if ranks.rank == 0 else None
@@ -110,15 +110,15 @@ def _from_first(ranks, name, settings, make):
 
 
 def slab(ranks, side, device, planes=None):
-    """Poisson's matrix on a box of ``side``² times ``planes`` points (by default ``side`` a rank), of which each rank
-    makes its own slab."""
+    """Poisson's matrix on ``planes`` planes of ``side``² points (default: ``side`` planes a rank); each rank makes its
+    own slab of planes."""
     planes = planes or ranks.size * side
     face, starts = side**2, consecutive(planes, ranks.size)
     first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
     space = on_device(ranks, device)[0]
     with space.active():
         own = gallery.poisson((stop - first, side, side), space.xp)
-    below, above = face * (first > 0), face * (stop < planes)           # points of the planes beside the slab
+    below, above = face * (first > 0), face * (stop < planes)           # points in the neighbouring planes
     rows = np.concatenate([np.arange(below), own.shape[0] - above + np.arange(above)])
     ghosts = np.concatenate([first * face - below + np.arange(below), stop * face + np.arange(above)])
     rest = sp.csr_array((np.full(ghosts.size, -1.0), (rows, np.arange(ghosts.size))),
@@ -127,18 +127,18 @@ def slab(ranks, side, device, planes=None):
 
 
 def links(space) -> dict:
-    """The record of copies, messages between the first two ranks, and reductions."""
+    """Measure copies, messages between the first two ranks, and reductions; return the record."""
     ranks = space.communicator
-    engine.Meter(space.local, 1 << 20)           # compiles
-    ranks.allgather(None)
-    speeds = ranks.allgather(engine.Meter(space.local).copy_speed)   # all at the same time
+    engine.Meter(space.local, 1 << 20)           # compiles the copy
+    ranks.allgather(None)                        # so that all ranks copy at the same time
+    speeds = ranks.allgather(engine.Meter(space.local).copy_speed)
     return {"benchmark": "scaling links", "copy_bytes_per_second": min(speeds),
             "messages": [(size, _message(space, size)) for size in MESSAGES] if ranks.size > 1 else [],
             "reductions": [(k, _reduction(space, k)) for k in REDUCED] if ranks.size > 1 else []}
 
 
 def _message(space, size) -> float:
-    """Seconds of a message: half of its way there and back."""
+    """Seconds of a message: half a round trip between ranks 0 and 1."""
     ranks, entries = space.communicator, size // 8
     exchanges = []
     for sender in (0, 1):
@@ -169,7 +169,7 @@ def _reduction(space, count) -> float:
 
 
 def _together(space, call) -> float:
-    """Seconds of a call on this rank, begun when all are ready."""
+    """Seconds of a call on this rank, which begins when all ranks are ready."""
     space.synchronize()
     space.communicator.allgather(None)
     start = time.perf_counter()
@@ -179,7 +179,9 @@ def _together(space, call) -> float:
 
 
 def _least(space, call, repeat) -> float:
-    """The least, of so many times, of the largest over the ranks; on a GPU, of calls in a graph."""
+    """The seconds of a call, the maximum over the ranks and the minimum of ``repeat`` calls.
+
+    On a GPU ``repeat`` calls run in a graph, and the result is the maximum of the ranks' minima."""
     if space.name == "cuda":
         return max(space.communicator.allgather(min(times(space, call, repeat))))
     call()
@@ -214,17 +216,17 @@ class System:
             yield from self.shares()
 
     def say(self, what):
-        """A line of progress, from rank 0."""
+        """Print a line of progress, on rank 0."""
         if self.name != "warm-up":
             _say(self.ranks, f"{self.name}: {what}")
 
     def record(self, kind, measured: dict) -> dict:
-        """A record of this matrix."""
+        """Make a record of this matrix from measured fields."""
         return {"benchmark": f"scaling {kind}", "scaling": self.scaling, "matrix": self.name, "n": self.A.shape[0],
                 "nnz": self.A.nnz, **measured}
 
     def share(self) -> Share:
-        """What the rank with most has."""
+        """The Share of this matrix on the present ranks."""
         halo = self.A.halo
         mine = (self.space.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
@@ -233,9 +235,9 @@ class System:
     # -- figure 10 -----------------------------------------------------------------------------------------------
 
     def product(self) -> dict:
-        """Products with and without overlap, alternately, and the stages of those without."""
+        """Time products with and without overlap in turn, and the stages of a product without; return the record."""
         A, products, stages = self.A, {True: [], False: []}, []
-        self._stages()                           # warms up
+        self._stages()                           # a warm-up
         for _ in range(self.settings["repeat"]):
             stages += self._stages()
             for overlap in products:
@@ -253,7 +255,7 @@ class System:
             "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
 
     def _products(self) -> list[float]:
-        """Seconds of each of the products of a restart on this rank; on a GPU, of those in a graph, their mean."""
+        """Seconds of each of ``PRODUCTS`` products on this rank; on a GPU, their mean in each replay of a graph."""
         self.ranks.allgather(None)
         if self.space.name == "cuda":
             return times(self.space, lambda: self.A.apply(self.b, self.y), PRODUCTS)
@@ -264,7 +266,8 @@ class System:
         return np.diff(at).tolist()
 
     def _stages(self) -> list[list[float]]:
-        """The same of products without overlap, stage by stage."""
+        """Seconds of the stages of each product without overlap on this rank; on a GPU, one row of each stage's
+        minimum."""
         A, halo, clock, found = self.A, self.A.halo, time.perf_counter, []
         stages = (lambda: halo.pack(self.b), lambda: (halo.send(), halo.finish()),
                   lambda: A.local.apply(self.b, self.y), lambda: A.add_rest(self.y))
@@ -282,7 +285,7 @@ class System:
     # -- figure 11 -----------------------------------------------------------------------------------------------
 
     def iterations(self):
-        """Records of an iteration without preconditioner, by method."""
+        """Iterate over the records of an iteration without preconditioner, one for each method."""
         symmetric = hermitian(self.given)
         for method in CYCLES:
             if symmetric or method.startswith("gmres"):
@@ -290,8 +293,10 @@ class System:
                 yield self.iteration(method)
 
     def iteration(self, method) -> dict:
-        """The least time of a few iterations in a row, for each part of a cycle by itself, over its iterations; that of
-        a whole solve on a GPU, where the host sees no single one."""
+        """Time an iteration of a method; return the record.
+
+        On a CPU, a cycle is divided into windows of ``WINDOW`` iterations. The result is the mean over the windows of
+        their minimum times, for one iteration. On a GPU the host sees no single iteration: a whole solve is timed."""
         if self.space.name == "cuda":
             return self._solve_over_iterations(method)
         cycle = CYCLES[method]
@@ -307,7 +312,7 @@ class System:
             for first in range(0, result.iterations - WINDOW + 1, WINDOW):
                 spans[first // WINDOW % phases].append(clock[first + WINDOW] - clock[first])
         reductions = (self.ranks.reductions - before) / max(done, 1)
-        # The same iterations on all ranks, which wait for one another in each.
+        # The maximum over the ranks of each window: ranks wait for one another in every iteration.
         parts = [np.max(of_ranks, axis=0) / WINDOW for of_ranks in zip(*self.ranks.allgather(spans))]
         whole = all(part.size for part in parts)
         return self.record("iteration", {
@@ -327,7 +332,7 @@ class System:
     # -- tables 2 to 4 -------------------------------------------------------------------------------------------
 
     def preconditioned(self):
-        """Records of GMRES(30) with ILU(0) of each rank's diagonal block."""
+        """Iterate over the records of GMRES(30) with ILU(0) of each rank's diagonal block."""
         named = {f"ILU(0), {k} sweep{'s' if k > 1 else ''}": f"ilu0(solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
         for label, text in {"ILU(0), exact": "ilu0", **named}.items():
@@ -335,7 +340,8 @@ class System:
             yield self.solve(label, text)
 
     def solve(self, label, text) -> dict:
-        """The preconditioning steps of a restart on each rank, and the second of two whole solves."""
+        """Time the preconditioning steps of a restart on each rank, and a whole solve after a warm-up; return the
+        record."""
         ranks, rtol = self.ranks, TOLERANCES.get(self.name, TOLERANCE)
         with ranks.agreed():
             M = resolve("precond", text).build(self.given.diagonal_block)
@@ -360,7 +366,7 @@ class System:
     # -- for the model -------------------------------------------------------------------------------------------
 
     def shares(self):
-        """Records of what the rank with most would have of this matrix' pattern on more ranks."""
+        """Iterate over records of the Share that this matrix would have on more ranks."""
         own, host = self.given.own, self.space.to_host
         indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
         for count in self.settings["predicted"]:

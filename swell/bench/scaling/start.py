@@ -1,4 +1,4 @@
-"""Starting the ranks that measure, and taking what they print."""
+"""Start of the measuring ranks under mpiexec, and collection of their records."""
 from __future__ import annotations
 
 import importlib.util
@@ -17,12 +17,12 @@ THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def mpiexec() -> str:
-    """The mpiexec beside this Python, else the one of the path.
+    """The path of mpiexec: the one beside this Python, else the first on PATH.
 
     Raises
     ------
@@ -44,14 +44,14 @@ def mpiexec() -> str:
 
 
 def records(program, ranks, threads, settings):
-    """Iterate over the records of so many ranks with so many threads each, as they come.
+    """Start ``ranks`` ranks with ``threads`` threads each; iterate over their records as they arrive.
 
     Raises
     ------
     InputError
-        With the message on which the ranks agreed.
+        If the ranks agreed on an error; it has their message.
     SwellError
-        If the ranks ended otherwise than well; they have said on stderr why.
+        If the ranks ended with a nonzero status; their stderr says why.
     """
     command = [program, "-n", str(ranks), sys.executable, "-m", "swell.bench.scaling.ranks", json.dumps(settings)]
     variables = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "passive"}
@@ -64,7 +64,7 @@ def records(program, ranks, threads, settings):
         try:
             for line in process.stdout:
                 if not line.startswith("{"):
-                    print(line, end="", file=sys.stderr)         # what a library or the launcher has to say
+                    print(line, end="", file=sys.stderr)         # output of a library or of the launcher
                     continue
                 record = json.loads(line)
                 if set(record) == {"error"}:
@@ -77,5 +77,5 @@ def records(program, ranks, threads, settings):
     if error is not None:
         raise InputError(f"{error} (on {ranks} rank{'s' if ranks > 1 else ''})")
     if process.returncode:
-        raise SwellError(f"mpiexec -n {ranks} ended with status {process.returncode}; what its ranks said is above. If "
-                         f"it could not start them, mpiexec and mpi4py may belong to different MPIs: {INSTALL}")
+        raise SwellError(f"mpiexec -n {ranks} ended with status {process.returncode}; its ranks' messages are above. "
+                         f"If it could not start them, mpiexec and mpi4py may belong to different MPIs: {INSTALL}")
