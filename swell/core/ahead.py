@@ -1,7 +1,7 @@
 """Compilation of GPU kernels ahead of their use, in threads; and the table of the kernels to compile.
 
 A first solve needs dozens of kernels, and NVRTC takes a tenth of a second for each. ``ahead.json`` lists the kernels of
-common calls, for each part of a configuration: those of every matrix, of a method, and of a preconditioner. Threads
+common calls, by part of a configuration: kernels for every matrix, for a method, and for a preconditioner. Threads
 compile them in parallel as soon as the parts are known. A launch takes a kernel that is ready, waits for one that a
 thread is compiling, and compiles any other. A kernel missing from the table, or listed but unused, therefore changes no
 result. ``python tests/foreseen.py`` writes the table from the launches of solves on the emulated GPU.

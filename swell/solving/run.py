@@ -19,7 +19,7 @@ from swell.solving.setup import Setup
 from swell.solving.verdict import ROUNDING, last_word
 
 RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
-SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and those of far smaller residuals, fit in a double
+SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
 
 
 class Prepared(Shareable):
@@ -158,7 +158,7 @@ class Solve:
     history : array of float64
         Judged residual norms.
     method, iteration, loop, workspace
-        Those of the prepared system; or this solve's own, with a longer basis.
+        From the prepared system; or this solve's own, with a longer basis.
     lengths : list of int
         Number of iterations in a cycle, for each basis used so far.
     least : float

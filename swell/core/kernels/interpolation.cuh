@@ -182,7 +182,7 @@ template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, in
     for (int e = 0; e < EACH; ++e)
       if (e * G < count) ranks[e] += size > fabs(weights[e]) || (size == fabs(weights[e]) && column < columns[e]);
   }
-  g.sync();                                                    // all have read what is written now
+  g.sync();                                                    // all lanes have read the data that is overwritten now
 #pragma unroll
   for (int e = 0; e < EACH; ++e)
     if (ranks[e] < most) {
@@ -210,7 +210,7 @@ template <int G> DEVICE void sort_columns(const Group<G>& g, Table<G>& t, int ke
 #pragma unroll
     for (int e = 0; e < EACH; ++e) places[e] += column < columns[e];
   }
-  g.sync();                                                    // all have read what is written now
+  g.sync();                                                    // all lanes have read the data that is overwritten now
 #pragma unroll
   for (int e = 0; e < EACH; ++e)
     if (places[e] < kept) {

@@ -1,6 +1,7 @@
-"""Conversion of vectors between two precisions, on a CPU; ``precision.cu`` is the GPU version. See core/in_precision.py.
+"""Conversion of vectors between two precisions, on a CPU; ``precision.cu`` is the GPU version.
 
-A vector has ``width`` columns; the values of a row are contiguous."""
+See core/in_precision.py. A vector has ``width`` columns; the values of a row are contiguous.
+"""
 from __future__ import annotations
 
 import numpy as np

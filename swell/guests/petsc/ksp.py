@@ -161,7 +161,7 @@ class KSP:
     def buildResidual(self, ksp, work, v):
         """v = b − A x. InputError while swell iterates, since there is no x then."""
         if self._running:
-            raise InputError("swell does not form x in every iteration: use -ksp_monitor, whose norms are those of "
+            raise InputError("swell does not form x in every iteration: use -ksp_monitor, which shows the norms of "
                              "b - A x, instead of -ksp_monitor_true_residual")
         ksp.getOperators()[0].mult(ksp.getSolution(), v)
         v.aypx(-1, ksp.getRhs())
