@@ -29,7 +29,7 @@ from swell.formats.blocks import BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
-HEIGHT = {"cpu": 8, "cuda": 32}     # block rows whose sums stay in the first cache; s warps of a GPU
+HEIGHT = {"cpu": 8, "cuda": 32}     # CPU: block rows whose sums stay in the L1 cache; GPU: s warps
 UNROLLED = 8                        # block size up to which the CPU's kernels are compiled for the size
 
 

@@ -22,31 +22,24 @@ CHEAP = 1.2             # fill ratio up to which blocks pay: they save most of t
 SAMPLE = 64             # block rows of a sample, which rules out most sizes
 
 
-def _ratio(A, size, block_rows) -> float:
-    """The fill ratio of blocks of ``size`` in ``block_rows`` evenly spread block rows; 1 if these have no entries."""
-    space, all_rows, all_columns = A.space, *(-(-count // size) for count in A.shape)
-    counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
+def _ratios(A, sizes, sample=None) -> dict[int, float]:
+    """The fill ratio of A for each block size, in ``sample`` evenly spread block rows; None: in all of them.
+
+    1 where those rows have no entries. One host read for all sizes.
+    """
+    space, sums = A.space, []
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)
-    kernels.count_blocks(A.indptr, A.indices, size, all_rows, all_columns + 1, *counts)
-    for one, end in zip(counts, ends):
-        space.add_up(one, end)
-    blocks, entries = space.to_host(ends[:, -1])  # sync
-    return float(blocks * size**2 / entries) if entries else 1.0
-
-
-def _sampled_ratio(A, size) -> float:
-    """The fill ratio in a sample of block rows."""
-    return _ratio(A, size, min(SAMPLE, -(-A.shape[0] // size)))
-
-
-def _whole_ratio(A, size) -> float:
-    """The fill ratio in all block rows."""
-    return _ratio(A, size, -(-A.shape[0] // size))
-
-
-def sampled_fills(A, sizes=SIZES) -> dict[int, float]:
-    """Estimated fill ratios, from a sample of block rows, for each size that divides the rows and columns."""
-    return {size: _sampled_ratio(A, size) for size in sizes if A.nnz and size in divisors(*A.shape)}
+    for size in sizes:
+        all_rows, all_columns = (-(-count // size) for count in A.shape)
+        block_rows = min(sample or all_rows, all_rows)
+        counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
+        kernels.count_blocks(A.indptr, A.indices, size, all_rows, all_columns + 1, *counts)
+        for one, end in zip(counts, ends):
+            space.add_up(one, end)
+        sums += [*ends]
+    found = space.last_entries(*sums)  # sync
+    return {size: blocks * size**2 / entries if entries else 1.0
+            for size, blocks, entries in zip(sizes, found[::2], found[1::2])}
 
 
 def divisors(*counts) -> list[int]:
@@ -68,7 +61,7 @@ def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
         From block size to fill ratio, for the sizes that divide both the number of rows and of columns.
     """
     fitting = set(divisors(*A.shape))
-    return {size: _whole_ratio(A, size) for size in sizes if A.nnz and size in fitting}
+    return _ratios(A, [size for size in sizes if A.nnz and size in fitting])
 
 
 def block_size(ratios: dict[int, float]) -> int:
@@ -87,10 +80,12 @@ def detect(A, most=CHEAP, sizes=None) -> int:
     """
     if not A.nnz:
         return 1
-    for size in reversed((divisors(*A.shape) if sizes is None else sizes)[1:]):
-        if A.facts(search=False).adjoining < most * (size - 1) / size - 2 * (most - 1):
-            continue
-        if _sampled_ratio(A, size) <= 1.5 * most and _whole_ratio(A, size) <= most:
+    adjoining = A.facts(search=False).adjoining
+    likely = [size for size in (divisors(*A.shape) if sizes is None else sizes)[1:]
+              if adjoining >= most * (size - 1) / size - 2 * (most - 1)]
+    sampled = _ratios(A, likely, SAMPLE)
+    for size in reversed(likely):
+        if sampled[size] <= 1.5 * most and _ratios(A, [size])[size] <= most:
             return size
     return 1
 
@@ -113,7 +108,7 @@ def given_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size to use: ``setting.block``; if that is 0, the largest divisor, up to `LARGEST`, of A's own size.
+    """The block size to use: ``setting.block``; if it is 0, the largest divisor, up to `LARGEST`, of ``A.block_size``.
 
     Parameters
     ----------

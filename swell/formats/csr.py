@@ -189,7 +189,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return made
 
     def transpose(self, conjugate=False):
-        """Aᵀ, or Aᴴ."""
+        """Aᵀ as a new CSR matrix; Aᴴ if ``conjugate``."""
         indptr, indices, data = transposed_arrays(self, self.indices[:0])
         return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1],
                          block=self.known_block)

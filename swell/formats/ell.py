@@ -5,7 +5,7 @@ in memory.
 
 Layout: ``values`` and ``columns`` have shape (width, pitch); element (k, i) is the k-th entry of row i. The pitch is n
 rounded up to 32 rows, so that every column begins at an aligned address. ``columns`` is −1 for padding, whose values
-are never used. Its indices have 64 bits if 32 are too few.
+are never used. Column indices have 64 bits if 32 are too few.
 
 Bytes of a product: 12 an entry (double). Padding costs storage but little time: it lies at the end of each row, and 32
 rows that have ended read no further. One long row makes every row as long in storage. A matrix that needs too much
@@ -93,7 +93,7 @@ class ELLMatrix(Matrix):
         if stored > SMALL and stored > self.settings.max_fill * self.nnz:
             raise InputError(
                 f"ELL would store {stored} entries ({stored * each / 2**30:.2f} GiB) for a matrix of {self.nnz}, "
-                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width}: "
+                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} of them: "
                 f"use format='sell', which pads 32 rows at most, or ELL(max_fill=...) above {self.settings.max_fill:g}")
         self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
 

@@ -17,6 +17,7 @@ class Facts:
     n, nnz : int
         Rows and entries.
     complex : bool
+        True for a complex type.
     searched : bool
         True if each aᵢⱼ was compared with aⱼᵢ. Otherwise the symmetries below are unknown, and False.
     values : array of float64
@@ -34,7 +35,7 @@ class Facts:
 
     @property
     def not_finite(self) -> int:
-        """Entries that are NaN or Inf."""
+        """The number of entries that are NaN or Inf."""
         return int(self.values[Total.NOT_FINITE])
 
     @property
@@ -44,7 +45,7 @@ class Facts:
 
     @property
     def in_range(self) -> bool:
-        """True if row pointers and columns lie where they must."""
+        """True if all row pointers and columns are valid."""
         return not self.values[Total.OUT_OF_RANGE]
 
     @property
@@ -54,12 +55,12 @@ class Facts:
 
     @property
     def symmetric(self) -> bool:
-        """A = Aᵀ, to rounding, with a symmetric pattern."""
+        """True if A = Aᵀ, to rounding, with a symmetric pattern."""
         return self.pattern_symmetric and bool(self.difference <= self.tolerance)
 
     @property
     def hermitian(self) -> bool:
-        """A = Aᴴ, to rounding, with a symmetric pattern."""
+        """True if A = Aᴴ, to rounding, with a symmetric pattern."""
         return self.pattern_symmetric and bool(self.hermitian_difference <= self.tolerance)
 
     @property
@@ -74,7 +75,7 @@ class Facts:
 
     @property
     def zero_diagonal(self) -> int:
-        """Rows whose diagonal entry is zero or missing."""
+        """The number of rows whose diagonal entry is zero or missing."""
         return int(self.values[Total.ZERO_DIAGONAL])
 
     @property
@@ -84,12 +85,12 @@ class Facts:
 
     @property
     def empty_rows(self) -> int:
-        """Rows without entries."""
+        """The number of rows without entries."""
         return int(self.values[Total.EMPTY_ROWS])
 
     @property
     def positive_diagonal(self) -> bool:
-        """True if every diagonal entry is real and positive."""
+        """True if every diagonal entry is positive, and real to rounding."""
         return bool(self.values[Extreme.DIAGONAL_LOWEST] < 0
                     and self.values[Extreme.DIAGONAL_IMAGINARY] <= self.tolerance) or not self.n
 

@@ -16,7 +16,7 @@ def index_type(rows: int, columns: int, stored: int):
 
 def rows_of(indptr, nnz, xp):
     """The row of every stored entry of a CSR matrix."""
-    if xp is np:                                 # eight times faster; CuPy's repeat takes counts only from the host
+    if xp is np:                                 # repeat is eight times faster; CuPy's takes counts of the host only
         return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
 
@@ -32,7 +32,7 @@ def upper_halves(kernels, space, ptr, wide):
 
 
 class Matrix(LinearOperator):
-    """A stored matrix.
+    """Base class of all stored matrices.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Matrix(LinearOperator):
 
     @abstractmethod
     def update(self, csr):
-        """Take the values of a CSR matrix of the same pattern, in place."""
+        """Replace the values by the values of a CSR matrix of the same pattern, in place."""
 
     @abstractmethod
     def convert(self, csr):

@@ -11,8 +11,8 @@ Layout, with slice height H, for slice s of rows i = s H to i + H − 1:
 - ``slice_ptr[s]``: where slice s begins in ``entries`` and ``col_idx``; the k-th off-diagonal of row i + t lies at
   slice_ptr[s] + k H + t. Rows are padded to the longest of their slice, the last slice to H rows.
 - ``col_idx``: a column c inside the slice as −(c − i) − 1, any other as c + 1, padding as 0; 64 bits if 32 are too few.
-- ``missing``: the rows, less than the number of columns, without an entry on the diagonal. With it ``to_csr`` restores
-  the original pattern. A product does not read it.
+- ``missing``: the rows without an entry on the diagonal; rows beyond the last column are not listed. With it ``to_csr``
+  restores the original pattern. A product does not read it.
 
 Bytes of a product: 12 an off-diagonal entry and 8 a diagonal entry (double). On a GPU padding costs storage but little
 time: it lies at the end of each row, and a warp whose rows have ended reads no further. ``local_share`` is λ, the

@@ -216,7 +216,7 @@ class PartsMatrix(Matrix):
         return DoesNotFit(
             f"resident_cg keeps its vectors on the multiprocessors, and {self.shape[0]} rows of {self.dtype.name} do "
             f"not fit: a part of {self.count} has up to {rows} rows and {halo} neighbours outside; the limit is "
-            f"{32 * WARPS * self._most_slots} rows and, with all that goes with them, "
+            f"{32 * WARPS * self._most_slots} rows and, for their vectors, halo and buffers, "
             f"{self.settings.shared or self.space.shared_memory} bytes of shared memory: use method='cg'")
 
     # -- as a matrix ---------------------------------------------------------------------------------------------

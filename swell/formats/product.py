@@ -3,10 +3,10 @@
 The symbolic phase finds the pattern of C, the numeric phase its values; new values on known patterns need only the
 numeric phase. A product reads row k of B once for each entry in column k of A. C keeps entries whose sum is zero.
 
-If memory allows, one pass finds the pattern, in memory for an upper bound of its entries; else a pass before it counts
-them. On a CPU this pass also computes the values. On a GPU rows are binned by their number of entries, and columns go
-to hash tables in shared memory; the size of a row decides how many threads share it (``kernels/product.cu``). Both
-devices add the terms of a sum in the order of A's columns.
+If memory allows, one pass finds the pattern, and writes it to memory reserved for an upper bound of its entries.
+Otherwise an earlier pass counts the entries. On a CPU the pass also computes the values. On a GPU rows are binned by
+their number of entries, which decides how many threads share a row; columns go to hash tables in shared memory
+(``kernels/product.cu``). Both devices add the terms of a sum in the order of A's columns.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of 
 FEW = 1 << 14           # most rows that one block of a GPU sorts into bins
 SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (most rows, factor): with few rows a GPU gives each more lanes
 SHARE = 0.5             # fraction of the free memory that a product may use to find its pattern in one pass
-UNCHECKED = 64 << 20    # bytes up to which nobody asks how much memory is free
+UNCHECKED = 64 << 20    # requests up to this many bytes are not compared with the free memory
 REMEDY = "use float32 values, smaller factors, or a machine with more memory"
 
 
@@ -179,7 +179,9 @@ class Product:
         return self._space.kernels("swell.formats", "product_bins", self._dtype)
 
     def _binned(self, counts, each):
-        """Rows sorted by bins, and where each bin begins; a bin is a group size, with ``each`` entries a thread."""
+        """The rows sorted by bin, and where each bin begins.
+
+        A bin stands for a size of thread groups, with room for ``each`` entries a thread."""
         space, m = self._space, counts.size
         rows, spread = space.empty(m, counts.dtype), next((by for most, by in SPREAD if m <= most), 1)
         if m <= FEW:

@@ -6,8 +6,8 @@ the entries of slice column k lie in the first rows, and only these are stored: 
 
 Layout:
 
-- ``lengths``: the length of the row at each place, in 8 bits if all fit, else 16 or 32. Column k of a slice is as long
-  as the number of rows longer than k. A warp counts these by one vote, so no pointers to a slice's columns are stored.
+- ``lengths``: the length of the row at each place, in 8 bits if all fit, else 16 or 32. Column k of a slice has an
+  entry for each row longer than k. A warp counts these rows by one vote, so no pointers to slice columns are stored.
 - ``ptr[s]``: where slice s begins in ``values`` and ``offsets``; its columns lie one after the other.
 - ``base_ptr[s]``: where slice s begins in ``base``, which holds the smallest matrix column in each slice column.
 - ``offsets``: column − base of each entry, in 16 bits.
@@ -45,7 +45,7 @@ class StaircaseSELL:
 
     window: int = 32
 
-    idle = Idle("window", AS_GIVEN, "its rows have their order already"),
+    idle = Idle("window", AS_GIVEN, "its rows are already sorted inside each window"),
 
     def __post_init__(self):
         positive(self, "window")

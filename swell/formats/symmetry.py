@@ -41,8 +41,8 @@ def asymmetry(A, conjugate=True) -> float:
 def _check_range(size):
     """Raise InputError if sums of squares have overflowed."""
     if not np.isfinite(size):
-        raise InputError("A has entries whose squares leave the range of double precision, so that its symmetry cannot "
-                         "be told: divide A and b by its largest entry")
+        raise InputError("A has entries whose squares leave the range of double precision, so its symmetry cannot be "
+                         "tested: divide A and b by its largest entry")
 
 
 def tolerance(A) -> float:

@@ -13,7 +13,7 @@ LONG = 512              # a row of Mᵀ with more entries is sorted by a whole b
 
 
 def transposed(M):
-    """Mᵀ, and the index among M's values of each of its values.
+    """Mᵀ, and for each of its values the index of this value in M.
 
     Parameters
     ----------

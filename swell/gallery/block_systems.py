@@ -106,7 +106,7 @@ def thermal_plate(n, degree=4, seed=0, mass=1e-2):
     Parameters
     ----------
     n : int
-        Vertices of the mesh, random points in the unit square; at least 3. The plate is as thick as the vertices are apart.
+        Vertices of the mesh, random points in the unit square; at least 3. The plate is as thick as they are apart.
     degree : int
         Degree of the polynomials, 1 to 31.
     seed : int

@@ -324,7 +324,7 @@ def _first_fault_in(lines, header):
     if seen < header.entries:
         return (f"line {number}: the file ends after {seen} of {header.entries} entries; it is "
                 f"truncated, or line {header.line} counts wrongly. Fetch it again, or mend the count.")
-    return "the entries hold characters other than those of numbers and spaces. Write it again as plain ASCII text."
+    return "the entries hold characters other than numbers and spaces. Write it again as plain ASCII text."
 
 
 def _better_field(header, columns):

@@ -5,7 +5,7 @@ A breadth-first search numbers the vertices level by level. The unnumbered neigh
 ascending degree, then the unnumbered neighbours of the second vertex, and so on. The search should begin in a
 peripheral vertex. It begins in a vertex of least degree. It is repeated from a vertex of least degree in the last
 level, as long as this gives more levels. Difference from George and Liu: the search whose widest level is the narrowest
-gives the numbering, since this width bounds the bandwidth; often, but not always, it is the deepest search. Vertices
+gives the numbering, since the bandwidth follows this width; often, but not always, it is the deepest search. Vertices
 without neighbours come first, then one component after the other.
 
 The search is level-synchronous, for a GPU. A vertex's parent is its neighbour with the smallest number in the preceding
@@ -28,7 +28,7 @@ from swell.orderings.ordering import Ordering, adjacency, by_rank
 
 @dataclass(frozen=True)
 class ReverseCuthillMcKee(Ordering):
-    """Reverse Cuthill–McKee: a small bandwidth, reversed for less fill."""
+    """Reverse Cuthill–McKee: a small bandwidth."""
 
     problem = "any matrix; its pattern is taken as symmetric"
     cost = "none an iteration"

@@ -5,8 +5,8 @@ in the order of random weights, in parallel. A vertex is coloured as soon as all
 a few dozen rounds over all vertices suffice. Both methods use at most one colour more than the largest degree.
 
 Cost: greedy reads the pattern once, one vertex after the other, on the host (a matrix on a GPU sends its pattern
-there). Jones–Plassmann launches one kernel a round; the host reads one number every 8 rounds. The number of rounds is
-the length of the longest path of descending weights. Storage: the graph of A + Aᵀ and n colours.
+there). Jones–Plassmann launches one kernel a round; the host reads once every 8 rounds. The number of rounds is the
+length of the longest path of descending weights. Storage: the graph of A + Aᵀ and n colours.
 
 Difference from the textbook: the weight of vertex i is a bijective hash of i and the seed (splitmix64). So no weights
 are stored, and no two are equal. The colours of Jones–Plassmann are then exactly the greedy colours in order of

@@ -13,7 +13,7 @@ from swell.orderings.ordering import Ordering
 
 @dataclass(frozen=True)
 class Twisted(Ordering):
-    """The first half of the rows, then the second half reversed: two nearly independent halves."""
+    """The first half of the rows, then the second half reversed: in a banded matrix only their ends are coupled."""
 
     problem = "a banded matrix that is to be factored incompletely"
     cost = "none an iteration"

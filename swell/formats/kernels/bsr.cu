@@ -17,7 +17,7 @@ template <int BLOCK, class T> struct Shape {
   static constexpr int ACROSS = BLOCK / PER;                                             // lanes of a row
   static constexpr int PASSES = (BLOCK + 32 / ACROSS - 1) / (32 / ACROSS);               // sums of a lane
   static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                             // rows of a block covered at once
-  static constexpr int LANES = ROWS * ACROSS;                                            // of a block row
+  static constexpr int LANES = ROWS * ACROSS;                                            // lanes of a block row
   static constexpr int GROUP = PASSES == 1 ? 32 / LANES : 1;                             // block rows of a warp
   static constexpr int AHEAD = PASSES >= 4 ? 1 : 4 / PASSES;                             // blocks whose loads are in flight
 };

@@ -7,7 +7,7 @@
 
 template <class T, int HEIGHT> struct Fit {
   static constexpr int all = (scalar<T>::parts == 1 ? 2048 : 1024) / HEIGHT;
-  static constexpr int blocks = all > 32 ? 32 : all;             // per multiprocessor
+  static constexpr int blocks = all > 32 ? 32 : all;             // blocks per multiprocessor
 };
 
 template <class T, class I> struct Matrix {
