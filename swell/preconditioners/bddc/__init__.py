@@ -1,1 +1,1 @@
-"""BDDC, balancing domain decomposition by constraints, on two levels and more; settings.py says what and from where."""
+"""BDDC, balancing domain decomposition by constraints, on two or more levels; settings.py describes it."""

@@ -1,15 +1,15 @@
-"""Adaptive constraints: what to hold besides averages, where coefficients jump within subdomains or across a face.
+"""Adaptive constraints: more constraints than averages, for coefficients that jump within subdomains or across a face.
 
 For the face F of subdomains i and j the eigenvalues of
 
     (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v = λ (S̃ᵢ : S̃ⱼ) v,        A : B = A (A + B)⁻¹ B
 
-on functions on F without average bound what averaging over copies adds to the energy; S is the block of F of a Schur
-complement, S̃ what of that is left when the rest of the interface follows with least energy, D the weights. Every λ
-above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v, and the condition is then bounded by the threshold
-times what depends on the number of faces and edges of a subdomain, whatever the coefficients (Mandel and Sousedík
-2007; in this form Klawonn, Radtke and Rheinbach 2016). On faces alone: a channel along an edge of subdomains is not
-seen.
+on functions on F with zero average bound the energy that averaging over copies adds. S is the block of F of a Schur
+complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of least energy. D are
+the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. The condition number is then at
+most the threshold times a factor that depends on the number of faces and edges of a subdomain, for all coefficients
+(Mandel and Sousedík 2007; in this form Klawonn, Radtke and Rheinbach 2016). Only faces are treated: a channel along an
+edge of subdomains is not found.
 
 Cost: a factorisation of the rest of the interface and an eigenvalue problem for every face and side, on the host.
 """
@@ -21,16 +21,16 @@ from swell.core.errors import FactorisationError
 
 
 def face_constraints(subdomains, interface, complements, weights, threshold):
-    """The constraints to be added.
+    """Return the additional constraints of faces.
 
     Parameters
     ----------
     subdomains : Subdomains
     interface : Interface
     complements : list of numpy.ndarray
-        S of every subdomain.
+        The Schur complement of every subdomain.
     weights : list of arrays
-        Of the copies of every subdomain.
+        The weights of the copies in every subdomain.
     threshold : float
 
     Returns
@@ -41,7 +41,7 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     Raises
     ------
     FactorisationError
-        If an eigenvalue problem is not definite, where coefficients are too far apart for double precision.
+        If an eigenvalue problem is not definite: the coefficients differ too much for double precision.
     """
     faces = {}
     for k, copies in enumerate(interface.copies):
@@ -50,17 +50,17 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
                 faces.setdefault(int(number), []).append(k)
     sides = {number: [side(interface, number, k, complements[k], weights[k]) for k in of]
              for number, of in faces.items()}
-    halves = {number: of for number, of in sides.items() if len(of) == 1}      # the other is another rank's
+    halves = {number: of for number, of in sides.items() if len(of) == 1}      # another rank has the other side
     for number, both in joined(subdomains, halves).items():
         if number in sides:
             sides[number] = both
     found = {number: [bad_functions(both, threshold, faces[number])] for number, both in sides.items()}
-    every = joined(subdomains, found)            # of a face that two ranks have found, the first one's bits for all
+    every = joined(subdomains, found)            # if two ranks found a face, all take the bits of the first
     return {number: every[number][0] for number in sorted(every) if len(every[number][0])}
 
 
 def joined(subdomains, lists):
-    """A dict of lists with those of all ranks."""
+    """Merge a dict of lists over all ranks."""
     result = {}
     for part in subdomains.everywhere([lists]):
         for key, values in part.items():
@@ -69,13 +69,13 @@ def joined(subdomains, lists):
 
 
 def places(interface, number, k):
-    """Where subdomain k has the dofs of a class, in ascending order of these."""
+    """Return the places of a class's dofs among the copies of subdomain k, in ascending order of the dofs."""
     at = np.flatnonzero(interface.classes[interface.copies[k]] == number)
     return at[np.argsort(interface.copies[k][at])]
 
 
 def side(interface, number, k, S, weights):
-    """(S on the face, S̃, weights) of one of its subdomains."""
+    """Return (S on the face, S̃, weights) for subdomain k and the face ``number``."""
     at = places(interface, number, k)
     rest = np.setdiff1d(np.arange(len(S)), at)
     own = S[np.ix_(at, at)]
@@ -90,12 +90,15 @@ def side(interface, number, k, S, weights):
 
 
 def bad_functions(sides, threshold, of):
-    """Constraints of one face, of the subdomains ``of``, the worst first."""
+    """Return the adaptive constraints of one face, an array with a constraint a row, largest eigenvalue first.
+
+    ``sides`` has the results of `side` for its two subdomains, ``of`` their numbers for the message.
+    """
     from scipy.linalg import eigh
     (Si, Ti, Di), (Sj, Tj, Dj) = sides
     n = Di.size
     averaged = Dj[:, None] * Si * Dj + Di[:, None] * Sj * Di
-    basis = np.linalg.svd(np.ones((1, n)))[2][1:].T              # functions without average
+    basis = np.linalg.svd(np.ones((1, n)))[2][1:].T              # functions with zero average
     Ti, Tj = (basis.T @ T @ basis for T in (Ti, Tj))
     averaged_there = basis.T @ averaged @ basis
     try:

@@ -1,13 +1,13 @@
-"""interior="blocks": A_II⁻¹ for all subdomains by the block tridiagonal factors that Schur complements take anyway.
+"""interior="blocks": A_II⁻¹ for all subdomains, by the block tridiagonal factors that Schur complements need anyway.
 
     t₀ = r₀,  tₖ = rₖ − C Dₖ₋₁⁻¹ tₖ₋₁;   zₖ = Dₖ⁻¹ (tₖ − C'ᵀ zₖ₊₁)
 
-from the first layer to the last and back, C that couples layer k to the one before, C' the next to k. The inverses of
-the D are stored, as large as the factors, so that a layer is one dense product, for all subdomains whose layers are of
-one size together; the couplings remain sparse. Interiors that are equal are stored once, and the subdomains that have
-them are columns of one product: of a cube with one coefficient, one interior for all of them.
+from the first layer to the last and back. C couples layer k to layer k − 1, C' couples layer k + 1 to k. The inverses
+of D are stored; they are as large as the factors. So a layer is one dense product, for all subdomains with layers of
+these sizes together; the couplings remain sparse. Equal interiors are stored once, and their subdomains are columns of
+one product: a cube with one coefficient has one interior for all subdomains.
 
-Storage: Σ s² for the layers of every different interior, in the precision of A. Cost: two dense products and two
+Storage: Σ s² over the layers of every different interior, in the precision of A. Cost: two dense products and two
 sparse ones a layer.
 """
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swell.preconditioners.bddc.renumbering import numbers, renumbered
 
 
 class Inverses:
-    """Dₖ⁻¹ of every layer, and what is needed of an ``Elimination`` when that is gone."""
+    """Dₖ⁻¹ of every layer and the couplings, from an ``Elimination`` that can then be freed."""
 
     def __init__(self, factors, dtype):
         self.ends, self.D, space = factors.ends, [], factors.space
@@ -34,7 +34,7 @@ class Inverses:
 
 
 def _block(A, ends, k, dtype):
-    """The rows of layer k in the columns of the one before."""
+    """Return the coupling of layer k to layer k − 1, a CSRMatrix."""
     some = slice(*A.space.to_host(A.indptr[ends[k]:ends[k + 1] + 1])[[0, -1]].tolist())  # sync
     rows = CSRMatrix(A.space, A.indptr[ends[k]:ends[k + 1] + 1] - some.start, A.indices[some],
                      A.data[some].astype(dtype, copy=False), (int(ends[k + 1] - ends[k]), A.shape[1]))
@@ -43,18 +43,18 @@ def _block(A, ends, k, dtype):
 
 
 class InteriorBlocks(LinearOperator):
-    """A_II⁻¹, of all subdomains.
+    """A_II⁻¹ for all subdomains.
 
     Parameters
     ----------
     space : Space
     inverses : list of Inverses
-        Of every different interior.
+        One for every different interior.
     places : list of lists of int arrays
-        For each of them, for each subdomain that has it, where its dofs are among all interior ones, in the order of
+        For each interior and each of its subdomains: the places of its dofs among all interior dofs, in the order of
         the layers.
     n : int
-        Interior dofs of all.
+        Number of interior dofs of all subdomains.
     dtype : numpy.dtype
     """
 
@@ -101,8 +101,8 @@ class InteriorBlocks(LinearOperator):
 
 
 class _Stack:
-    """Interiors with layers of one size and as many subdomains each; t and z are theirs, layer by layer, in it
-    interior by interior, subdomain by subdomain."""
+    """Interiors with layers of equal sizes and ``many`` subdomains each. t and z are their parts of two vectors: layer
+    by layer, in it interior by interior, subdomain by subdomain."""
 
     def __init__(self, space, inverses, many, t, z):
         xp, ends, count = space.xp, inverses[0].ends, len(inverses)
@@ -132,7 +132,7 @@ class _Stack:
             self._multiply(k)
 
     def _multiply(self, k):
-        """zₖ = Dₖ⁻¹ tₖ, of which each is a row."""
+        """zₖ = Dₖ⁻¹ tₖ; each subdomain has a row of t and z."""
         t, z = self._blocks[k]
         self._matmul(t, self.D[k], out=z)        # the inverse is symmetric
 
@@ -142,7 +142,7 @@ class _Stack:
 
 
 def _diagonal(matrices, many):
-    """A block diagonal matrix, each block as many times as said."""
+    """Return a block diagonal CSRMatrix, with each of the matrices ``many`` times."""
     space, xp, (rows, columns) = matrices[0].space, matrices[0].space.xp, matrices[0].shape
     indptr, indices, data, entries = [xp.zeros(1, np.int64)], [], [], 0
     for k, C in enumerate(matrices):

@@ -1,6 +1,6 @@
-"""The coarse problem, S_c = Σ Rᵢᵀ Σᵢ Rᵢ over subdomains, and what solves it: a dense inverse, a sparse direct solver,
-or, with more than two levels, BDDC again (Mandel, Sousedík and Dohrmann 2008): subdomains are put together into larger
-ones, the coarse unknowns are their dofs, and each Σᵢ is what an element's matrix was.
+"""The coarse problem, S_c = Σ Rᵢᵀ Σᵢ Rᵢ over subdomains, and its solvers: a dense inverse, a sparse direct solver, or,
+with more than two levels, BDDC again (Mandel, Sousedík and Dohrmann 2008). Subdomains are then grouped into larger
+ones, whose dofs are the coarse unknowns, and each Σᵢ has the role of an element matrix.
 """
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from swell.preconditioners.bddc.local import bordered, invert
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.direct import Direct
 
-DENSE = 2000            # coarse unknowns up to which the inverse is stored
-TOGETHER = 8            # subdomains of a subdomain on the next level
+DENSE = 2000            # most coarse unknowns for a dense inverse
+TOGETHER = 8            # subdomains that form one subdomain of the next level
 
 
 def next_level(coarse, count, matrices, groups):
-    """The subdomains of the next level.
+    """Return the ``Subdomains`` of the next level.
 
     Parameters
     ----------
     coarse : list of int arrays
-        For every subdomain, of all ranks, its coarse unknowns.
+        The coarse unknowns of every subdomain, of all ranks.
     count : int
-        Of these.
+        Number of coarse unknowns.
     matrices : list of arrays
         Σᵢ of every subdomain.
     groups : sequence of int arrays
-        As of ``Subdomains``; may be empty.
+        As in ``Subdomains``; may be empty.
     """
     group = groups[0] if len(groups) else together(coarse, count)
     parts = []
@@ -41,18 +41,18 @@ def next_level(coarse, count, matrices, groups):
         for i in members:
             at = np.searchsorted(dofs, coarse[i])
             total[np.ix_(at, at)] += matrices[i]
-        np.fill_diagonal(total, np.maximum(total.diagonal(), 0))               # zero, where one constraint holds all
+        np.fill_diagonal(total, np.maximum(total.diagonal(), 0))               # rounding may make a zero negative
         parts.append((total, dofs))
-    there = np.array([dofs.size > 0 for _, dofs in parts])       # others share nothing with any
+    there = np.array([dofs.size > 0 for _, dofs in parts])       # drop groups without coarse unknowns
     above = [np.unique(g, return_inverse=True)[1] for g in (groups[1][there], *groups[2:])] if len(groups) > 1 else []
     return Subdomains([part for part, kept in zip(parts, there, strict=True) if kept], above)
 
 
 def together(coarse, count):
-    """Neighbours put together, about ``TOGETHER`` at a time: the number of its group for each subdomain.
+    """Group neighbouring subdomains, about ``TOGETHER`` in each; return the group number of each subdomain.
 
-    A group grows from the first subdomain that has none, by the one that shares most coarse unknowns with it; what is
-    left over, fewer than half a group, joins the neighbour that shares most.
+    A group grows from the first subdomain without a group. It takes in the subdomain that shares most coarse unknowns
+    with it. A group of fewer than ``TOGETHER // 2`` joins the neighbouring group that shares most.
     """
     import scipy.sparse as sp
     owner = np.repeat(np.arange(len(coarse)), [c.size for c in coarse])
@@ -85,7 +85,7 @@ def together(coarse, count):
 
 
 class DenseCoarse(LinearOperator):
-    """S_c⁻¹, stored.
+    """S_c⁻¹ as a stored dense inverse.
 
     Raises
     ------

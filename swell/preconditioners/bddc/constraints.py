@@ -1,9 +1,9 @@
-"""Constraints: what the local spaces share, and the unknowns of the coarse problem.
+"""Constraints: the quantities that local spaces share, which are the unknowns of the coarse problem.
 
-One for each corner (its value), edge and face (the average over it) that ``constraints`` names by "c", "e", "f". In
-three dimensions corners alone lose the bound of the condition by logarithms: edge averages are needed (Klawonn,
-Widlund and Dryja 2002). Averages have weights that sum to one, so that the coarse unknowns of a constant are all that
-constant.
+The letters of ``constraints`` choose among corners ("c", the value), edges ("e", the average) and faces ("f", the
+average). In three dimensions corners alone do not bound the condition number by logarithms: edge averages are needed
+(Klawonn, Widlund and Dryja 2002). The weights of an average sum to one. So a constant function has coarse unknowns that
+all equal this constant.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Constraints:
     Attributes
     ----------
     count : int
-        Coarse unknowns.
+        Number of coarse unknowns.
     coarse : list of int arrays
-        For each subdomain, its coarse unknowns.
+        The coarse unknowns of each subdomain.
     rows : list of int arrays
-        For each subdomain and each of its copies of the interface, which of ``coarse`` it belongs to; -1: to none.
+        For each subdomain and each of its interface copies: the index into ``coarse``; -1 without a constraint.
     more : int
-        How many of the coarse unknowns are adaptive ones, after all others.
+        Number of adaptive constraints; they are the last coarse unknowns.
     notes : tuple of str
     """
 
@@ -37,7 +37,7 @@ class Constraints:
         for copies in interface.copies:
             of = number[interface.classes[copies]]
             coarse, row = np.unique(of, return_inverse=True)
-            none = int(coarse.size > 0 and coarse[0] < 0)        # what belongs to no constraint comes first
+            none = int(coarse.size > 0 and coarse[0] < 0)        # -1, for copies without constraint, comes first
             self.coarse.append(coarse[none:])
             self.rows.append(row.reshape(-1) - none)
         self._adaptive, averages = [[] for _ in interface.copies], self.count
@@ -54,9 +54,9 @@ class Constraints:
                           "there are no constraints"),)
 
     def matrix(self, k):
-        """(C, sizes): the constraints of subdomain k as rows, each of norm one over the root of its size.
+        """Return (C, sizes): C has the constraints of subdomain k as rows, each of norm 1 / √size.
 
-        Of an average the size is the number of its dofs; of an adaptive constraint, 1.
+        The size of an average is the number of its dofs; an adaptive constraint has size 1.
         """
         rows = self.rows[k]
         C, sizes = np.zeros((self.coarse[k].size, rows.size)), np.ones(self.coarse[k].size)

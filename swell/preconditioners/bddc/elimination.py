@@ -1,17 +1,16 @@
 """Elimination of a subdomain's interior in layers: a block tridiagonal Cholesky factorisation, dense in its blocks.
 
-The interior is cut into layers, by distance in its graph from one face of the subdomain (or from one dof), so that a
-layer is coupled to the next and the one before alone; thin ones are put together. They are eliminated one after the
-other,
+The interior is cut into layers by the distance in its graph from one face of the subdomain (or from one dof). So a
+layer is coupled only to its two neighbours. Thin layers are joined. They are eliminated one after the other,
 
     D = L Lᵀ,   E = L⁻¹ Cᵀ,   D ← A_next − Eᵀ E
 
-with D the layer's matrix and C that of the next layer to it. Of all faces to begin with the one that leaves the least
-work is taken: of a box its smallest, with as many layers as the box is long.
+where D is the layer's matrix and C couples the next layer to it. The layers start at the face that gives the least
+work: for a box its smallest face, with as many layers as the box is long.
 
-Cost: 7/3 Σ s³ for layers of s dofs, at the speed of dense products; Storage: 2 Σ s². For a cube of m³ dofs 7/3 m⁷ and
-2 m⁵, where nested dissection takes about m⁶ and m⁴ log m: more, but in few large blocks, on any device. It pays where
-many subdomains have the same interior, which is then factored once.
+Cost: 7/3 Σ s³ for layers of s dofs, at the speed of dense products; storage: 2 Σ s². For a cube of m³ dofs this is
+7/3 m⁷ and 2 m⁵; nested dissection takes about m⁶ and m⁴ log m. It is more work, but in few large blocks, on any device.
+It pays if many subdomains have the same interior, which is then factored once.
 """
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ import numpy as np
 from swell.core.errors import FactorisationError
 from swell.dense.products import subtract_product
 
-THIN = 200              # dofs up to which a layer is joined by the next: so that products are worth their launch
+THIN = 200              # a layer of fewer dofs is joined with the next, so that products are worth their launch
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
 
 
@@ -33,13 +32,13 @@ class Elimination:
     ----------
     A : CSRMatrix
         A_II, its rows in the order of the layers.
-    ends : int array of the host, shape (layers + 1,)
-        Where layers begin, and the last ends.
+    ends : int host array, shape (layers + 1,)
+        The first row of each layer, and the number of rows.
 
     Attributes
     ----------
-    L, E : lists of arrays of the space, shapes (s, s) and (s, next s)
-        Of each layer, in double precision; there is no E of the last.
+    L, E : lists of device arrays, shapes (s, s) and (s, next s)
+        The factors of each layer, in double precision; the last layer has no E.
 
     Raises
     ------
@@ -64,14 +63,14 @@ class Elimination:
 
 
 class Blocks:
-    """Dense blocks of a matrix whose rows are in layers."""
+    """Access to the dense blocks of a matrix whose rows are in layers."""
 
     def __init__(self, A, ends):
         self.A, self.ends, self._rows = A, ends, A.rows()
         self._at = A.space.to_host(A.indptr[A.space.from_host(ends)]).tolist()  # sync
 
     def dense(self, k, first, last):
-        """Layer k in columns first to last - 1."""
+        """Return the dense block of layer k in columns first to last - 1."""
         A, some = self.A, slice(*self._at[k:k + 2])
         block = A.space.xp.zeros((int(self.ends[k + 1] - self.ends[k]), int(last - first)))
         columns = A.indices[some]
@@ -81,7 +80,7 @@ class Blocks:
 
 
 def cholesky(space, D):
-    """L with D = L Lᵀ, column-major, as BLAS takes it.
+    """Return L with D = L Lᵀ, column-major for BLAS.
 
     Raises
     ------
@@ -92,7 +91,7 @@ def cholesky(space, D):
         watched = nullcontext()
     else:
         from cupyx import errstate
-        watched = errstate(linalg="raise")       # else CuPy says nothing, and L is not what it should be
+        watched = errstate(linalg="raise")       # else CuPy returns a wrong L without an error
     try:
         with watched:
             return space.xp.asfortranarray(space.xp.linalg.cholesky(D))
@@ -101,7 +100,7 @@ def cholesky(space, D):
 
 
 def solve_lower(space, L, B):
-    """L⁻¹ B; B may be overwritten."""
+    """Return L⁻¹ B; B may be overwritten."""
     if not B.size:
         return B
     if space.name == "cpu":
@@ -112,12 +111,14 @@ def solve_lower(space, L, B):
 
 
 def layers(A, sides):
-    """(rows of A in the order of layers, where layers begin, and the last ends): none is coupled but to neighbours.
+    """Return (order, ends): the rows of A layer by layer, and the layers' first rows with the number of rows behind.
+
+    A layer is coupled only to its neighbours.
 
     Parameters
     ----------
     A : scipy.sparse.csr_array
-        Of a symmetric pattern.
+        With a symmetric pattern.
     sides : iterable of int arrays
         Rows that may be the first layer.
     """
@@ -136,20 +137,20 @@ def layers(A, sides):
 
 
 def _distances(A, side):
-    """How far each row is from the nearest of ``side``; in pieces that have none of these, from their first row."""
+    """Return each row's graph distance to ``side``; in connected pieces without such rows, to their first row."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import breadth_first_order, connected_components
     n = A.shape[0]
     count, piece = connected_components(A, directed=False)
     first = np.unique(piece, return_index=True)[1]
     starts = np.concatenate((np.asarray(side, np.int64), first[np.setdiff1d(np.arange(count), piece[side])]))
-    # One more row leads to all of them.
+    # An additional row, n, leads to all starts.
     links = sp.csr_array((np.ones(A.nnz + starts.size, np.int8), np.concatenate((A.indices, starts)),
                           np.concatenate((A.indptr, [A.nnz + starts.size]))), shape=(n + 1, n + 1))
     order, before = breadth_first_order(links, n)
     place = np.empty(n + 1, np.int64)
     place[order] = np.arange(n + 1)
-    reached_from = place[before[order[1:]]]      # ascends: a level is what was reached from the level before
+    reached_from = place[before[order[1:]]]      # ascends: a level is reached from the preceding level
     distance, begin, end, level = np.empty(n + 1, np.int64), 1, 1, 0
     while begin <= n:
         end = 1 + int(np.searchsorted(reached_from, end, side="left"))

@@ -1,12 +1,12 @@
 """The interface: dofs that two or more subdomains have, their classes (faces, edges, corners), and their weights.
 
-Two dofs are of one class if the same subdomains have them and entries of A connect them within the class (Klawonn and
-Widlund 2006, section 2). A class of one dof is a corner; others are faces where two subdomains meet, edges where more
+Two dofs are in one class if the same subdomains have them and entries of A connect them within the class (Klawonn and
+Widlund 2006, section 2). A class of one dof is a corner. Larger classes are faces if two subdomains meet, edges if more
 do.
 
-Weights make copies one value again, with Σ over the copies of a dof = 1: by "cardinality", one over the number of
-copies; by "stiffness", the share of the copy's diagonal entry, which follows coefficients that jump between
-subdomains.
+Weights combine the copies of a dof into one value; the weights of its copies sum to 1. "cardinality": one over the
+number of copies. "stiffness": the copy's share of the sum of diagonal entries, which follows coefficients that jump
+between subdomains.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KINDS = ("corner", "edge", "face")
 class Interface:
     """The interface of subdomains.
 
-    Where subdomains are spread over ranks, every rank knows the whole interface; ``local`` and ``copies`` are those of
-    its own subdomains.
+    If ranks share the subdomains, every rank knows the whole interface; ``local`` and ``copies`` describe its own
+    subdomains.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ class Interface:
     Attributes
     ----------
     dofs : int array
-        Rows of A on the interface, ascending. What follows counts them from 0.
+        Rows of A on the interface, ascending. The other attributes number them by their place in ``dofs``.
     number : int array
-        For each row that is here its place in ``dofs``; -1 where it has none.
-    classes : int array, like dofs
-        The class of each.
-    kinds : int array, one a class
+        The place in ``dofs`` of each local row; -1 for a row that is not on the interface.
+    classes : int array, shape of ``dofs``
+        The class of each interface dof.
+    kinds : int array, one entry a class
         Index into KINDS.
     local : list of int arrays
-        For each subdomain, which of its own dofs are on the interface.
+        For each subdomain, the indices of its own dofs that are on the interface.
     copies : list of int arrays
-        For each subdomain, which dofs of the interface these are.
+        For each subdomain, the places in ``dofs`` of these.
     """
 
     def __init__(self, A, subdomains):
@@ -58,7 +58,7 @@ class Interface:
         self.kinds = np.where(size == 1, 0, np.where(shared > 2, 1, 2))
 
     def _connected(self, A, subdomains, sets):
-        """Classes: sets, each in its connected pieces, numbered by their first dof."""
+        """Return the class of each dof: the connected pieces of the sets, numbered by their first dof."""
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
         if not sets.size:
@@ -71,7 +71,7 @@ class Interface:
         return connected_components(graph, directed=False)[1]
 
     def weights(self, subdomains, kind):
-        """For each subdomain the weights of its copies."""
+        """Return the weights of each subdomain's copies, a list of arrays."""
         if kind == "cardinality":
             own = [np.ones(c.size) for c in self.copies]
         else:
@@ -83,20 +83,20 @@ class Interface:
         return [share / total[copies] for copies, share in zip(self.copies, own, strict=True)]
 
     def describe(self):
-        """How many classes of each kind there are."""
+        """The number of classes of each kind, in words."""
         counts = np.bincount(self.kinds, minlength=3)
         return ", ".join(f"{count} {kind}s" for kind, count in zip(KINDS, counts, strict=True))
 
 
 def _sets(copies, counts):
-    """A number for each dof of the interface, the same where the same subdomains have it.
+    """Return a number for each interface dof; two dofs have equal numbers if the same subdomains have them.
 
     Parameters
     ----------
     copies : list of int arrays
-        The dofs of every subdomain, of all ranks.
+        The interface dofs of every subdomain, of all ranks.
     counts : int array
-        How many have each dof.
+        The number of subdomains that have each dof.
     """
     owner = np.repeat(np.arange(len(copies)), [c.size for c in copies])
     copy = np.concatenate(copies)

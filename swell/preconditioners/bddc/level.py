@@ -2,13 +2,13 @@
 
     M_Γ = Gᵀ (K + Ψ S_c⁻¹ Ψᵀ) G        (Mandel and Dohrmann 2003; Li and Widlund 2006)
 
-over all subdomains; G gathers weighted copies. With exact interiors the eigenvalues of M A are 1 and those of M_Γ S,
-which begin at 1.
+over all subdomains; G gathers weighted copies. With exact interior solves the eigenvalues of M A are 1 and the
+eigenvalues of M_Γ S, the least of which is 1.
 
     z_Γ = M_Γ (r_Γ − A_ΓI A_II⁻¹ r_I),   z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
 
-Of subdomains spread over ranks each rank has its own in full, and a copy of the interface and the coarse problem: an
-application adds up over the ranks what comes from their interiors, the coarse residual, and z_Γ (``Subdomains.sum``).
+Across ranks, each rank has its own subdomains in full, and a copy of the interface and of the coarse problem. An
+application sums three vectors over the ranks (``Subdomains.sum``): the interface residual, the coarse residual and z_Γ.
 """
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
 
-WORK = 8                 # arrays in double precision, as large as the local problems that are inverted together
-TOGETHER = {"cpu": 16 << 20, "cuda": 256 << 20}    # bytes of local problems of one size that are inverted together:
-                         # no more than a cache holds, and than a GPU needs to be busy (a guess until it is measured)
+WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
+TOGETHER = {"cpu": 16 << 20, "cuda": 256 << 20}    # most bytes of local problems of one size inverted together: a CPU's
+                         # cache holds them, and they keep a GPU busy (a guess until it is measured)
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
@@ -41,7 +41,7 @@ class Level(LinearOperator):
     Parameters
     ----------
     A : CSRMatrix
-        As ``subdomains.part`` gives it.
+        The result of ``subdomains.part``.
 
     Attributes
     ----------
@@ -49,13 +49,14 @@ class Level(LinearOperator):
     constraints : Constraints
     locals : list of Locals
     coarse : LinearOperator or None
-        S_c⁻¹; of the next level where there is one; None without constraints.
+        S_c⁻¹: the next ``Level`` if there is one; None without constraints.
     timings : dict
-        Seconds of the setup: interface (its classes, weights, copies; constraints), schur (layers and their factors
-        included), interior, adaptive, decomposers (local and dense coarse problems), coarse. That is all of it.
+        Seconds of the parts of the setup: interface (classes, weights, copies, constraints), schur (with layers and
+        their factors), interior, adaptive, decomposers (local and dense coarse problems), coarse. Together they are
+        the whole setup.
     """
 
-    capturable = False       # interiors are solved by the library's direct solver
+    capturable = False       # the library's direct solver solves the interiors
 
     scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
@@ -86,7 +87,7 @@ class Level(LinearOperator):
     # -- setup -----------------------------------------------------------------------------------------------------
 
     def _parts(self, A):
-        """A_IΓ and A_ΓI, for all subdomains at a time; A_II, and what solves with it, unless that is made of blocks."""
+        """Make A_IΓ and A_ΓI of all subdomains together, and the interior solver unless ``interior`` is "blocks"."""
         space, size = self.space, self.interface.dofs.size
         here = self.interface.number[:A.shape[0]]
         inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
@@ -105,8 +106,8 @@ class Level(LinearOperator):
         self._g, self._z = (space.empty(size, self.dtype) for _ in range(2))
 
     def _schur(self):
-        """S of every subdomain, computed once for all that are equal; with the factors of interiors that are equal.
-        Of these factors the solver in the interiors, where that is made of blocks."""
+        """Compute S of every subdomain, once for equal ones, with one factorisation for equal interiors. With
+        ``interior="blocks"``, make the interior solver from these factors."""
         space, blocks = self.space, self.settings.interior == "blocks"
         with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)
@@ -129,20 +130,20 @@ class Level(LinearOperator):
                 self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype)
 
     def _check_memory(self, problems, blocks):
-        """Raise OutOfMemory where dense matrices will not fit."""
+        """Raise OutOfMemory if the dense matrices will not fit."""
         rows = np.array([one.own.size for interior in problems for one in interior.subdomains])
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
         together = max(8 * most ** 2, min(TOGETHER[self.space.name], 8 * squares))
         layers = [interior.entries for interior in problems]
         kept = self.dtype.itemsize * sum(layers) if blocks else 0
-        # An inverse takes the place of its complement. Of the factors L and E only one interior's are there at a time.
+        # An inverse replaces its Schur complement. The factors L and E of only one interior exist at a time.
         self.space.check_fits(WORK * together + 8 * squares + 16 * max(layers) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
                               + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Constraints of faces beside the chosen ones."""
+        """Return the adaptive constraints of faces, or None if the settings ask for none."""
         if not self.settings.adaptive:
             return None
         with timed(self.timings, "adaptive", self.space):
@@ -151,12 +152,12 @@ class Level(LinearOperator):
             return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
 
     def _locals(self):
-        """Bordered inverses, once for all subdomains that are equal, constraints included; those of one size
-        together."""
+        """Compute the bordered inverses: once for subdomains with equal matrices and constraints, and together for
+        problems of one size."""
         decomposer = resolve("decomposer", self.settings.dense_lu)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
-        del self._complements                    # as large as what is made of them: each goes with its problem
+        del self._complements                    # as large as the inverses: each is freed when its inverse is there
         with timed(self.timings, "decomposers", self.space):
             for members in equal((self._like[k:k + 1], C) for k, (C, _) in enumerate(constraints)):
                 shape = constraints[members[0]][0].shape
@@ -171,7 +172,7 @@ class Level(LinearOperator):
                         complements[k] = None
 
     def _hint(self, k):
-        """What would hold subdomain k."""
+        """Return advice, for a message, on constraints that would make the problem of subdomain k nonsingular."""
         interface = self.interface
         there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
         chosen = self.settings.constraints
@@ -184,7 +185,8 @@ class Level(LinearOperator):
                 "problem values that hold it")
 
     def _gathers(self):
-        """Where copies come from: by size, local problem, dof, member; matrices, whose adjoints sum copies."""
+        """Make the matrices that gather copies, ordered by size, local problem, dof and member, and their transposes,
+        which sum copies; allocate the work vectors."""
         space, interface = self.space, self.interface
         copies, weight, coarse = (
             np.concatenate([np.stack([of[m] for m in members], axis=1).ravel()
@@ -205,13 +207,13 @@ class Level(LinearOperator):
         self._rc, self._uc = (space.empty(self.constraints.count, self.dtype) for _ in range(2))
 
     def _selection(self, columns, values, n):
-        """A matrix with one entry a row."""
+        """Return a CSRMatrix with one entry a row, ``n`` columns."""
         space = self.space
         return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
     def _coarse(self, levels):
-        """S_c and what solves it."""
+        """Assemble S_c and make its solver."""
         self.coarse = None
         if not self.constraints.count:
             return

@@ -1,18 +1,18 @@
 """Local problems: Schur complements on the interface, bordered by constraints, [S Cᵀ; C 0], and inverted.
 
-The inverse of the bordered matrix is all that BDDC needs of a subdomain (Dohrmann 2003, equations 2 to 5):
+The inverse of the bordered matrix is all that BDDC needs from a subdomain (Dohrmann 2003, equations 2 to 5):
 
     [S Cᵀ; C 0]⁻¹ = [K Ψ; Ψᵀ −Σ]
 
-K corrects within the constraints (K = K S K, C K = 0), the columns of Ψ are the coarse basis (C Ψ = I, of least
-energy), and Σ = Ψᵀ S Ψ is the subdomain's share of the coarse matrix. S alone is singular where the subdomain floats,
-which is the normal case; bordered, it is not, but indefinite, so that it takes an LU with pivoting: any decomposer of
+K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I, with least
+energy). Σ = Ψᵀ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the subdomain floats, which is
+the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with pivoting: any decomposer of
 swell.dense.
 
-Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because
-pivoting bounds of decomposers are absolute; the inverse is stored, as large as the factors, so that an application is
-one product where trsm would be two sequential solves; subdomains that are equal are treated once, and local
-problems of one size together, in their setup (``factor_batch``) and in an application: one product for all of them.
+Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
+pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
+is one product instead of two sequential solves by trsm. Equal subdomains are treated once. Local problems of one size
+are set up together (``factor_batch``), and applied together, by one product.
 """
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from swell.core.settings import describe
 from swell.dense.accuracy import PROBES
 from swell.dense.batch import solve_batch
 
-MOST_WRONG = 0.1        # ‖(I − B X) V‖ / ‖V‖ for random V up to which X is an inverse; from 0.3 on BDDC was indefinite
+MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
 
 
 @dataclass(frozen=True, eq=False)
 class Locals:
-    """Local problems of one size, and the subdomains whose they are.
+    """Local problems of one size, with their subdomains.
 
     Attributes
     ----------
     members : numpy.ndarray of int, shape (m, g)
-        For each problem the subdomains, all equal, that it belongs to.
-    K, basis, adjoint : arrays of the space, shapes (m, k, k), (m, k, c) and (m, c, k)
-        ``adjoint`` is Ψᵀ.
+        For each problem its g equal subdomains.
+    K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
+        K, Ψ and Ψᵀ for k interface dofs and c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
-        Of the factors.
+        Notes of the dense factors.
     """
 
     members: np.ndarray
@@ -53,7 +53,7 @@ class Locals:
 
     @property
     def rows(self):
-        """Rows of a bordered matrix."""
+        """Number of rows of a bordered matrix."""
         return sum(self.basis.shape[1:])
 
     @property
@@ -62,7 +62,7 @@ class Locals:
 
 
 def bordered(space, S, C, sizes):
-    """(B, scale, t), the scaled bordered matrix: S was divided by ``scale``, its mean diagonal, and C times t."""
+    """Return (B, scale, t): B is the bordered matrix of S / scale and diag(t) C; scale is the mean diagonal of S."""
     n, c = S.shape[0], C.shape[0]
     scale = float(space.to_host(S.diagonal()).mean())  # sync
     scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
@@ -75,14 +75,14 @@ def bordered(space, S, C, sizes):
 
 
 def invert(space, decomposer, B):
-    """(B⁻¹, conditions, notes of all) for matrices of one size, shape (m, n, n), by a decomposer of swell.dense.
+    """Return (B⁻¹, conditions, notes) for m matrices of one size, shape (m, n, n), by a decomposer of swell.dense.
 
-    Where its processing tolerance leaves no inverse, a smaller one is taken, and a note says so.
+    If the decomposer's processing tolerance is too loose for an inverse, a smaller one is taken, and a note reports it.
 
     Raises
     ------
     FactorisationError
-        If one is singular, or has no inverse by exact decomposition either; ``error.index`` says which.
+        If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
     """
     taken = decomposer
     while True:
@@ -100,12 +100,12 @@ def invert(space, decomposer, B):
 
 
 def _inverse(space, decomposer, B):
-    """The same by these settings and no others, checked."""
+    """Like ``invert``, but with these settings only; the result is checked."""
     xp, n = space.xp, B.shape[1]
     try:
         factors = decomposer.factor_batch(B, space)
         X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
-    except FactorisationError as error:          # without "matrix 3 of 8", which means nothing here
+    except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
     condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
     V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
@@ -120,22 +120,24 @@ def _inverse(space, decomposer, B):
 
 
 def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
-    """The ``Locals`` of Schur complements of one size and their constraints.
+    """Return the ``Locals`` of Schur complements of one size and their constraints.
 
     Parameters
     ----------
     members : list of lists of int
-        For each complement the subdomains whose it is, as many for each.
-    complements : list of arrays of the space, shape (k, k)
+        For each complement its subdomains; all lists have one length.
+    complements : list of device arrays, shape (k, k)
     constraints : list of (C, sizes)
-        Of one shape.
+        All of one shape.
     hint : callable
-        ``hint(i)`` says what would hold subdomain i.
+        ``hint(i)`` returns advice on constraints of subdomain i, for the message.
 
     Raises
     ------
     InputError
-        If one is singular: the constraints are too few.
+        If a bordered matrix is singular: its subdomain has too few constraints.
+    FactorisationError
+        If a bordered matrix cannot be inverted for another reason.
     """
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:

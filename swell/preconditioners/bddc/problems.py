@@ -1,7 +1,7 @@
-"""Which subdomains are equal, and which have equal interiors at least: what is eliminated once for all of them.
+"""Search for equal subdomains and equal interiors, so that each different one is eliminated once.
 
-Of a cube of 4³ subdomains with one coefficient 27 are different, by their place at the boundary, and all interiors are
-equal. Layers depend on the pattern alone, and are looked for once for every different one.
+A cube of 4³ subdomains with one coefficient has 27 different subdomains, by their place at the boundary, and all its
+interiors are equal. Layers depend on the pattern alone, and are computed once for every different pattern.
 """
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 
 @dataclass(eq=False)
 class Different:
-    """A subdomain that differs from others.
+    """A subdomain matrix that differs from all others, and its subdomains.
 
     Attributes
     ----------
     A : CSRMatrix
         In double precision.
-    inner, own : int arrays of the host
-        Its dofs inside and on the interface, ascending.
+    inner, own : int host arrays
+        Its dofs in the interior and on the interface, ascending.
     members : list of int
-        The subdomains that are equal to it.
+        The equal subdomains that have it.
     order : int array
         ``inner`` in the order of the layers.
     """
@@ -39,15 +39,15 @@ class Different:
 
 @dataclass(eq=False)
 class Interior:
-    """An interior, and the different subdomains that have it.
+    """An interior, and the different subdomain matrices that have it.
 
     Attributes
     ----------
     subdomains : list of Different
     A : CSRMatrix or None
-        A_II, its rows in the order of the layers; None without dofs.
-    order, ends : int arrays of the host
-        As ``layers`` gives them.
+        A_II, its rows in the order of the layers; None without interior dofs.
+    order, ends : int host arrays
+        The result of ``layers``.
     """
 
     subdomains: list
@@ -57,21 +57,22 @@ class Interior:
 
     @property
     def entries(self):
-        """Of the layers' dense matrices."""
+        """Number of entries of the layers' dense matrices, Σ s²."""
         return int((np.diff(self.ends) ** 2).sum())
 
     def factors(self):
-        """The ``Elimination``, None without dofs."""
+        """Return its ``Elimination``; None without interior dofs."""
         return Elimination(self.A, self.ends) if self.A is not None else None
 
     def places(self, subdomains, interface):
-        """For each subdomain that has it, where its dofs are among those not on the interface."""
+        """For each subdomain with this interior, return its dofs' places among all dofs that are not on the interface.
+        """
         number = np.cumsum(interface.number < 0) - 1
         return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
 
 
 def eliminations(space, subdomains, interface):
-    """The list of different ``Interior``."""
+    """Return the list of different ``Interior`` of all subdomains."""
     every = []
     for members in equal((m.indptr, m.indices, m.data, own)
                          for m, own in zip(subdomains.matrices, interface.local, strict=True)):
@@ -81,7 +82,7 @@ def eliminations(space, subdomains, interface):
         A = CSRMatrix.from_scipy(matrix.astype(np.float64, copy=False), space)
         every.append(Different(A, np.flatnonzero(mask), own, members))
     interiors = [_inside(one) for one in every]
-    found, patterns = [], []                     # in the order of the layers they need not be compared again
+    found, patterns = [], []
     for group in equal(((A.indptr, A.indices, A.data) for A in interiors), space):
         A, some = interiors[group[0]], [every[k] for k in group]
         patterns.append((A.indptr, A.indices))
@@ -102,20 +103,20 @@ def eliminations(space, subdomains, interface):
 
 
 def _inside(one):
-    """A_II of a subdomain."""
+    """Return A_II of a ``Different``."""
     place = numbers(one.A.space, one.inner, one.A.shape[0])
     return renumbered(one.A, place, place, (one.inner.size,) * 2)
 
 
 def _ordered(some, order):
-    """Subdomains that have one interior, with the order of its layers."""
+    """Set ``order`` of the ``Different`` that share one interior, and return them."""
     for one in some:
         one.order = one.inner[order]
     return some
 
 
 def _sides(one, interface):
-    """For each face of a subdomain the dofs of the interior that are next to it."""
+    """Yield, for each face of a subdomain, the interior dofs that are coupled to it."""
     space, n, k = one.A.space, one.A.shape[0], one.members[0]
     coupling = renumbered(one.A, numbers(space, one.own, n), numbers(space, one.inner, n),
                           (one.own.size, one.inner.size)).to_scipy()

@@ -1,32 +1,32 @@
-"""Parts of a matrix in another order of rows and columns, where it lives; and which of many arrays are equal."""
+"""Parts of a matrix with other row and column numbers, on its device; and a search for equal arrays among many."""
 from __future__ import annotations
 
 import numpy as np
 
 from swell.formats.csr import CSRMatrix
 
-SAMPLE = 512            # entries of an array that are looked at before all of them are
+SAMPLE = 512            # entries of an array that are compared before all of them are
 
 
 def renumbered(A, rows, columns, shape, kept=None):
-    """Entry (i, j) of A at (rows[i], columns[j]).
+    """Return the CSRMatrix with A's entry (i, j) at (rows[i], columns[j]).
 
     Parameters
     ----------
     A : CSRMatrix
-    rows, columns : int arrays of the space
-        New numbers, each once; -1: left out.
+    rows, columns : int device arrays
+        New numbers, each once; -1 leaves a row or column out.
     shape : (int, int)
-        Of the result.
-    kept : int array of the space, optional
-        ``A.rows()``, for who asks for several parts.
+        Shape of the result.
+    kept : int device array, optional
+        ``A.rows()``, computed once by callers that need several parts.
     """
     space, xp = A.space, A.space.xp
     i, j = rows[A.rows() if kept is None else kept], columns[A.indices]
     there = (i >= 0) & (j >= 0)
     i, j, data = i[there], j[there], A.data[there]
     place = i.astype(np.int64) * shape[1] + j
-    if space.find_true(place[1:] <= place[:-1])[1]:  # sync: in order already where both numberings ascend
+    if space.find_true(place[1:] <= place[:-1])[1]:  # sync: sorted already if both numberings ascend
         order = xp.argsort(place)
         i, j, data = i[order], j[order], data[order]
     ends = xp.arange(shape[0] + 1, dtype=i.dtype)
@@ -35,16 +35,17 @@ def renumbered(A, rows, columns, shape, kept=None):
 
 
 def numbers(space, rows, n):
-    """For each of n rows its place in ``rows``, an array of the host; -1 where it has none."""
+    """Return, as a device array, the place of each of n rows in the host array ``rows``; -1 for a row not in it."""
     place = np.full(n, -1, np.int32 if n < 2**31 - 1 else np.int64)
     place[rows] = np.arange(rows.size)
     return space.from_host(place)
 
 
 def equal(every, space=None):
-    """Lists of those that are equal, of tuples of arrays: of the host, or of a space.
+    """Group equal tuples of arrays: return lists of their numbers, sorted by the first number of each.
 
-    What has not the same sizes and the same entries at some places is not compared.
+    ``space``: the arrays' space; None for host arrays. Arrays are compared in full only if their shapes and a sample of
+    their entries agree.
     """
     def same(a, b):
         return np.array_equal(a, b) if space is None else not space.find_true((a != b).ravel())[1]  # sync

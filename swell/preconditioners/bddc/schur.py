@@ -1,14 +1,14 @@
 """The Schur complement of a subdomain's interior, S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ, dense, layer by layer.
 
-With the factors L and E of the interior's layers (elimination.py), which subdomains of equal interior share,
+With the factors L and E of the interior's layers (elimination.py), which subdomains with equal interiors share,
 
     V = L⁻¹ W:   S ← S − Vᵀ V,   W ← A_next,Γ − Eᵀ V
 
-where W is what couples a layer to the interface, after the elimination of those before it. Everything is a dense
-product or a triangular solve for many columns, on any device, and on S and W in place. The interface is taken in the
-order in which layers meet it, so that a layer's W has the first columns alone and its product changes the first rows
-and columns of S: for a cube a third of the 2 n_I n_Γ² operations of a product for all columns. Of S, which is
-symmetric, only what is below the diagonal is computed, in panels: a little more than half of these.
+where W couples a layer to the interface after the elimination of the layers before it. All operations are dense
+products or triangular solves for many columns, on any device, in place on S and W. Interface dofs are ordered by the
+first layer that is coupled to them. So W has only the leading columns, and its product changes only the leading rows
+and columns of S: for a cube this is a third of the 2 n_I n_Γ² operations with all columns. S is symmetric: only its
+lower triangle is computed, in panels, which takes a little more than half of these.
 """
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from swell.dense.products import subtract_product
 from swell.preconditioners.bddc.elimination import INDEFINITE, Blocks, solve_lower
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 
-PANEL = 2048            # columns of S at a time: enough for a product at full speed
+PANEL = 2048            # columns of a panel of S: enough for a product at full speed
 
 
 def schur(A, inner, own, factors):
-    """S as an array of the space, in double precision.
+    """Return S, a float64 device array of shape (own.size, own.size).
 
     Parameters
     ----------
-    A : CSRMatrix, of float64
-        Of a subdomain, symmetric.
-    inner : int array of the host
-        The dofs of the interior, in the order of the layers.
-    own : int array of the host
-        The dofs on the interface, in the order of S.
+    A : CSRMatrix of float64
+        The symmetric matrix of a subdomain.
+    inner : int host array
+        The interior dofs, in the order of the layers.
+    own : int host array
+        The interface dofs, in the order of S.
     factors : Elimination or None
-        Of the interior; None where there is none.
+        The factors of the interior; None without interior dofs.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def schur(A, inner, own, factors):
     blocks = Blocks(A, np.append(ends, n))
     S = blocks.dense(len(ends) - 1, size, n)
     if factors is not None:
-        active = size + np.searchsorted(met[order], np.arange(len(factors)), side="right")   # columns up to a layer
+        active = size + np.searchsorted(met[order], np.arange(len(factors)), side="right")   # end of W's columns
         W = blocks.dense(0, size, active[0])
         for k, L in enumerate(factors.L):
             V = solve_lower(space, L, W)
@@ -70,12 +70,12 @@ def schur(A, inner, own, factors):
 
 
 def _panels(n):
-    """(first, last) columns of each."""
+    """Return (first, last + 1) of the columns of each panel."""
     return [(a, min(a + PANEL, n)) for a in range(0, n, PANEL)]
 
 
 def _met(A, inner, own, factors):
-    """For each dof of the interface the first layer that is coupled to it; past the last, where none is."""
+    """Return the first layer that is coupled to each interface dof; the number of layers if none is."""
     space, n = A.space, A.shape[0]
     coupling = renumbered(A, numbers(space, own, n), numbers(space, inner, n), (own.size, inner.size))
     indptr, columns = space.to_host(coupling.indptr), space.to_host(coupling.indices)  # sync

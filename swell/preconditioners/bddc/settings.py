@@ -1,19 +1,19 @@
 """BDDC, balancing domain decomposition by constraints, for A = Σ Rᵢᵀ Aᵢ Rᵢ: C. Dohrmann 2003; Mandel and Dohrmann
-2003; on more levels Mandel, Sousedík and Dohrmann 2008. What L. M. Čejka's thesis, section 3.2, feeds its decomposers
-from.
+2003; on more levels Mandel, Sousedík and Dohrmann 2008. L. M. Čejka's thesis, section 3.2, takes the matrices for its
+dense decomposers from BDDC.
 
-Condition of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), however
-many subdomains there are; every level multiplies by such a factor. Its smallest eigenvalue is 1.
+Condition number of M A: at most C (1 + log H/h)² for two levels with enough constraints (corners and edges in 3D), for
+any number of subdomains. Every further level multiplies it by such a factor. The smallest eigenvalue is 1.
 
-Setup, for every different subdomain: a factorisation of its interior, which those of equal interior share
-(elimination.py), its Schur complement (schur.py), and a dense decomposition of that, bordered by constraints
-(local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An application: two
-interior solves, a dense product for every subdomain, one coarse solve.
+Setup, for every different subdomain: a factorisation of its interior, which subdomains with equal interiors share
+(elimination.py), its Schur complement (schur.py), and a dense decomposition of the Schur complement bordered by
+constraints (local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An
+application: two interior solves, a dense product for every subdomain, one coarse solve.
 
-Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method takes it; interiors
-need not be solved exactly (``interior="ic0"``), which costs iterations, while Schur complements always are.
+Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method can use it. Interior
+solves may be approximate (``interior="ic0"``), which costs iterations; Schur complements are always exact.
 
-Dense products are the library's: on a CPU their bits depend on the number of threads of NumPy's BLAS.
+The library computes dense products: on a CPU their bits depend on the number of threads of NumPy's BLAS.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.schwarz import subdomains as owners
 
-MISMATCH = {4: 1e-4, 8: 1e-9}   # of ‖A x‖, by bytes of a real number: where subdomain matrices are another matrix's
+MISMATCH = {4: 1e-4, 8: 1e-9}   # accepted error of Σ Rᵢᵀ Aᵢ Rᵢ x over a bound of |A x|, by bytes of a real number
 
 
 @dataclass(frozen=True)
@@ -45,29 +45,30 @@ class BDDC(Preconditioner):
     Attributes
     ----------
     levels : int
-        2, or more: the coarse problem is treated by BDDC in its turn.
+        2, or more: BDDC also solves the coarse problem.
     constraints : str
         Letters: c, values at corners; e, averages over edges; f, averages over faces.
     weights : {"stiffness", "cardinality"}
-        How copies of an interface dof become one.
+        Weights that combine the copies of an interface dof.
     dense_lu : str or Decomposer
-        What decomposes the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)".
-        A tolerance that leaves no inverse is made smaller, with a note.
+        Decomposer of the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)". A
+        tolerance too loose for an inverse is made smaller, with a note.
     interior : str or settings object
-        What solves in the interiors: "direct"; "blocks", the dense block tridiagonal factors that Schur complements
-        take anyway, for subdomains many of which have the same interior, or where there is memory (blocks.py); or an
-        incomplete factorisation such as "ic0".
+        Solver of the interiors. "direct"; "blocks": the dense block tridiagonal factors that Schur complements need
+        anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an incomplete
+        factorisation such as "ic0".
     subdomains : Subdomains or None
-        The subdomain matrices; `swell.pde.poisson_cube` gives them, and `swell.distributed.from_subdomains` those of
-        a rank. None: A is split, which takes a symmetric matrix with no positive entry off the diagonal and no
-        negative row sum (finite volumes, most differences).
+        The subdomain matrices, from `swell.pde.poisson_cube`, or `swell.distributed.from_subdomains` on a rank. None: A
+        is split. A must then be symmetric, without positive entries off the diagonal or negative row sums (finite
+        volumes, most finite differences).
     domains : int
-        Where A is split: how many subdomains, of all ranks; 0 makes as many as give each about 4096 rows.
+        Without ``subdomains``: the number of subdomains, of all ranks; 0: so that each has about 4096 rows.
     partition : {"graph", "rows"}
-        Where A is split: by parts of its graph (needs pymetis), or by consecutive rows; each rank cuts its own rows.
+        Without ``subdomains``: split A by parts of its graph (needs pymetis), or by consecutive rows; each rank splits
+        its own rows.
     adaptive : float
-        0: the constraints named are all. Above: faces get as many more as they have eigenvalues above it (adaptive.py),
-        such as 10, where coefficients jump within subdomains; for two levels, with faces among the constraints.
+        0: no adaptive constraints. Above 1, such as 10: a face gets a constraint for each eigenvalue above this value
+        (adaptive.py), for coefficients that jump within subdomains. It needs two levels, and faces in ``constraints``.
     """
 
     levels: int = 2
@@ -116,7 +117,7 @@ class BDDC(Preconditioner):
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
 
     def _check_interior(self):
-        """Raise InputError unless ``interior`` names what can solve there."""
+        """Raise InputError unless ``interior`` names a preconditioner."""
         why = ""
         try:
             if resolve("precond", self.interior) is not None:
@@ -127,7 +128,7 @@ class BDDC(Preconditioner):
                          f"factorisation such as 'ic0'{why}")
 
     def build(self, A):
-        """The operator for a symmetric matrix.
+        """Build the operator for a symmetric matrix.
 
         Raises
         ------
@@ -146,7 +147,7 @@ class BDDCOperator(LinearOperator):
     Attributes
     ----------
     level : Level
-        The first; ``level.next`` is the next one's, if there is one.
+        The first level; ``level.next`` is the next one, or None.
     """
 
     capturable = False
@@ -158,7 +159,7 @@ class BDDCOperator(LinearOperator):
         self.update(A)
 
     def update(self, A):
-        """Set up anew for the values of A, of the same pattern; given subdomain matrices must add up to them."""
+        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A."""
         if A.dtype.kind == "c":
             raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
         watch = Stopwatch()
@@ -176,7 +177,7 @@ class BDDCOperator(LinearOperator):
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
-        """Subdomains of A itself."""
+        """Split A into ``Subdomains``."""
         if self._owner is None:
             self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
         return split(A.to_scipy(), self._owner)
@@ -203,7 +204,7 @@ class BDDCOperator(LinearOperator):
 
     @property
     def notes(self):
-        """Those of all levels."""
+        """The notes of all levels."""
         return self.level.notes
 
     @property
@@ -212,8 +213,8 @@ class BDDCOperator(LinearOperator):
 
     @property
     def timings(self):
-        """Seconds of the setup's parts, all levels together: checks of what was given (or A split), and those of a
-        ``Level``."""
+        """Seconds of the setup's parts, all levels together: "checks" (of the input, with the split of A), and the
+        parts in ``Level.timings``."""
         total, level = {"checks": self._checks}, self.level
         while level is not None:
             for part, seconds in level.timings.items():

@@ -1,10 +1,11 @@
 """An assembled matrix split into subdomain matrices: A = Σ over pairs |aᵢⱼ| (eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ + Σ sᵢ eᵢ eᵢᵀ, sᵢ the
 row sums.
 
-Every term is positive semidefinite where no aᵢⱼ is positive and no row sum negative, as of finite volumes and many
-differences: then each pair is an element. A pair within a subdomain is that subdomain's; one across goes to the lower
-numbered, which takes a copy of the other's row (of cell-centred finite volumes: interface cells are duplicated). Sound
-for such matrices alone, since a matrix shows no others' elements: those need the subdomain matrices.
+Every term is positive semidefinite if no off-diagonal aᵢⱼ is positive and no row sum is negative, as for finite volumes
+and many finite differences. Then each pair is an element. A pair within a subdomain belongs to it. A pair across two
+subdomains belongs to the one with the lower number, which gets a copy of the other's row (for cell-centred finite
+volumes: interface cells are duplicated). The elements of other matrices cannot be found from the matrix: they need
+given subdomain matrices.
 """
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.preconditioners.bddc.subdomains import Subdomains
 
-ROUNDING = 1e-12        # of the diagonal: row sums and entries of the wrong sign that are rounding
+ROUNDING = 1e-12        # row sums and entries of the wrong sign below this times the diagonal are rounding
 NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matrix, dofs), ...])), as "
           "swell.pde.poisson_cube does, or use precond='ic0'")
 
 
 def split(A, owner):
-    """Subdomains of an assembled matrix.
+    """Split an assembled matrix into ``Subdomains``.
 
     Parameters
     ----------
@@ -37,16 +38,16 @@ def split(A, owner):
 
 
 def elements(A, owner, numbers=None):
-    """(subdomains, rows, columns, values) of the elements' entries.
+    """Return [subdomains, rows, columns, values] of the elements' entries.
 
     Parameters
     ----------
     A : scipy.sparse.csr_array, shape (m, n)
-        Of a symmetric matrix the rows that are here; the first m columns are theirs.
+        The local rows of a symmetric matrix; its first m columns belong to these rows.
     owner : int array
         The subdomain of each of the n rows.
     numbers : int array, optional
-        What the n rows are called in the whole matrix.
+        The numbers of the n rows in the whole matrix.
 
     Raises
     ------
@@ -79,7 +80,10 @@ def elements(A, owner, numbers=None):
 
 
 def summed(of, rows, columns, values):
-    """The list of (matrix, dofs) of subdomains 0, 1, ... that these entries belong to."""
+    """Sum entries into subdomain matrices: return the list of (matrix, dofs) of subdomains 0, 1, ....
+
+    ``of`` is the subdomain of each entry.
+    """
     import scipy.sparse as sp
     order = np.argsort(of, kind="stable")
     parts = []

@@ -1,7 +1,7 @@
-"""What BDDC is given: A = Σ Rᵢᵀ Aᵢ Rᵢ, a positive semidefinite matrix and its dofs for every subdomain.
+"""The input of BDDC: A = Σ Rᵢᵀ Aᵢ Rᵢ, a positive semidefinite matrix and its dofs for every subdomain.
 
-Checked here, and repaired where that is sound: a subdomain in several pieces that share no entry becomes as many
-subdomains, since a constraint on one piece holds no other.
+This file checks the input. One defect it repairs: each connected piece of a subdomain becomes a subdomain, since a
+constraint on one piece does not hold another.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.formats.matrix import index_type
 
-ROUNDING = 1e-10        # of the largest entry: asymmetry that assembly may leave
+ROUNDING = 1e-10        # largest accepted asymmetry, relative to the largest entry: rounding of the assembly
 
 
 class Subdomains:
@@ -21,12 +21,12 @@ class Subdomains:
     Parameters
     ----------
     parts : list of (matrix, dofs)
-        For each subdomain its matrix (k, k), sparse or dense, real, symmetric positive semidefinite, and the k rows of
-        A that its rows belong to, each once. Dofs that two or more subdomains have are the interface. A matrix that
-        several subdomains share is best one object: it is looked at once.
+        For each subdomain: its matrix (k, k), sparse or dense, real, symmetric positive semidefinite; and the k rows of
+        A that belong to its rows, each once. Dofs that two or more subdomains have are the interface. If subdomains
+        share a matrix, pass one object: it is then checked once.
     groups : sequence of int arrays, optional
-        For more than two levels: the subdomain of the next level that each subdomain belongs to, then the same for
-        those, and so on. Where there are none, neighbours are put together, about eight at a time.
+        For more than two levels. ``groups[0]`` has, for each subdomain, its subdomain on the next level; ``groups[1]``
+        has this for the subdomains of the next level, and so on. Without groups, about eight neighbours are joined.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Subdomains:
     Raises
     ------
     InputError
-        For an empty subdomain, a matrix that does not fit its dofs or is not symmetric, dofs that are in no subdomain.
+        For an empty subdomain, a matrix that does not fit its dofs or is not symmetric, or a row of A in no subdomain.
     """
 
     def __init__(self, parts, groups=()):
@@ -57,20 +57,20 @@ class Subdomains:
         return len(self.matrices)
 
     def times(self, x):
-        """Σ Rᵢᵀ Aᵢ Rᵢ x, on the host."""
+        """Return Σ Rᵢᵀ Aᵢ Rᵢ x, on the host."""
         y = np.zeros(self.n)
         for matrix, dofs in zip(self.matrices, self.dofs, strict=True):
             y[dofs] += matrix @ x[dofs]
         return y
 
     def assemble(self):
-        """A as a scipy.sparse.csr_array."""
+        """Return A = Σ Rᵢᵀ Aᵢ Rᵢ as a scipy.sparse.csr_array."""
         import scipy.sparse as sp
         A = sp.coo_array(entries(self.matrices, self.dofs), shape=(self.n, self.n)).tocsr()
         A.sort_indices()
         return A
 
-    # -- what may be on other ranks: here nothing is (swell.distributed.subdomains) ----------------------------------
+    # -- methods that swell.distributed.subdomains overrides across ranks --------------------------------------------
 
     def check(self, A):
         """Raise InputError unless these can be subdomains of A."""
@@ -82,15 +82,15 @@ class Subdomains:
                              "matrices must add up to A, after boundary conditions were put into both")
 
     def part(self, A):
-        """The rows of A that are here, as a CSRMatrix; its columns are what ``dofs`` count."""
+        """Return the local rows of A as a CSRMatrix; ``dofs`` are numbers of its columns."""
         return A
 
     def name_of(self, row):
-        """The user's number of a row."""
+        """Return the user's number of a row."""
         return row
 
     def shared(self):
-        """(rows of A that two or more subdomains have, ascending; for each row its place among them, or -1)."""
+        """Return (rows of A that two or more subdomains have, ascending; the place of each row among them, or -1)."""
         counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
         rows = np.flatnonzero(counts > 1)
         number = np.full(self.n, -1, index_type(self.n, self.n, 0))
@@ -98,11 +98,11 @@ class Subdomains:
         return rows, number
 
     def everywhere(self, values: list) -> list:
-        """The lists of all ranks, one after the other."""
+        """Return the concatenated lists of all ranks."""
         return values
 
     def sum(self, numbers):
-        """Add up the numbers (an array of the space) of all ranks, in place."""
+        """Sum a device array over all ranks, in place."""
 
     def describe(self):
         return f"{len(self)} subdomain" + ("" if len(self) == 1 else "s")
@@ -110,14 +110,14 @@ class Subdomains:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Checked subdomains, connected ones.
+    """Checked, connected subdomains.
 
     Attributes
     ----------
     matrices : list of scipy.sparse.csr_array
     dofs : list of int arrays
     origin : int array
-        The given subdomain that each was (a piece of).
+        The number of the given subdomain that each one is, or is a piece of.
     notes : tuple of str
     """
 
@@ -128,12 +128,12 @@ class Pieces:
 
     @classmethod
     def of(cls, parts):
-        """Of a list of (matrix, dofs).
+        """Check a list of (matrix, dofs), and split each subdomain into its connected pieces.
 
         Raises
         ------
         InputError
-            As ``Subdomains``, but for rows that are in none.
+            As in ``Subdomains``, except for rows in no subdomain.
         """
         import scipy.sparse as sp
         if not len(parts):
@@ -162,7 +162,7 @@ class Pieces:
 
 
 def entries(matrices, dofs):
-    """(values, (rows, columns)) of all Rᵢᵀ Aᵢ Rᵢ."""
+    """Return (values, (rows, columns)) of all Rᵢᵀ Aᵢ Rᵢ."""
     parts = [matrix.tocoo() for matrix in matrices]
     rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(parts, dofs, strict=True)])
                      for axis in ("row", "col"))
@@ -170,7 +170,7 @@ def entries(matrices, dofs):
 
 
 def _check_dofs(k, matrix, dofs):
-    """Raise InputError unless the dofs of subdomain k are those of its matrix."""
+    """Raise InputError unless the dofs of subdomain k are valid and fit its matrix."""
     if dofs.ndim != 1 or dofs.dtype.kind not in "iu" and dofs.size:
         raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list "
                          "of rows")
@@ -184,7 +184,7 @@ def _check_dofs(k, matrix, dofs):
 
 
 def _check_values(k, matrix):
-    """Raise InputError unless the matrix of subdomain k can be one."""
+    """Raise InputError unless the matrix of subdomain k is real, finite and symmetric, its diagonal not negative."""
     if matrix.dtype.kind != "f" and matrix.dtype.kind not in "iu":
         raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: BDDC is for real matrices")
     if not np.isfinite(matrix.data).all():
@@ -198,14 +198,14 @@ def _check_values(k, matrix):
 
 
 def _pieces(matrix):
-    """The rows of each connected piece; None for all of them."""
+    """Return the rows of each connected piece, a list; [None] for a connected matrix."""
     from scipy.sparse.csgraph import connected_components
     count, label = connected_components(matrix, directed=False)
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
 def checked_groups(groups, count, origin):
-    """The groups as arrays, the first for the pieces."""
+    """Check the groups and return them as arrays; the first is renumbered for the connected pieces."""
     checked = []
     for level, group in enumerate(groups):
         group = np.asarray(group)
@@ -219,6 +219,6 @@ def checked_groups(groups, count, origin):
 
 
 def _list(numbers):
-    """Some numbers in words."""
+    """List up to three numbers, and count the others, for a message."""
     shown = ", ".join(map(str, numbers[:3]))
     return f"{shown} and {len(numbers) - 3} others" if len(numbers) > 3 else shown
