@@ -63,7 +63,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     x0 : array like b, optional
         Starting vector; it is not modified.
     rtol, atol, maxiter
-        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the returned x.
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the returned x. ``maxiter`` limits the
+        iterations; by default n, but at least 1000 and at most 20 000.
     stopping : Stopping, optional
         All stopping settings at once, instead of ``rtol``, ``atol`` and ``maxiter``.
     monitor : callable, optional
@@ -104,7 +105,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     """Set up a Solver: do all the work that does not depend on b, once. ``solve`` documents the parameters.
 
     If no method is named, the Solver remembers how many iterations each choice took, and spreads the cost of a setup
-    over the solves so far. Later solves may then make another choice. ``adapt=False`` makes all solves alike.
+    over the solves so far. Later solves may then make another choice. ``adapt=False``: all choose as the first did.
 
     ``b_like`` is a right-hand side, or an array of the same type on the same device. It tells whether b will be
     complex, and on which device.
@@ -240,7 +241,7 @@ class Solver:
         return self._prepared[k]
 
     def solve(self, b, x0=None, monitor=None) -> Result | Results:
-        """Solve for b of shape (n,), or for each column of b of shape (n, k)."""
+        """Solve for b of shape (n,), or for each column of b of shape (n, k). `swell.solve` documents the arguments."""
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor)
@@ -261,7 +262,7 @@ class Solver:
         return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
-        """Try the chain until a choice converges."""
+        """Try the choices of the chain until one converges; return the result of the best."""
         with self.space.active(self.A.shape[0]):
             result = follow(self._plan, self.chain, self._prepared, self._prepare, b, x0, monitor, original)
         left_out = [] if result.reason in FINAL else self._left_out

@@ -74,6 +74,7 @@ class Ahead:
         return future.result()
 
     def _run(self):
+        """The work of a thread: take waiting keys until there are none."""
         while True:
             with self._lock:
                 if not self._waiting or not threading.main_thread().is_alive():

@@ -27,6 +27,7 @@ def of_cupy() -> str:
 
 
 def _of_user():
+    """Numba's folder in the user's cache folder; may begin with "~"."""
     folder = OF_THE_USER.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return os.path.join(folder, "numba")
 

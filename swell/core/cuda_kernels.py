@@ -235,6 +235,7 @@ class Kernel(Shareable):
         return "Q" if parameter.pointer else FORMATS[kind]
 
     def _require_aligned(self, array, name):
+        """Raise InputError if the array or one of its rows is misaligned."""
         if misaligned(array, array.data.ptr):
             raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and it (or a "
                              "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a copy, "
@@ -280,6 +281,7 @@ class Kernel(Shareable):
                 else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
 
     def _count(self, values):
+        """The count of a launch, which kernels get as ``n``: elements, columns or slices; 1 for a fixed grid."""
         launch = self.signature.launch
         if launch["single"]:
             return 1

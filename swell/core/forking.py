@@ -63,6 +63,7 @@ def _pause(openmp):
 
 
 def _before():
+    """End OpenMP's threads before a fork."""
     openmp = _gnu_openmp()
     pause = openmp and _pause(openmp)
     if pause:
@@ -70,6 +71,7 @@ def _before():
 
 
 def _in_child():
+    """Make Numba start its own threads in the child; if OpenMP is too old for that, note the error message."""
     openmp = _gnu_openmp()
     if openmp is None:
         return

@@ -38,6 +38,7 @@ class GraphLoop(Loop):
         self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def _send(self):
+        """Send the record, and the addresses of the mapped host memory, to the device."""
         host = self.space.host_context[0]
         host["flags"], host["limits"] = self.flags, self.limits
         host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + 8
@@ -75,6 +76,7 @@ class GraphLoop(Loop):
         return self.stopped
 
     def _wait(self):
+        """Wait for the stream, and count a host read."""
         self.space.stream.synchronize()
         self.host_reads += 1  # sync
 
@@ -88,6 +90,7 @@ class GraphLoop(Loop):
                 self._call(body)
 
     def _call(self, body):
+        """Call the body eagerly, and wait after each call, until the judge stops."""
         self._wait()
         self.report()
         while not self.stopped:
@@ -96,6 +99,7 @@ class GraphLoop(Loop):
             self.report()
 
     def _replay(self, body, bodies):
+        """Capture at most ``bodies`` calls of the body once, and replay the graph until the judge stops."""
         stream = self.space.stream
         if self._graph is None:
             stream.begin_capture()

@@ -184,6 +184,7 @@ class CallableOperator(LinearOperator):
             super().apply_adjoint(x, out, alpha, beta)
 
     def _combine(self, function, x, out, alpha, beta):
+        """``out = alpha function(x) + beta out``; InputError if the function returns another shape or kind."""
         # Give a copy of x: a function that writes to its argument must not change the method's vectors.
         y = self.space.xp.asarray(function(x.copy())).reshape(-1)
         if y.shape != out.shape:

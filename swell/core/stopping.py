@@ -26,6 +26,7 @@ def _finite(number) -> bool:
 
 
 def _check_count(name, value):
+    """Raise InputError unless ``value`` is an integer from 0 to MOST_ITERATIONS."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 <= value <= MOST_ITERATIONS:
         raise InputError(f"{name}={shown(value)}: expected an integer from 0 to {MOST_ITERATIONS}")
 

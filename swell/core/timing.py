@@ -35,6 +35,7 @@ def times(space, call, count: int, replays: int = REPLAYS) -> list[float]:
 
 
 def _wall(call, count):
+    """Yield the wall time of each call, on a CPU."""
     for _ in range(count):
         start = time.perf_counter()
         call()
@@ -42,6 +43,7 @@ def _wall(call, count):
 
 
 def _replayed(space, call, count, replays):
+    """Yield the mean time of a call in each replay of a graph of ``count`` calls, on a GPU."""
     cupy, stream = space.xp, space.stream
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     stream.begin_capture()

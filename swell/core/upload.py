@@ -46,6 +46,7 @@ class _Lane:
 
 @functools.cache
 def _lanes(cupy, device):
+    """(thread pool, lanes) for one device; made once."""
     return ThreadPoolExecutor(THREADS, "swell upload"), [_Lane(cupy, device) for _ in range(THREADS)]
 
 

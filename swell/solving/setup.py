@@ -107,6 +107,7 @@ class Setup:
         return A
 
     def _apply(self, transform, A):
+        """Apply one transform to A, record it and its facts, and return the transformed matrix."""
         A = transform.matrix(A)
         self.transforms.append(transform)
         self.facts += transform.facts(A)
@@ -122,6 +123,7 @@ class Setup:
             self.M, self.failure = None, error
 
     def _preconditioner(self, system):
+        """Build the preconditioner for the transformed matrix, or None; InputError if the method cannot use it."""
         c, settings = self.configuration, self.inner
         if c.method.inner is not None and c.precond is not None:
             raise InputError(f"{c.name('method')} has no place for a preconditioner: leave precond (or M) out")
@@ -169,6 +171,7 @@ class Setup:
                           f"{self.configuration.name('method')}")
 
     def _smoother(self, system):
+        """Build the smoother for the transformed matrix, or None; InputError if the method cannot use it."""
         c = self.configuration
         if c.smoother is None:
             c.method.check_unsmoothed()
@@ -183,6 +186,7 @@ class Setup:
         return c.smoother.build(system)
 
     def _format(self, system, kept):
+        """The matrix for the method's products: the user's own (``kept``), or ``system`` in the configured format."""
         format = self.configuration.format
         if kept is not None and not self.transforms and format is None:
             return kept

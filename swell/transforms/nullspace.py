@@ -104,6 +104,7 @@ class NullSpaceTransform(Transform):
         self._check(A, self.left, A.apply_adjoint, "Aᴴ z", hint)
 
     def _check(self, A, basis, multiply, what, hint=""):
+        """Raise InputError unless ``multiply`` maps each basis vector to zero, up to √eps ‖A‖∞ ‖z‖∞."""
         space, size = self.space, A.norm_inf()
         allowed = np.sqrt(np.finfo(A.dtype).eps)
         y = space.empty(space.local_rows(A.shape[0]), A.dtype)

@@ -151,6 +151,7 @@ class KSP:
         ksp.setConvergedReason(next(filter(None, reasons), 0))
 
     def _code(self, result, norm_b):
+        """PETSc's code for the reason of a result."""
         atol = self._solver.stopping.atol
         return ATOL if result.converged and result.tolerance * norm_b <= atol * (1 + 1e-12) else CODES[result.reason]
 
@@ -196,6 +197,7 @@ class KSP:
 
     @property
     def _borrows(self):
+        """True if swell applies PETSc's PC."""
         return isinstance(self.precond, str) and self.precond.strip().lower() == "petsc"
 
     def _petsc_pc(self, ksp, A):

@@ -246,6 +246,7 @@ def _values(A, get, restore, count):
 
 
 def _aij(A):
+    """A view of a sequential AIJ as SciPy CSR."""
     import scipy.sparse as sp
     indptr, indices = _rows(A, blocked=False)
     values = _values(A, "MatSeqAIJGetArrayRead", "MatSeqAIJRestoreArrayRead", indices.size)
@@ -263,10 +264,12 @@ def _blocks(A, name):
 
 
 def _baij(A):
+    """A view of a sequential BAIJ as SciPy BSR."""
     return _blocks(A, "SeqBAIJ")
 
 
 def _sbaij(A):
+    """A sequential SBAIJ, copied to SciPy CSR with both triangles."""
     import scipy.sparse as sp
     upper = sp.triu(_blocks(A, "SeqSBAIJ").tocsr(), format="csr")
     strict = sp.triu(upper, k=1, format="csr")
@@ -275,10 +278,12 @@ def _sbaij(A):
 
 
 def _dense(A):
+    """A view of a sequential dense matrix."""
     return A.getDenseArray(readonly=True)
 
 
 def _matrix_free(A):
+    """A SciPy LinearOperator that calls PETSc's products."""
     from scipy.sparse.linalg import LinearOperator
     right, left = A.createVecs()
 
