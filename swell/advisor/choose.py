@@ -27,7 +27,7 @@ from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
 from swell.core.registry import load, resolve
-from swell.formats.blocks import detect, sampled_fills
+from swell.formats.blocks import detect
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
@@ -37,7 +37,6 @@ SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "di
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
-WORTH_A_WORD = 1.7          # fill of blocks up to which the advice says why they are not taken: of stencils it is 1.9
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
 FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
 
@@ -174,17 +173,12 @@ def incomplete_lu(A):
     its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where they are nearly full,
     what fills them up is kept: on a real one of 3 × 3 that took 0.78 of the iterations.
     """
-    full, size = detect(A, FULL), detect(A)
+    size = detect(A)
+    full = detect(A, FULL) if size > 1 else 1
     if full == 1 and size >= BLOCKS_FROM:
         return load("precond", "block_ilu0")(block=size), f"; its blocks of {size} are nearly full, and are filled up"
-    if full > 1:
-        return setting("precond", "ilu0"), f"; its blocks of {full} are full, so ILU(0) by points has their factors"
-    fills = sampled_fills(A)
-    nearest = min(fills, key=fills.get, default=1)
-    if nearest > 1 and fills[nearest] <= WORTH_A_WORD:
-        return setting("precond", "ilu0"), (f"; in blocks of {nearest} it would have {fills[nearest]:.2f} times the "
-                                            "entries, so it is taken by points")
-    return setting("precond", "ilu0"), ""
+    return setting("precond", "ilu0"), (
+        f"; its blocks of {full} are full, so ILU(0) by points has their factors" if full > 1 else "")
 
 
 def keeps_symmetry(precond) -> bool:

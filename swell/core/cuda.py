@@ -26,7 +26,7 @@ CONTEXT = np.dtype([("flags", np.int64, (len(Flag), COLUMNS)), ("limits", np.flo
                     ("mirror", np.uint64), ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64),
                     ("left_count", np.int32), ("arrived", np.uint32)])
 
-TOTALS = 8              # arrays whose last entries are read at once
+TOTALS = 64             # arrays whose last entries are read at once
 MANY = 1 << 14          # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
 
 
