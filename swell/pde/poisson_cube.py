@@ -3,12 +3,12 @@ boundary.
 
     cube = poisson_cube.PoissonCube(elements=8, subdomains=4, levels=2)
     r = cube.solve(dense_lu="icm(x=32)")
-    print(r)                                     # loading, setup and Krylov apart, the spectrum by CG's coefficients
+    print(r)                                     # times of loading, setup and Krylov; the spectrum by CG's coefficients
 
 The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. All elements are
-equal cubes: the matrix is assembled by index arithmetic, the 27 entries of a row from slices of k, the same way for
-the whole and for each subdomain. Differs from the thesis: values on the boundary are eliminated, where it keeps these
-dofs, so that subdomains at the boundary are smaller (elements=5: 68 to 178 rows where it has 104 to 178).
+equal cubes. Index arithmetic therefore assembles the 27 entries of a row from slices of k, for the whole matrix and
+for each subdomain. What differs from the thesis: boundary values are eliminated, while the thesis keeps these dofs.
+Subdomains at the boundary are therefore smaller (elements=5: 68 to 178 rows instead of 104 to 178).
 """
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Subdomains
 
 KINDS = ("constant", "checkerboard", "channels")
-ASSEMBLY = 1200         # bytes an unknown while the matrix is assembled, as counted
+ASSEMBLY = 1200         # bytes an unknown during assembly, counted from its arrays
 
 
 @dataclass(frozen=True, eq=False)
 class PoissonCube:
-    """The problem, by the thesis' parameters.
+    """The problem, with the thesis' parameters.
 
     Attributes
     ----------
@@ -41,12 +41,13 @@ class PoissonCube:
     subdomains : int
         Subdomains along an edge of the cube.
     levels : int
-        Of BDDC. On every level after the first, two by two by two subdomains become one.
+        Levels of BDDC. From each level to the next, except the last, 2 × 2 × 2 subdomains are joined into one.
     coefficient : str or array, shape (e, e, e)
-        k > 0 in each of e = elements * subdomains elements an edge; or "constant"; "checkerboard", by turns 1 and
-        ``jump`` in subdomains; "channels", ``jump`` in a straight channel through the middle of every row of subdomains
-        along the last axis, 1 around it.
+        k > 0 in each element, with e = elements * subdomains; or a name. "constant": 1. "checkerboard": 1 and ``jump``
+        in alternating subdomains. "channels": ``jump`` in a straight channel through the middle of every row of
+        subdomains along the last axis, 1 around it.
     jump : float
+        See ``coefficient``.
     """
 
     elements: int = 8
@@ -86,11 +87,11 @@ class PoissonCube:
 
     @property
     def n(self) -> int:
-        """Unknowns."""
+        """Number of unknowns."""
         return (self.edge - 1) ** 3
 
     def coefficients(self, box=(slice(None),) * 3) -> np.ndarray:
-        """k in every element, or in those of a box, a slice for each axis."""
+        """k in every element, or in the elements of a box, given as a slice for each axis."""
         if not isinstance(self.coefficient, str):
             return np.asarray(self.coefficient, float)[box]
         at = np.ix_(*(np.arange(self.edge)[part] for part in box))
@@ -103,12 +104,12 @@ class PoissonCube:
         return k
 
     def assemble(self, device="cpu") -> "CubeSystem":
-        """The matrix, the right-hand side and the subdomains.
+        """Assemble the matrix, the right-hand side and the subdomains.
 
         Raises
         ------
         OutOfMemory
-            If there is too little memory; the message says what is needed.
+            If there is too little memory; the message says how much is needed.
         """
         space, watch = make_space(device), Stopwatch()
         space.check_fits(ASSEMBLY * self.n, f"assembly of {self.n} unknowns", "take fewer elements or subdomains")
@@ -124,12 +125,16 @@ class PoissonCube:
 
     @property
     def load(self) -> float:
-        """What the right-hand side is in every row: a node has an eighth of each of eight elements."""
+        """The right-hand side's entry in every row: a node has an eighth of each of eight elements."""
         return 1 / self.edge ** 3
 
     def share(self, rank, ranks, device="cpu") -> list:
-        """The subdomains of one of so many ranks, consecutive ones, for ``swell.distributed.from_subdomains``; nothing
-        of the others is made.
+        """Assemble one rank's subdomains, which are consecutive, for ``swell.distributed.from_subdomains``.
+
+        Returns
+        -------
+        list of (scipy.sparse.csr_array, int array)
+            Matrix and dofs of each subdomain.
 
         Raises
         ------
@@ -144,13 +149,13 @@ class PoissonCube:
             return self._parts(range(*starts), space)
 
     def _free(self, box):
-        """Which nodes of a box are not on the boundary."""
+        """A mask of the nodes of a box: True unless on the cube's boundary."""
         at = np.ix_(*(np.arange(self.edge + 1)[part] for part in box))
         x, y, z = ((0 < axis) & (axis < self.edge) for axis in at)
         return x & y & z
 
     def _parts(self, which, space):
-        """(matrix, rows) of some subdomains; those that are equal have the same matrix object."""
+        """A list of (matrix, rows) for the subdomains ``which``; equal subdomains share one matrix object."""
         m, parts, made = self.elements, [], {}
         for corner in zip(*np.unravel_index(which, (self.subdomains,) * 3), strict=True):
             cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
@@ -166,7 +171,7 @@ class PoissonCube:
         return parts
 
     def groups(self) -> list:
-        """Which subdomains become one, two by two by two, for every level after the second."""
+        """levels − 2 int arrays: for each subdomain of a level, the next level's subdomain that it joins."""
         groups, edge = [], self.subdomains
         for _ in range(self.levels - 2):
             larger = -(-edge // 2)
@@ -177,14 +182,14 @@ class PoissonCube:
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
-        """Assemble, set up BDDC, solve.
+        """Assemble, set up BDDC, and solve.
 
         Parameters
         ----------
         dense_lu, constraints, weights, interior, adaptive
-            As of ``swell.BDDC``. Interiors are solved by "blocks", since those of cubes are equal, as far as k is.
+            See ``swell.BDDC``. Interiors use "blocks" by default: subdomains with equal k have equal interiors.
         method, rtol, maxiter, device, monitor
-            As of ``swell.solve``.
+            See ``swell.solve``.
         """
         system = self.assemble(device)
         return system.solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
@@ -202,7 +207,7 @@ class CubeSystem:
     b : array of the space, shape (n,)
     subdomains : Subdomains
     seconds : float
-        What assembly took.
+        Time of the assembly.
     """
 
     cube: PoissonCube
@@ -213,9 +218,9 @@ class CubeSystem:
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
-        """Set up BDDC and solve, for another b if one is given; the parameters are those of ``PoissonCube.solve``.
+        """Set up BDDC and solve, with another right-hand side ``b`` if given; see ``PoissonCube.solve``.
 
-        The problem's own b is symmetric, and CG sees of the spectrum what is symmetric; a random one shows all of it.
+        The problem's own b is symmetric, so that CG's spectrum shows only symmetric modes. A random b shows all modes.
         """
         from swell.api import prepare
         from swell.core.stopping import Stopping
@@ -232,7 +237,7 @@ class CubeSystem:
                             setup - before)
 
     def bordered(self, k, constraints="cef"):
-        """[S Cᵀ; C 0] of subdomain k, scaled, as decomposers get it: an array of the space, for benchmarks of these."""
+        """The scaled matrix [S Cᵀ; C 0] of subdomain k, an array of the space, for benchmarks of dense decomposers."""
         from swell.preconditioners.bddc.constraints import Constraints
         from swell.preconditioners.bddc.interface import Interface
         from swell.preconditioners.bddc.local import bordered
@@ -249,16 +254,16 @@ class CubeSystem:
 
 @dataclass(frozen=True, eq=False)
 class CubeSolution:
-    """What came out.
+    """The solution of a cube's problem, with its solver's data.
 
     Attributes
     ----------
     system : CubeSystem
     result : Result
-        Of the Krylov method.
+        The Krylov method's Result.
     bddc : BDDCOperator
     setup, method : float
-        Seconds that the preconditioner and the method with its buffers took, and those of the method alone.
+        Seconds for the setup of the preconditioner and the method with its buffers; seconds for the method alone.
     """
 
     system: CubeSystem
@@ -277,14 +282,15 @@ class CubeSolution:
 
     @property
     def timings(self) -> dict:
-        """Seconds of the three stages, what was compiled left out: loading, setup, krylov; and of the setup's parts,
-        BDDC's and the method's."""
+        """Seconds of the stages loading, setup and krylov, and of the setup's parts: BDDC's, and "method".
+
+        Compilation is left out."""
         return {"loading": self.system.seconds, "setup": self.setup, "krylov": self.result.timings["solve"],
                 **self.bddc.timings, "method": self.method}
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """(least, largest) eigenvalue of the preconditioned operator, by CG's coefficients; NaN for other methods."""
+        """(smallest, largest) eigenvalue of the preconditioned operator, from CG's coefficients; else NaN."""
         spectrum = self.result.spectrum
         return (float("nan"),) * 2 if spectrum is None else spectrum.extremes
 
@@ -304,23 +310,25 @@ class CubeSolution:
 
 
 def element_matrix(h) -> np.ndarray:
-    """∫ ∇u·∇v over a cube of edge h, shape (8, 8), its nodes in the order of (i, j, k), the last the fastest."""
+    """∫ ∇u·∇v over a cube of edge h, shape (8, 8); node (i, j, k) has the index 4 i + 2 j + k."""
     stiff, mass = np.array([[1.0, -1], [-1, 1]]) / h, np.array([[2.0, 1], [1, 2]]) * h / 6
     return sum(np.kron(np.kron(*(stiff if axis == a else mass for a in (0, 1))), stiff if axis == 2 else mass)
                for axis in range(3))
 
 
 def stencil_matrix(xp, k, free, h):
-    """(indptr, indices, data) of the stiffness matrix on a box of elements, its free nodes alone.
+    """Assemble the stiffness matrix of a box of elements on its free nodes; return (indptr, indices, data).
 
     Parameters
     ----------
     xp : module
-        NumPy or CuPy, of the arrays.
+        The arrays' module, NumPy or CuPy.
     k : array, shape (a, b, c)
         The coefficient in every element.
     free : array of bool, shape (a + 1, b + 1, c + 1)
+        True for nodes that are unknowns.
     h : float
+        Edge of an element.
     """
     local, nodes, shape = element_matrix(h), list(product((0, 1), repeat=3)), k.shape
     offsets = list(product((-1, 0, 1), repeat=3))
@@ -330,7 +338,7 @@ def stencil_matrix(xp, k, free, h):
         for b, q in enumerate(nodes):
             step = offsets.index(tuple(j - i for i, j in zip(p, q, strict=True)))
             values[(step, *at)] += float(local[a, b]) * k
-    number = xp.full([size + 2 for size in free.shape], -1, np.int64)          # with a rim of nodes that are not there
+    number = xp.full([size + 2 for size in free.shape], -1, np.int64)          # padded by a rim of absent nodes
     inside = number[1:-1, 1:-1, 1:-1]
     inside[free] = xp.arange(int(free.sum()))
     columns, data = [], []

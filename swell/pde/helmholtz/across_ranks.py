@@ -1,8 +1,8 @@
-"""Helmholtz across ranks: each assembles K, M and B of its own dofs, and all solve together.
+"""Helmholtz across ranks: each assembles its own dofs' rows of K, M and B, and all solve together.
 
-Every rank has the whole mesh. Its cells are shared out by a partition of their graph, a dof belongs to the least rank
-of its cells; a rank integrates over the cells that touch its dofs, so that its rows are those of one device. Right-hand
-sides and fields are small beside matrices, and every rank has them whole.
+Every rank has the whole mesh. A partition of the graph of cells assigns each cell to a rank. A dof belongs to the
+lowest rank among its cells. A rank integrates over the cells that touch its dofs, so that its rows equal the rows of
+the system on one device. Right-hand sides and fields are small beside matrices, and every rank has them whole.
 """
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swell.pde.helmholtz.system import System, Values, on_one_pattern
 
 
 class PartOfSystem(System):
-    """A rank's rows of K, M and B where it solves, and of A(ω), a DistributedMatrix.
+    """A rank's rows of K, M and B on its device, and A(ω) as a DistributedMatrix; see `System`.
 
     Parameters
     ----------
     part : Part
     K, M, B : scipy.sparse matrices, free dofs × free dofs
-        Of which the rank's own rows are looked at.
+        Only the rank's own rows are used.
     """
 
     def __init__(self, part, K, M, B, device, dtype):
         rows = [part.own_rows(matrix) for matrix in (K, M, B)]
         indptr, indices, values = on_one_pattern(*rows)
-        # Where an entry goes is found by sending its number there.
+        # A matrix with the entries' numbers as values shows where from_rows puts each entry.
         numbers = sp.csr_array((np.arange(1.0, indices.size + 1), indices, indptr), shape=rows[0].shape)
         there = from_rows(part.ranks, numbers, device=device, starts=part.starts, order=part.order)
         with there.space.active():
@@ -38,7 +38,7 @@ class PartOfSystem(System):
 
 
 class Part:
-    """A rank's share of the dofs.
+    """A rank's part of the dofs.
 
     Parameters
     ----------
@@ -50,9 +50,11 @@ class Part:
     owner : int array, shape (n,)
         The rank of every dof.
     cells : int array
-        Those that touch one of the rank's dofs.
-    starts, order : int arrays
-        First rows of all ranks, and the rank's own rows, in the numbers of the free dofs; after `free`.
+        The cells that touch the rank's dofs.
+    starts : int array, shape (ranks + 1,)
+        The first row of each rank, in the distributed numbering; set by `take_free`.
+    order : int array
+        The rank's own rows, as indices into the free dofs; set by `take_free`.
     """
 
     def __init__(self, ranks, problem):
@@ -67,17 +69,17 @@ class Part:
         self.cells = np.flatnonzero((self.owner[space.cell_dofs] == ranks.rank).any(axis=1))
 
     def own(self, matrix):
-        """A matrix of all dofs with the entries of the rank's own rows alone."""
+        """Drop the other ranks' rows from a matrix over all dofs; the shape stays."""
         keep = sp.diags_array((self.owner == self.ranks.rank).astype(float), format="csr")
         return (keep @ matrix).tocsr()
 
     def take_free(self, free):
-        """Number the free dofs (ascending) by ranks.
+        """Number the free dofs (ascending) rank by rank; sets `starts` and `order`.
 
         Raises
         ------
         InputError
-            If a rank has none.
+            If a rank has no free dof.
         """
         from swell.core.errors import InputError
         owner = self.owner[free]
@@ -92,7 +94,7 @@ class Part:
         self.order = order[self.starts[self.ranks.rank]:self.starts[self.ranks.rank + 1]]
 
     def own_rows(self, matrix):
-        """The rank's rows of a matrix of the free dofs, with columns in the numbers of the ranks."""
+        """The rank's rows of a matrix over the free dofs, with columns in the distributed numbering."""
         rows = sp.csr_array(matrix)[self.order]
         found = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
         found.sort_indices()

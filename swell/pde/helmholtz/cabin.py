@@ -1,8 +1,8 @@
-"""A car's compartment, by gmsh: a side view with firewall, windscreen, roof, rear window and seats, as wide as the car.
+"""A car's compartment, by gmsh: a side view with firewall, windscreen, roof, rear window and seats, extruded in y.
 
 "tetra"        unstructured tetrahedra,
-"hexahedron"   a mesh of quadrilaterals of the side view, carried across the width: good cells, at most 27 entries a row
-               but where five or more quadrilaterals meet,
+"hexahedron"   quadrilaterals of the side view, extruded across the width: good cells, at most 27 entries a row except
+               where five or more quadrilaterals meet,
 "divided"      every tetrahedron divided into four hexahedra: bad cells in an irregular order, as hard as the Twingo.
 
 x runs from the firewall to the rear, y across, z up; the driver sits in front at small y.
@@ -19,39 +19,39 @@ from swell.pde.helmholtz.gmsh_session import MOST, finished, session
 from swell.pde.helmholtz.meshes import EDGES, Mesh
 
 KINDS = ("tetra", "hexahedron", "divided")
-# Shares of length and height: the side view.
+# The side view: x of the windscreen's and rear window's upper ends, z of the rear window's lower end (fractions).
 WINDSCREEN, REAR_TOP, REAR_FOOT = 0.30, 0.82, 0.60
-# The seats: where a cushion begins and ends, where its back ends (shares of the length), and how high both are.
+# The seats: x of a cushion's two ends and of its back's end (fractions of the length), and both heights.
 FRONT, REAR = (0.38, 0.55, 0.60), (0.74, 0.90, 0.95)
 CUSHION, BACK = 0.30, 0.62
-MARGIN, AISLE = 0.04, 0.16      # beside the seats and between the front ones, shares of the width
+MARGIN, AISLE = 0.04, 0.16      # gaps beside the seats and between the front ones, fractions of the width
 
 
 def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, firewall=0.55, seats=True) -> Mesh:
-    """The compartment of a car.
+    """Mesh the compartment of a car.
 
     Parameters
     ----------
     size : float
-        Length of the edges aimed at, m.
+        Target length of the edges, m.
     kind : {"tetra", "hexahedron", "divided"}
     length, width, height : float
         m.
     firewall : float
-        Its height, a share of the cabin's; above it begins the windscreen.
+        The firewall's height, as a fraction of the cabin's; the windscreen begins above it.
     seats : bool
-        Two in front and a bench behind, as rigid bodies.
+        Cut out two front seats and a rear bench, as rigid bodies.
 
     Returns
     -------
     Mesh
-        With the boundaries firewall, windscreen, roof, rear_window, rear_wall, floor, left, right and seats, and the
+        It has the boundaries firewall, windscreen, roof, rear_window, rear_wall, floor, left, right and seats, and the
         region cabin.
 
     Raises
     ------
     InputError
-        For sizes that make no cabin, or far too many cells.
+        For parameters out of range, or sizes that make too many cells.
     MissingDependency
         Without gmsh.
     """
@@ -103,11 +103,11 @@ def _outline(length, height, firewall):
 
 
 def _seats(length, height):
-    """(outline of a seat in the side view, where it is across the width) of each row of seats."""
+    """For each row of seats: (outline in the side view, intervals across the width as fractions)."""
     front = [(MARGIN, 0.5 - AISLE / 2), (0.5 + AISLE / 2, 1 - MARGIN)]
     rows = []
     for (start, end, back), spans in ((FRONT, front), (REAR, [(MARGIN, 1 - MARGIN)])):
-        low = 0.05 * height                                      # there is room for feet below
+        low = 0.05 * height                                      # room for feet below
         rows.append(([(start * length, low), (back * length, low), (back * length, BACK * height),
                       (end * length, BACK * height), (end * length, CUSHION * height),
                       (start * length, CUSHION * height)], spans))
@@ -115,7 +115,7 @@ def _seats(length, height):
 
 
 def _prism(gmsh, outline, start, width):
-    """A side view carried across a width: (3, tag)."""
+    """Extrude an outline of the side view along y; return gmsh's (3, tag)."""
     occ = gmsh.model.occ
     points = [occ.addPoint(x, start, z) for x, z in outline]
     lines = [occ.addLine(a, b) for a, b in zip(points, points[1:] + points[:1])]
@@ -124,7 +124,7 @@ def _prism(gmsh, outline, start, width):
 
 
 def _name(gmsh, profile, width):
-    """Physical names of the surfaces by where they lie; what lies on no wall belongs to the seats."""
+    """Give the surfaces physical names by their positions; surfaces on no wall belong to the seats."""
     groups = {}
     for _, tag in gmsh.model.getEntities(2):
         x, y, z = gmsh.model.occ.getCenterOfMass(2, tag)
@@ -134,7 +134,7 @@ def _name(gmsh, profile, width):
 
 
 def _wall(centres, profile, width):
-    """The name of the wall that each centre of a face lies on."""
+    """The wall's name for each face centre, shape (faces, 3); "seats" for centres on no wall."""
     corners = np.array(profile, float)
     tiny = 1e-6 * np.ptp(corners)
     names = np.full(len(centres), "seats", object)
@@ -149,7 +149,7 @@ def _wall(centres, profile, width):
 
 
 def _carried(size, length, width, height, firewall, seats):
-    """Hexahedra: quadrilaterals of the side view, those of the seats too, times layers across; without the seats'."""
+    """Mesh the cabin by hexahedra: quadrilaterals of the side view, extruded in layers, without the seats' cells."""
     profile = _outline(length, height, firewall)
     rows = _seats(length, height) if seats else []
     with session() as gmsh:
@@ -196,7 +196,7 @@ def _face(occ, outline):
 
 
 def divided(mesh) -> Mesh:
-    """Each tetrahedron as four hexahedra: new points in the middles of edges, faces and cells."""
+    """Divide each tetrahedron into four hexahedra; new points are the middles of edges, faces and cells."""
     cells, p = mesh.cells, mesh.points
     edges, edge_of = _unique([cells[:, list(e)] for e in EDGES["tetra"]])
     around = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
@@ -227,7 +227,7 @@ def divided(mesh) -> Mesh:
 
 
 def _unique(tables):
-    """The distinct rows of several tables of corners, sorted, and their numbers in each table."""
+    """(distinct sorted rows of several tables of corners, the index of each table's rows among them)."""
     every = np.sort(np.concatenate(tables), axis=1)
     found, number = np.unique(every, axis=0, return_inverse=True)
     return found, number.reshape(len(tables), -1)

@@ -1,7 +1,7 @@
-"""What the walls do: rigid, pressure, velocity (a vibrating panel), impedance, absorbing.
+"""Boundary conditions of Helmholtz problems: rigid, pressure, velocity (a vibrating panel), impedance, absorbing.
 
-A wall that is not named is rigid. With n the outward normal and v the velocity of the panel *into* the fluid, the weak
-form of −∇·(1/ρ ∇p) − ω²/(ρc²) p = 0 has at the boundary  (1/ρ) ∂p/∂n = iω (v − p/Z).
+A wall without a condition is rigid. n is the outward normal, and v the velocity of the panel *into* the fluid. In the
+weak form of −∇·(1/ρ ∇p) − ω²/(ρc²) p = 0, the boundary has  (1/ρ) ∂p/∂n = iω (v − p/Z).
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 
-PANEL = 1e-3            # m/s, of a wall that is named as the source and has no velocity of its own
+PANEL = 1e-3            # m/s, the velocity of a source wall without a Velocity
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class Pressure:
 
 @dataclass(frozen=True, eq=False)
 class Velocity:
-    """A panel that vibrates with this normal velocity, m/s, positive into the fluid.
+    """A panel that vibrates with the normal velocity ``value``, m/s, positive into the fluid.
 
-    A complex number, or a function of points (k, dim).
+    ``value`` is a complex number, or a function of points (k, dim).
     """
 
     value: object = PANEL
@@ -42,8 +42,9 @@ class Velocity:
 
 @dataclass(frozen=True, eq=False)
 class Impedance:
-    """A locally reacting wall: p = Z v with v the velocity into the wall; Z in Pa s/m, Re Z ≥ 0, the same at all
-    frequencies."""
+    """A locally reacting wall: p = Z v with v the velocity into the wall.
+
+    ``value`` is Z in Pa s/m, with Re Z ≥ 0. It does not depend on the frequency."""
 
     value: complex
 
@@ -64,15 +65,16 @@ class Impedance:
 
 @dataclass(frozen=True, eq=False)
 class Absorbing:
-    """The first-order absorbing condition: Z = ρ c of the medium at the wall, which takes plane waves of normal
-    incidence without reflection."""
+    """The first-order absorbing condition: Z = ρ c of the medium at the wall.
+
+    It absorbs plane waves of normal incidence without reflection."""
 
 
 KINDS = (Rigid, Pressure, Velocity, Impedance, Absorbing)
 
 
 def checked(mesh, conditions) -> dict:
-    """The conditions by name of boundary; complains about names, kinds and faces with two conditions."""
+    """Return the conditions as a dict; raise InputError for bad names or kinds, or a face with two conditions."""
     if conditions is None:
         return {}
     if not isinstance(conditions, Mapping):
@@ -92,12 +94,12 @@ def checked(mesh, conditions) -> dict:
 
 
 def alike(one, other) -> bool:
-    """True where two conditions say the same."""
+    """True if two conditions are equal."""
     return type(one) is type(other) and (isinstance(one, (Rigid, Absorbing)) or np.array_equal(one.value, other.value))
 
 
 def apart(mesh, other, theirs, name, facets, what):
-    """Raise InputError if two boundaries share faces."""
+    """Raise InputError if the boundaries ``other`` and ``name`` share faces; the message says ``what`` differs."""
     both = np.intersect1d(facets, theirs)
     if both.size:
         place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
@@ -106,7 +108,7 @@ def apart(mesh, other, theirs, name, facets, what):
 
 
 def once(mesh, names):
-    """(name, its facets without those of names before it): a face in several boundaries counts once."""
+    """Yield (name, facets); a facet of several boundaries comes only with the first of them."""
     taken = np.zeros(len(mesh.exterior), bool)
     for name in names:
         facets = mesh.boundaries[name]
@@ -115,7 +117,7 @@ def once(mesh, names):
 
 
 def boundary(mesh, name):
-    """The facets of a boundary by its name; an unknown name is an error that suggests the nearest."""
+    """Return the facets of a boundary; raise InputError for an unknown name or facets inside the mesh."""
     if name not in mesh.boundaries:
         near = difflib.get_close_matches(str(name), mesh.boundaries, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -129,7 +131,7 @@ def boundary(mesh, name):
 
 
 def values(given, points, what) -> np.ndarray:
-    """A condition's complex values at points (k, dim)."""
+    """Evaluate a condition's value at points (k, dim); return complex numbers, shape (k,)."""
     found = given(points) if callable(given) else given
     try:
         found = np.asarray(found, complex)

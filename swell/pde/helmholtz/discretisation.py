@@ -1,7 +1,7 @@
-"""Finite elements of degree 1 and 2 by scikit-fem: dofs, the integrals of cells and faces, values at points.
+"""Finite elements of degree 1 and 2 by scikit-fem: dofs, integrals over cells and facets, values at points.
 
-Simplices are integrated exactly, quadrilaterals and hexahedra with degree + 1 Gauss points an axis. Cells are taken in
-chunks, so that the tables at the quadrature points stay small.
+Simplices are integrated exactly, quadrilaterals and hexahedra with degree + 1 Gauss points an axis. Cells are processed
+in chunks, so that the tables at the quadrature points stay small.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ELEMENTS = {("triangle", 1): "ElementTriP1", ("triangle", 2): "ElementTriP2", ("
             ("quad", 2): "ElementQuad2", ("tetra", 1): "ElementTetP1", ("tetra", 2): "ElementTetP2",
             ("hexahedron", 1): "ElementHex1", ("hexahedron", 2): "ElementHex2"}
 CHUNK = 16_384          # cells integrated at once
-ABSENT = 1e-9           # a function below it on a whole face is one of the cell, not of the face
+ABSENT = 1e-9           # a basis function below it on a whole facet counts as zero there
 
 
 class Discretisation:
@@ -25,10 +25,11 @@ class Discretisation:
     Attributes
     ----------
     n : int
-        Dofs. The first are the corners, as the mesh numbers them.
+        Number of dofs. The first ones are the mesh's points, in its order.
     cell_dofs : array, shape (cells, functions)
+        The dofs of each cell.
     points : array, shape (n, dim)
-        Where each dof is.
+        The position of each dof.
     """
 
     def __init__(self, mesh, degree):
@@ -55,21 +56,21 @@ class Discretisation:
         return found
 
     def volume(self, stiffness, mass, cells=None):
-        """K and M as SciPy CSR matrices of one pattern, symmetric to the bit.
+        """Assemble K and M as SciPy CSR matrices with one pattern, symmetric to the bit.
 
         Parameters
         ----------
         stiffness, mass : arrays, shape (cells,)
             Coefficients of ∫ ∇u·∇v (real) and ∫ u v (real or complex).
         cells : int array, optional
-            Those that count; all by default.
+            The cells to integrate over; all by default.
         """
         cells = np.arange(len(self.cell_dofs)) if cells is None else cells
         K, M = self.elements(cells, stiffness, mass)
         return self._summed(K, self.cell_dofs[cells]), self._summed(M, self.cell_dofs[cells])
 
     def elements(self, wanted, stiffness, mass):
-        """The matrices of some cells, shape (cells, functions, functions), whose sums are K and M."""
+        """Compute the element matrices of the wanted cells: (K, M), each of shape (cells, functions, functions)."""
         import skfem
         nodes = self.cell_dofs.shape[1]
         K = np.empty((len(wanted), nodes, nodes))
@@ -87,7 +88,7 @@ class Discretisation:
         return K, M
 
     def _summed(self, local, dofs):
-        """Local matrices as one in CSR, symmetric to the bit."""
+        """Sum local matrices into one CSR matrix, symmetric to the bit."""
         import scipy.sparse as sp
         nodes = dofs.shape[1]
         rows, columns = np.repeat(dofs, nodes, axis=1).ravel(), np.tile(dofs, nodes).ravel()
@@ -95,7 +96,7 @@ class Discretisation:
         A.sort_indices()
         other = A.T.tocsr()
         other.sort_indices()
-        A.data = 0.5 * (A.data + other.data)                     # sums of many cells, in whichever order they came
+        A.data = 0.5 * (A.data + other.data)                     # the order of summation breaks exact symmetry
         return A
 
     def _on_facets(self, facets):
@@ -111,7 +112,7 @@ class Discretisation:
         """∫ coefficient u v over facets as a SciPy CSR matrix without zeros; coefficient of shape (k,)."""
         dofs, local = self.facet_masses(facets)
         B = self._summed(coefficient[:, None, None] * local, dofs)
-        B.eliminate_zeros()                      # of the cell's functions that are absent on the face
+        B.eliminate_zeros()                      # from basis functions of the cell that vanish on the facet
         return B
 
     def facet_masses(self, facets):
@@ -120,7 +121,9 @@ class Discretisation:
         return dofs, (value * weight[:, None]) @ value.swapaxes(1, 2)
 
     def facet_stiffness(self, facets):
-        """∫ ∇u·∇v along each facet, of the functions that do not vanish there, shape (k, functions, functions)."""
+        """∫ ∇u·∇v of the tangential gradients over each facet, shape (k, functions, functions).
+
+        Functions that vanish on the facet have zeros."""
         import skfem
         basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
                                  dofs=self._dofs)
@@ -133,7 +136,7 @@ class Discretisation:
         return weighted @ along.reshape(weighted.shape).swapaxes(1, 2)
 
     def load(self, facets, function):
-        """∫ g v over facets, shape (n,), complex; ``function`` gives g at points (k, dim)."""
+        """∫ g v over facets, shape (n,), complex; ``function`` returns g at points (k, dim)."""
         dofs, value, weight, places = self._on_facets(facets)
         g = function(np.moveaxis(places, 0, -1).reshape(-1, self.mesh.dim)).reshape(weight.shape)
         local = (value * (weight * g)[:, None]).sum(axis=2).ravel()
@@ -142,10 +145,10 @@ class Discretisation:
         return found
 
     def facet_dofs(self, facets):
-        """The dofs on facets."""
+        """The dofs on the given facets, ascending."""
         return np.unique(self._dofs.get_facet_dofs(facets).flatten())
 
     def at(self, cell, local):
-        """(dofs, values of their functions) at a point of a cell, given in the reference cell's coordinates."""
+        """(dofs of a cell, values of their functions) at a point in the reference cell's coordinates ``local``."""
         values = [float(np.ravel(self.element.lbasis(local[:, None], k)[0])[0]) for k in range(self.cell_dofs.shape[1])]
         return self.cell_dofs[cell], np.array(values)

@@ -15,22 +15,22 @@ REFERENCE = 20e-6       # Pa, RMS: 0 dB
 
 
 def decibels(p):
-    """Level of complex amplitudes (peaks, Pa) in dB re 20 µPa of the RMS value |p|/√2."""
+    """Convert complex amplitudes (peaks, Pa) to levels in dB re 20 µPa, of the RMS value |p|/√2."""
     with np.errstate(divide="ignore"):
         return 20 * np.log10(np.abs(p) / (math.sqrt(2) * REFERENCE))
 
 
 class Field:
-    """A solution.
+    """The solution at one frequency.
 
     Attributes
     ----------
     frequency : float
         Hz.
     p : ndarray, shape (dofs,), complex
-        Amplitudes in Pa; the first are those of the mesh's points.
+        Amplitudes in Pa, at the mesh's points first.
     result : Result
-        How it was solved (without x).
+        The Result of the linear solve, without x.
     """
 
     def __init__(self, problem, frequency, p, result):
@@ -47,10 +47,10 @@ class Field:
         return complex(self.p[dofs] @ weights)
 
     def dissipation(self) -> dict:
-        """Where the power goes (W, mean over a period): into the "medium" by its damping, and into the "walls".
+        """The dissipated power (W, mean over a period): a dict with "medium", by its damping, and "walls".
 
-        Their sum is what the sources deliver, ½ Re ∫ p v̄, but for the solve's residual; a wall of given pressure may
-        bring or take power too.
+        Apart from the solve's residual, the sum equals the sources' power, ½ Re ∫ p v̄. A wall of given pressure may
+        also supply or take power.
         """
         _, M, B = self.problem.matrices
         omega = 2 * math.pi * self.frequency

@@ -1,4 +1,4 @@
-"""Bands of frequencies, and how fine a mesh must be for one."""
+"""Bands of frequencies, and the highest frequency that a mesh resolves."""
 from __future__ import annotations
 
 import math
@@ -9,16 +9,16 @@ from swell.core.errors import InputError
 
 EXAMPLE = "such as 20:600:5 (from, to, step in Hz), 100,200,300, or 440"
 MOST = 100_000
-NODES = 10              # a wavelength: the paper's rule
+NODES = 10              # nodes a wavelength that the paper requires
 
 
 def band(text: str) -> np.ndarray:
-    """The frequencies of a band, in Hz.
+    """Parse a band; return its frequencies in Hz as an array.
 
     Parameters
     ----------
     text : str
-        ``"FROM:TO:STEP"``, both ends included where the step meets them; or a list ``"F1,F2,..."``.
+        ``"FROM:TO:STEP"``, with TO included if the steps reach it; or a list ``"F1,F2,..."``.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def band(text: str) -> np.ndarray:
 
 
 def checked(frequencies) -> np.ndarray:
-    """Frequencies as a vector of finite numbers, not negative."""
+    """Return frequencies as a vector; raise InputError for negative or infinite ones."""
     try:
         found = np.atleast_1d(np.asarray(frequencies, float))
     except (TypeError, ValueError):
@@ -54,19 +54,19 @@ def checked(frequencies) -> np.ndarray:
     bad = ~(np.isfinite(found) & (found >= 0))
     if bad.any():
         raise InputError(f"a frequency of {found[np.argmax(bad)]:g} Hz: expected finite numbers, not negative; with "
-                         "e^(+iωt) the response at −f is the conjugate of that at f")
+                         "e^(+iωt) the response at −f is the conjugate of the response at f")
     return found
 
 
 def finest(mesh, speeds, degree) -> float:
-    """The frequency in Hz up to which every cell has `NODES` nodes a wavelength, by the mean of its edges.
+    """Return the frequency in Hz up to which every cell has `NODES` nodes a wavelength, by its mean edge length.
 
     Parameters
     ----------
     mesh : Mesh
     speeds : array, shape (cells,)
-        Of sound in each cell.
+        Speed of sound in each cell.
     degree : int
-        Of the elements: those of degree 2 have two nodes an edge.
+        Degree of the elements; degree 2 doubles the nodes along an edge.
     """
     return float((degree * speeds / (NODES * mesh.mean_edges)).min())

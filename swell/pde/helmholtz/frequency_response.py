@@ -1,4 +1,4 @@
-"""Response: the pressure at the ears over a band, and how far to trust it."""
+"""Response: the pressure at the ears over a band, and measures of its accuracy."""
 from __future__ import annotations
 
 import csv
@@ -11,7 +11,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
 
-SHOWN = 8               # frequencies named where several end alike
+SHOWN = 8               # maximum of frequencies listed by value in one line of the report
 
 
 @dataclass(eq=False)
@@ -23,15 +23,15 @@ class Point:
     frequency : float
         Hz.
     pressure : ndarray, shape (ears,), complex
-        Amplitudes, Pa. Of a solve that failed, those of its last iterate.
+        Amplitudes, Pa; for a failed solve, of its last iterate.
     result : Result
-        How it was solved (without x).
+        The Result of the linear solve, without x.
     seconds : float
-        What it took, but for compiling.
+        Time of this frequency, without compilation.
     advice : str
-        What to do about a failed solve, or one so close to an undamped resonance that p means little.
+        Advice on a failed solve, or on one too close to an undamped resonance for p to be meaningful.
     compiling : float
-        Seconds that kernels took which were used for the first time.
+        Seconds spent on compiling kernels.
     """
 
     frequency: float
@@ -54,22 +54,25 @@ class Point:
 
 @dataclass(eq=False)
 class Response:
-    """What a sweep found.
+    """The result of a sweep.
 
     Attributes
     ----------
     problem : Helmholtz
     ears : ndarray, shape (ears, dim)
+        Positions of the listeners, m.
     device : str
+        Name of the device.
     asked : int
-        Frequencies that were asked for.
+        Number of requested frequencies.
     points : list of Point
-        One for each frequency that was solved, in the order of the sweep.
+        One for each solved frequency, in the order of the sweep.
     fields : dict of float to Field
-        By frequency.
+        Frequency → Field, for frequencies whose field was requested.
     setups : int
-        Preconditioners made.
+        Number of preconditioners made.
     notes : list of str
+        Warnings and remarks.
     """
 
     problem: object
@@ -83,7 +86,7 @@ class Response:
 
     @property
     def frequencies(self) -> np.ndarray:
-        """Hz, shape (points,)."""
+        """The solved frequencies in Hz, shape (points,)."""
         return np.array([point.frequency for point in self.points])
 
     @property
@@ -93,7 +96,7 @@ class Response:
 
     @property
     def level(self) -> np.ndarray:
-        """dB re 20 µPa of the RMS values |p|/√2, shape (points, ears)."""
+        """Levels in dB re 20 µPa, of the RMS values |p|/√2, shape (points, ears)."""
         return decibels(self.pressure)
 
     @property
@@ -103,11 +106,11 @@ class Response:
 
     @property
     def converged(self) -> bool:
-        """True if every frequency that was asked for converged."""
+        """True if every requested frequency converged."""
         return len(self.points) == self.asked and not self.failed
 
     def write_csv(self, path):
-        """Write one row a frequency: real part, imaginary part, level and phase at each ear, and how it was solved."""
+        """Write a CSV file, one row a frequency: p at each ear (real, imaginary, level, phase), and solver data."""
         from swell.io.files import write_atomically
         path = Path(path)
         if path.suffix.lower() != ".csv":
@@ -126,7 +129,7 @@ class Response:
         write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
     def plot(self, path):
-        """Write the level at the ears against the frequency as a picture (.png)."""
+        """Plot the level at the ears over the frequency into a .png file."""
         from swell.report.response import plot
         path = Path(path)
         if path.suffix.lower() != ".png":
@@ -134,7 +137,7 @@ class Response:
         plot(self, path)
 
     def as_dict(self) -> dict:
-        """Everything but the fields in plain types, for JSON."""
+        """Everything except the fields, in plain types for JSON."""
         return {"ears": self.ears.tolist(), "device": self.device, "converged": self.converged, "asked": self.asked,
                 "setups": self.setups, "unknowns": self.problem.space.n, "finest": self.problem.finest,
                 "notes": self.notes,
@@ -174,7 +177,7 @@ class Response:
 
 
 def grouped(points):
-    """Those of one reason and advice together, in the order of their first."""
+    """Group points by reason and advice; return lists, ordered by their first point."""
     groups = {}
     for point in points:
         groups.setdefault((point.reason, point.advice), []).append(point)
@@ -182,6 +185,6 @@ def grouped(points):
 
 
 def listed(points):
-    """Their frequencies, the first few by name."""
+    """The points' frequencies as text: the first `SHOWN`, then a count."""
     named = ", ".join(f"{point.frequency:g}" for point in points[:SHOWN])
     return named + (f" and {len(points) - SHOWN} more," if len(points) > SHOWN else "")

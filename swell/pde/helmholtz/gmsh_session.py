@@ -1,4 +1,4 @@
-"""Gmsh, opened and closed around the making of one mesh."""
+"""Session of gmsh, opened and closed around the generation of one mesh."""
 from __future__ import annotations
 
 import tempfile
@@ -8,15 +8,15 @@ from pathlib import Path
 from swell.core.errors import InputError, MissingDependency
 
 INSTALL = "pip install 'swell[pde]' (or: pip install gmsh)"
-MOST = 30_000_000       # cells that a mesh may have by estimate
+MOST = 30_000_000       # maximum of a mesh's estimated number of cells
 
 
 @contextmanager
 def session():
-    """The module gmsh with an empty model; silent, and closed at the end."""
+    """Context manager for the module gmsh with an empty model; without output, finalised at the end."""
     try:
         import gmsh
-    except (ImportError, OSError) as error:                      # its wheel needs libraries of the system
+    except (ImportError, OSError) as error:                      # OSError: a system library is missing
         raise MissingDependency(f"generating a mesh needs gmsh ({error}): {INSTALL}; its wheel needs the system's "
                                 "libGL, libGLU and X11 libraries too") from None
     if gmsh.isInitialized():
@@ -24,7 +24,7 @@ def session():
     gmsh.initialize(["", "-v", "0"], readConfigFiles=False, interruptible=False)
     try:
         gmsh.option.setNumber("General.Terminal", 0)
-        gmsh.option.setNumber("General.NumThreads", 1)           # the same mesh every time
+        gmsh.option.setNumber("General.NumThreads", 1)           # for a reproducible mesh
         gmsh.model.add("swell")
         yield gmsh
     finally:
@@ -32,7 +32,7 @@ def session():
 
 
 def finished(gmsh, dimension):
-    """Mesh the model as a ``meshio.Mesh``; what gmsh complains about is our error."""
+    """Mesh the model; return a ``meshio.Mesh``. Errors of gmsh become InputError."""
     from swell.pde.fvm.meshio_reader import parsed
     try:
         gmsh.model.mesh.generate(dimension)

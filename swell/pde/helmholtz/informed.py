@@ -1,4 +1,4 @@
-"""What a sweep tells preconditioners that ask for more than a matrix: mass matrix, faces between subdomains, A(ω)."""
+"""Extra data from a sweep for preconditioners: the mass matrix, faces between subdomains, A(ω)."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -10,14 +10,14 @@ from swell.preconditioners.user import resolve_preconditioner
 
 
 def informed(choice, system, interface=None):
-    """The settings of a preconditioner with what the system knows, where the user has not said otherwise.
+    """Return a preconditioner's settings, with the system's data in fields that the user left empty.
 
     Parameters
     ----------
     choice : str, settings object, or None
     system : System
     interface : callable, optional
-        ``interface(system)`` is the `Interface` of a mesh; None where there is no mesh.
+        ``interface(system)`` returns the `Interface` of a mesh; None: there is no mesh.
     """
     settings = resolve_preconditioner(choice)
     if isinstance(settings, ShiftedLaplacian) and settings.mass is None and settings.shift:

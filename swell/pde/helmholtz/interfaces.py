@@ -1,13 +1,15 @@
-"""The faces between overlapping subdomains of a mesh: what a transmission condition adds to the subdomains' matrices.
+"""Transmission conditions on the faces between overlapping subdomains of a mesh, for their Schwarz matrices.
 
-The subdomain of a set of dofs is the cells all of whose dofs are in it (dofs of given pressure are in every set). Its
-matrix has an open end where the rows of A go on: what the cells that are cut bring to its dofs is taken out, and
+A set of dofs defines a subdomain: the cells whose dofs all belong to the set (dofs of given pressure belong to every
+set). A cell with only some dofs in the set is cut. The subdomain's matrix starts as rows and columns of A. The
+contributions of cut cells are subtracted, and the weak form of a condition on Γ is added:
 
     1/ρ ∫_Γ (∂p/∂n + S p) q = 0        with S by the condition (swell.preconditioners.transmission)
 
-put in, Γ the faces between its cells and others: iω ∫ p q/(ρc) for "robin"; for the others ∫ p q/ρ and ∫ ∇_τp·∇_τq/ρ
-with their coefficients, which take for k the mean speed of sound at all these faces, and for h and H those of the mean
-edge and subdomain. All integrals are made once; a frequency combines them.
+Γ are the faces between the subdomain's cells and others. "robin" adds iω ∫ p q/(ρc). The other conditions add ∫ p q/ρ
+and ∫ ∇_τp·∇_τq/ρ with coefficients that depend on k, h and H: k uses the mean speed of sound at all these faces, h is
+the mean edge length divided by the degree, H the mean width of a subdomain. The integrals are computed once; each
+frequency combines them.
 """
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ from swell.preconditioners.transmission import Interface, Terms, optimised
 
 
 class Faces(Interface):
-    """The faces between subdomains of a problem.
+    """The `Interface` of a Helmholtz problem: the faces between subdomains of its mesh.
 
     Parameters
     ----------
     problem : Helmholtz
     free : int array
-        The dofs that the rows of A belong to.
+        The dof of each row of A.
     system : System
-        Whose frequency is that of A.
+        The system that A belongs to; it knows the present frequency.
     """
 
     def __init__(self, problem, free, system):
@@ -36,23 +38,26 @@ class Faces(Interface):
 
 
 class Copies:
-    """Subdomains as sets of cells and faces, and places in the matrix of the copies.
+    """The subdomains' cut cells and faces, and the positions of their dofs in the matrix of the copies.
+
+    A copy is a dof in one subdomain; dofs in the overlap have several copies.
 
     Attributes
     ----------
     cut : sparse matrix, cells × subdomains
-        True where a cell has some of its dofs in a subdomain.
+        1 for cells that have some, but not all, of their free dofs in the subdomain.
     faces, of, side : int arrays
-        Facet, subdomain, and which of the facet's two cells is in it, for each face between subdomains.
+        For each face between subdomains: its facet, the subdomain, and which of the facet's two cells (0 or 1) is in
+        that subdomain.
     first : bool array
-        Whether the subdomain's number is the lower of the face's two.
+        True if the subdomain's number is lower than the number of the subdomain on the other side.
     """
 
     def __init__(self, faces, rows, domain, owner, indptr, columns):
         import scipy.sparse as sp
         space, mesh = faces.problem.space, faces.problem.mesh.fem
         self.cell_dofs, n, count = space.cell_dofs, len(faces.free), int(owner.max()) + 1
-        self.number = np.full(space.n, -1)                       # of a dof among the free ones
+        self.number = np.full(space.n, -1)                       # each dof's index among the free dofs, or -1
         self.number[faces.free] = np.arange(n)
         self._n, self._keys = n, domain * n + rows
         copy = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(indptr))
@@ -80,13 +85,13 @@ class Copies:
         self.first = self.of < theirs[np.arange(len(theirs)), away.argmax(axis=1)]
 
     def _there(self, domain, number):
-        """(copies, whether there are any) of free dofs in subdomains."""
+        """(copies of free dofs in subdomains, mask of those that exist)."""
         wanted = domain * self._n + number
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return at, (self._keys[at] == wanted) & (number >= 0)
 
     def assembled(self, of, dofs, local):
-        """Σ of local matrices (k, functions, functions) in subdomains ``of``, as values of the copies' entries."""
+        """Sum local matrices (k, functions, functions) of subdomains ``of`` into the entries of the copies' matrix."""
         copy, there = self._there(of[:, None], self.number[dofs])
         pair, i, j = np.nonzero(there[:, :, None] & there[:, None, :] & (local != 0))
         keys = copy[pair, i] * len(self._keys) + copy[pair, j]
@@ -96,12 +101,12 @@ class Copies:
 
 
 class FaceTerms(Terms):
-    """What the condition adds, entry by entry of the copies' matrix.
+    """The terms that a condition adds to the entries of the copies' matrix.
 
     Attributes
     ----------
     places : int array of the space
-        The entries that change.
+        Indices of the entries that change.
     """
 
     def __init__(self, faces, condition, copies):
@@ -132,7 +137,7 @@ class FaceTerms(Terms):
 
     @staticmethod
     def _faces(parts, copies, space, condition, inverse_density, admittance):
-        """The integrals over the faces, by the names of their coefficients."""
+        """Add the integrals over the faces to ``parts``, by the names of their coefficients."""
         facets, at = np.unique(copies.faces, return_inverse=True)
         dofs, local = space.facet_masses(facets)
         weight = (admittance if condition == "robin" else inverse_density)[:, None, None]
@@ -146,7 +151,7 @@ class FaceTerms(Terms):
             parts["along"] = copies.assembled(copies.of, dofs[at], weight * space.facet_stiffness(facets)[at])
 
     def coefficients(self, omega) -> dict:
-        """The factors of the parts at an angular frequency."""
+        """The factor of each part at an angular frequency, by name."""
         k = omega / self._speed
         found = {"K": -1.0, "M": omega ** 2, "B": -1j * omega}
         if self.condition == "robin":

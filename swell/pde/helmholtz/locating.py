@@ -1,22 +1,22 @@
-"""Which cell a point is in, and how far outside it is otherwise."""
+"""Search for the cell that contains a point, or for the mesh's nearest point."""
 from __future__ import annotations
 
 import numpy as np
 
 from swell.core.errors import InputError
 
-NEAREST = 48            # cells whose centres are nearest, which are looked at
-INSIDE = 1e-9           # of the reference cell's size
-NEWTON = 12             # steps; the map of a cell is multilinear
+NEAREST = 48            # number of cells with the nearest centres that are tried first
+INSIDE = 1e-9           # tolerance, relative to the reference cell's size
+NEWTON = 12             # steps of Newton's method; the map of a cell is multilinear
 
 
 def locate(mesh, point, what):
-    """(cell, coordinates in the reference cell) of a point.
+    """Return (cell, coordinates in the reference cell) of a point; messages call the point ``what``.
 
     Raises
     ------
     InputError
-        For a point of another dimension, or outside; the message gives the nearest point of the mesh.
+        For a point of a wrong dimension, or outside; the message gives the nearest point of the mesh.
     """
     try:
         x = np.asarray(point, float)
@@ -44,7 +44,7 @@ def _words(x):
 
 
 def _candidates(mesh, x):
-    """The cells that may hold x: those of the nearest centres, then all whose box does."""
+    """Yield arrays of cells that may contain x: first the nearest centres', then all whose bounding box contains x."""
     distance = ((mesh.centres - x) ** 2).sum(axis=1)
     count = min(NEAREST, len(distance))
     close = np.argpartition(distance, count - 1)[:count]
@@ -58,7 +58,7 @@ def _candidates(mesh, x):
 
 
 def _reference(mesh, cells, x):
-    """Newton's iteration for the reference coordinates of x in each cell, shape (dim, cells)."""
+    """The reference coordinates of x in each cell, shape (dim, cells), by Newton's method."""
     element = mesh.fem.elem()
     corners = mesh.fem.p[:, mesh.fem.t[:, cells]]                # (dim, corners, cells)
     local = np.full((mesh.dim, len(cells)), 0.25 if mesh.shape in ("triangle", "tetra") else 0.5)
@@ -71,17 +71,17 @@ def _reference(mesh, cells, x):
                 local = local + np.linalg.solve(jacobian, gap.T[..., None])[..., 0].T
             except np.linalg.LinAlgError:
                 local = local + np.einsum("cde,ec->dc", np.linalg.pinv(np.nan_to_num(jacobian)), gap)
-            local = np.clip(local, -1e3, 1e3)                    # far outside: any value that stays a number
+            local = np.clip(local, -1e3, 1e3)                    # far outside: only keep the values finite
     return local
 
 
 def _filled(values, like):
-    """Tables of functions as one array; scikit-fem returns constants as scalars."""
+    """Stack tables of basis functions into one array; scikit-fem returns constants as scalars."""
     return np.stack([np.broadcast_to(v, np.shape(like)) for v in values])
 
 
 def nearest(mesh, x):
-    """The point of the outer faces nearest to x."""
+    """The point of the mesh's outer facets that is nearest to x."""
     facets = mesh.fem.facets[:, mesh.exterior]
     corners = mesh.points[facets]                                # (corners of a face, faces, dim)
     if mesh.dim == 2:
@@ -100,7 +100,7 @@ def _on_segment(x, a, b):
 
 
 def _on_triangle(x, a, b, c):
-    """The nearest point of each triangle: within it, or on the nearest of its sides."""
+    """The point of each triangle that is nearest to x: inside it, or on the nearest of its sides."""
     u, v, w = b - a, c - a, x - a
     uu, uv, vv, wu, wv = ((p * q).sum(axis=1) for p, q in ((u, u), (u, v), (v, v), (w, u), (w, v)))
     below = np.maximum(uu * vv - uv ** 2, np.finfo(float).tiny)

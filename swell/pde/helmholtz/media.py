@@ -1,4 +1,4 @@
-"""Media: speed of sound, density, damping; one for the mesh, or one a region."""
+"""Media: speed of sound, density and damping; one medium for the mesh, or one for each region."""
 from __future__ import annotations
 
 import cmath
@@ -20,12 +20,12 @@ class Medium:
     Attributes
     ----------
     speed : float
-        Of sound, m/s.
+        Speed of sound, m/s.
     density : float
         kg/m³.
     damping : float
-        Structural loss factor η ≥ 0: c² becomes c² (1 + iη), so that a wave loses about πη of its amplitude on each
-        wavelength.
+        Structural loss factor η ≥ 0: c² becomes c² (1 + iη). A wave loses about the fraction πη of its amplitude on
+        each wavelength.
     """
 
     speed: float = 343.0
@@ -47,17 +47,17 @@ class Medium:
 
     @property
     def impedance(self) -> complex:
-        """Of a plane wave: ρ c."""
+        """ρ c, the characteristic impedance of a plane wave, Pa s/m."""
         return self.density * self.complex_speed
 
 
 def of_cells(mesh, media) -> tuple:
-    """(the distinct media, the number of its medium for each cell), from one Medium or a dictionary by region.
+    """Return (list of distinct media, index of each cell's medium), from one Medium or a dict by region.
 
     Raises
     ------
     InputError
-        For a region without a medium, a name that the mesh has not, cells in no region or in two of different media.
+        For a region without a medium, an unknown name, cells in no region, or in two regions of different media.
     """
     if isinstance(media, Medium):
         return [media], np.zeros(len(mesh.cells), np.intp)

@@ -1,4 +1,4 @@
-"""A mesh as a Gmsh file, with its names, for `read_mesh` and other programs."""
+"""Writer of meshes with their names as Gmsh files, for `read_mesh` and other programs."""
 from __future__ import annotations
 
 import tempfile
@@ -13,12 +13,12 @@ FACE = {"triangle": "line", "quad": "line", "tetra": "triangle", "hexahedron": "
 
 
 def write(path, mesh):
-    """Write a mesh in Gmsh's format 2.2; a cell or face in two groups is written with the first.
+    """Write a mesh in Gmsh's format 2.2; a cell or face in two groups gets the name of the first.
 
     Parameters
     ----------
     path : str or path-like
-        Ends in .msh.
+        Must end in .msh.
     mesh : Mesh
     """
     from swell.io.files import write_atomically
@@ -50,7 +50,7 @@ def write(path, mesh):
 
 
 def _around(mesh, faces):
-    """Corners of quadrilateral faces in the order of a walk around them."""
+    """Reorder the corners of quadrilateral faces so that they go around each face."""
     if mesh.shape != "hexahedron":
         return faces
     x = mesh.points[faces]
@@ -62,5 +62,7 @@ def _around(mesh, faces):
 
 
 def _crosses(a, b, c, d):
-    """True where the triangles abc and acd turn alike: in a walk around a convex face, those of both diagonals do."""
+    """True where the triangles abc and acd have the same orientation.
+
+    Corners go around a convex face if this holds for both diagonals."""
     return (np.cross(b - a, c - a) * np.cross(c - a, d - a)).sum(axis=1) > 0

@@ -1,6 +1,6 @@
 """Meshes for finite elements: one shape of cell, named regions, named boundaries.
 
-Corners alone describe a cell, in VTK's order; elements of degree 2 take the middles of straight edges.
+Only corners describe a cell, in VTK's order. Elements of degree 2 use the midpoints of straight edges.
 """
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from swell.pde.helmholtz import mesh_file
 
 CORNERS = {"triangle": 3, "quad": 4, "tetra": 4, "hexahedron": 8}
 DIMENSION = {"triangle": 2, "quad": 2, "tetra": 3, "hexahedron": 3}
-# scikit-fem's order of a cell's corners, by VTK's.
+# scikit-fem's corner k of a cell is VTK's corner ORDER[shape][k].
 ORDER = {"triangle": (0, 1, 2), "quad": (0, 1, 2, 3), "tetra": (0, 1, 2, 3), "hexahedron": (0, 4, 3, 1, 7, 5, 2, 6)}
 CLASS = {"triangle": "MeshTri1", "quad": "MeshQuad1", "tetra": "MeshTet1", "hexahedron": "MeshHex1"}
 EDGES = {"triangle": ((0, 1), (1, 2), (2, 0)), "quad": ((0, 1), (1, 2), (2, 3), (3, 0)),
          "tetra": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)),
          "hexahedron": ((0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7))}
-OTHERS = "boundary"     # the name of the outer faces that no group has
-FLAT = 1e-12            # of the cube (3D) of its longest edge: a cell without volume
+OTHERS = "boundary"     # the name of the outer facets without a group
+FLAT = 1e-12            # |determinant| / (longest edge)^dim up to which a cell counts as without volume
 
 
 def require_skfem():
-    """scikit-fem, or the line that installs it."""
+    """Return the module skfem; raise MissingDependency, with the command that installs it, if it is missing."""
     try:
         import skfem
     except ImportError as error:
@@ -33,31 +33,32 @@ def require_skfem():
 
 
 class Mesh:
-    """Cells of one shape.
+    """A checked mesh of cells of one shape.
 
     Parameters
     ----------
     points : array, shape (p, dim)
-        Points that no cell has are dropped. Three coordinates of a plane mesh become two.
+        Points that no cell uses are dropped. A plane mesh may have two or three coordinates, and keeps two.
     shape : {"tetra", "hexahedron", "triangle", "quad"}
     cells : array of int, shape (n, corners)
-        In VTK's order of corners.
+        Corners in VTK's order.
     regions : dict of str to array of int
-        Cells by name of region.
-    groups : dict of str to array of int, shape (k, corners of a face)
-        Faces by name of boundary, as their corners. The outer faces of no group make the boundary "boundary".
+        Name → cells.
+    groups : dict of str to array of int, shape (k, corners of a facet)
+        Name of a boundary → its facets (faces in 3D, edges in 2D), as corners. Outer facets without a group make the
+        boundary "boundary".
 
     Attributes
     ----------
     boundaries : dict of str to array of int
-        Numbers of facets (faces in 3D, edges in 2D) by name.
+        Name → numbers of facets.
     exterior : bool array
-        Which facets have a cell on one side only.
+        True for facets with a cell on one side only.
 
     Raises
     ------
     InputError
-        For cells without volume, folded or inverted, faces that are no cell's; the message says which and where.
+        For cells without volume, folded or inverted, or facets of no cell; the message says which and where.
     """
 
     def __init__(self, points, shape, cells, regions=None, groups=None):
@@ -85,7 +86,7 @@ class Mesh:
 
     @cached_property
     def fem(self):
-        """The mesh as scikit-fem has it."""
+        """The mesh as an object of scikit-fem."""
         skfem = require_skfem()
         order = list(ORDER[self.shape])
         return getattr(skfem, CLASS[self.shape])(np.ascontiguousarray(self.points.T),
@@ -97,12 +98,12 @@ class Mesh:
 
     @cached_property
     def facet_centres(self):
-        """Shape (facets, dim)."""
+        """The mean of each facet's corners, shape (facets, dim)."""
         return self.points[self.fem.facets].mean(axis=0)
 
     @cached_property
     def centres(self):
-        """Of the cells, shape (n, dim)."""
+        """The mean of each cell's corners, shape (n, dim)."""
         return self.points[self.cells].mean(axis=1)
 
     @cached_property
@@ -112,7 +113,7 @@ class Mesh:
 
     @cached_property
     def parts(self) -> int:
-        """Sets of cells that share no face with one another."""
+        """Number of connected components; cells are connected across facets."""
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
         inside = self.fem.f2t[:, ~self.exterior]
@@ -123,7 +124,7 @@ class Mesh:
         return np.linalg.norm(self.points[self.cells[:, a]] - self.points[self.cells[:, b]], axis=1)
 
     def _check_cells(self):
-        """No cell is flat or folded where it is integrated: the determinant keeps its sign at the Gauss points."""
+        """Raise InputError for flat or folded cells: the Jacobian must keep its sign at the Gauss points."""
         x = self.points[self.cells]
         longest = np.max([self._length(*edge) for edge in EDGES[self.shape]], axis=0)
         dets = np.stack([np.linalg.det(np.einsum("nkd,ke->nde", x, slope)) for slope in _slopes(self.shape)])
@@ -138,11 +139,13 @@ class Mesh:
                                  "repair the mesh")
 
     def _check_sides(self):
-        """Two cells lie on both sides of their face; others are inverted, however their corners are numbered."""
+        """Raise InputError unless two cells lie on opposite sides of their facet; otherwise one is inverted.
+
+        The check does not depend on the numbering of the corners."""
         reference = self.fem.elem.refdom
         centre = reference.p.mean(axis=1)
         handed = np.sign(self.fem.mapping().detDF(centre[:, None])[:, 0])
-        sides = np.zeros(self.fem.nfacets)                       # of a face's outward directions: +1 and −1
+        sides = np.zeros(self.fem.nfacets)                       # sum of the two cells' outward directions, +1 and −1
         for facet, corners in zip(self.fem.t2f, reference.facets):
             outward = handed * _turn(reference.p[:, corners].T, centre) * _orientation(self.fem.t[corners])
             sides += np.bincount(facet, outward, len(sides))
@@ -154,7 +157,7 @@ class Mesh:
                              "faces are so): it is inverted, or cells overlap: repair the mesh")
 
     def _named(self, groups) -> dict:
-        """Facets by name; every outer facet of no group is in `OTHERS`."""
+        """Turn groups of corners into facet numbers by name; outer facets without a group become `OTHERS`."""
         facets = np.sort(self.fem.facets.T, axis=1)
         members = [np.sort(np.asarray(of, np.int64).reshape(-1, facets.shape[1]), axis=1) for of in groups.values()]
         every = np.concatenate([facets, *members])
@@ -169,7 +172,7 @@ class Mesh:
             if (found >= len(facets)).any():
                 k = int(np.argmax(found >= len(facets)))
                 raise InputError(f"boundary {name!r} has a face with the points {of[k].tolist()} that is the face of "
-                                 "no cell: the mesh of the boundary and that of the inside do not belong together")
+                                 "no cell: the boundary's mesh and the volume's mesh do not belong together")
             named[name], first = np.unique(found), first + len(of)
         free = self.exterior.copy()
         for of in named.values():
@@ -179,7 +182,7 @@ class Mesh:
         return named
 
     def facts(self) -> dict:
-        """What there is to say about it, in plain types."""
+        """Statistics in plain types: cells, points, edge lengths, bounds, regions, boundaries."""
         edges = self.mean_edges
         return {"cells": len(self.cells), "shape": self.shape, "points": len(self.points),
                 "size": {"min": float(edges.min()), "mean": float(edges.mean()), "max": float(edges.max())},
@@ -201,21 +204,21 @@ class Mesh:
 
 
 def _in_plane(points):
-    """Two coordinates of points that lie in a plane z = const."""
+    """Drop z from points that lie in a plane z = const."""
     if points.shape[1] == 3 and np.ptp(points[:, 2]) > 1e-9 * max(np.ptp(points[:, 0]), np.ptp(points[:, 1])):
         raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh")
     return points[:, :2]
 
 
 def _turn(corners, centre):
-    """+1 where a face's corners, in their order, make its direction point away from the centre; −1 otherwise."""
+    """+1 if a facet's normal, by the order of its corners, points away from the cell's centre; −1 otherwise."""
     along = corners[1:3] - corners[0]
     normal = np.cross(*along) if len(along) == 2 else np.array([along[0, 1], -along[0, 0]])
     return np.sign(normal @ (corners[0] - centre))
 
 
 def _orientation(corners):
-    """±1 of each face, shape (corners, faces): of the order of its corners, the same for all that go around alike."""
+    """±1 for each facet: the sense in which its corners, shape (corners, facets), go around it."""
     if len(corners) < 4:
         pairs = [(i, j) for j in range(len(corners)) for i in range(j)]
         return np.prod([np.where(corners[i] < corners[j], 1, -1) for i, j in pairs], axis=0)
@@ -224,7 +227,7 @@ def _orientation(corners):
 
 
 def _slopes(shape):
-    """The gradients of the corners' functions, shape (corners, dim), at each Gauss point of degree 1 elements."""
+    """The gradients of the degree-1 basis functions, shape (corners, dim), at each of their Gauss points."""
     if shape in ("triangle", "tetra"):
         dim = DIMENSION[shape]
         return [np.vstack([-np.ones(dim), np.eye(dim)])]
@@ -233,7 +236,7 @@ def _slopes(shape):
         signs = np.array([(*c, z) for z in (-1, 1) for c in signs])
     found = []
     for at in signs / np.sqrt(3):
-        parts = (1 + signs * at) / 2                             # a corner's function is their product
+        parts = (1 + signs * at) / 2                             # a basis function is the product over the axes
         found.append(np.stack([signs[:, d] / 2 * np.delete(parts, d, axis=1).prod(axis=1)
                                for d in range(signs.shape[1])], axis=1))
     return found

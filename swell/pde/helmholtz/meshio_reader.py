@@ -1,6 +1,7 @@
 """Meshes from Gmsh and every other format that meshio reads: cells of one shape, named regions, named boundaries.
 
-Names are physical groups, tags or sets. Where there are no solids, plane elements are the cells, lines their boundary.
+Names come from physical groups, tags or sets. In a file without solids, the cells are plane elements, and lines are
+their boundary.
 """
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ def read_mesh(path) -> Mesh:
     Raises
     ------
     InputError
-        For a damaged file, cells of several shapes, or of one that has no elements here.
+        For a damaged file, cells of several shapes, or of an unsupported shape.
     MissingDependency
-        Without meshio, or what meshio needs for this format.
+        Without meshio, or without a package that meshio needs for this format.
     """
     from swell.io.files import regular_file
     path = regular_file(path)
@@ -30,7 +31,7 @@ def read_mesh(path) -> Mesh:
 
 
 def from_meshio(given, name="the mesh") -> Mesh:
-    """Take over a ``meshio.Mesh``; the errors are those of `read_mesh`."""
+    """Convert a ``meshio.Mesh``, called ``name`` in messages; see `read_mesh` for the errors."""
     try:
         blocks = [corners(block.type, block.data) for block in given.cells]
         dimension = max((DIMENSION[shape] for shape, _ in blocks), default=0)
@@ -49,7 +50,9 @@ def from_meshio(given, name="the mesh") -> Mesh:
 
 
 def _groups(given, blocks, dimension, take) -> dict:
-    """The named groups of elements of one dimension: name → list of what ``take`` makes of each block."""
+    """The named groups of elements of one dimension: name → list of ``take(first, members, chosen)`` of each block.
+
+    ``first`` is the block's first element among all of that dimension, ``chosen`` the mask of the group's members."""
     names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
     firsts, first = [], 0
     for shape, members in blocks:
@@ -66,7 +69,7 @@ def _groups(given, blocks, dimension, take) -> dict:
             if DIMENSION[blocks[k][0]] == dimension:
                 tags = np.asarray(tags).ravel()
                 for tag in np.unique(tags):
-                    if tag or int(tag) in names:        # 0: in no group
+                    if tag or int(tag) in names:        # 0 without a name: in no group
                         add(names.get(int(tag), f"group{int(tag)}"), k, tags == tag)
     for name, members in given.cell_sets.items():
         for k, chosen in enumerate(members):

@@ -1,4 +1,4 @@
-"""Meshes by name, as the command line takes them: cabin:SIZE[:KIND], cylinder:SIZE[:KIND], paper:NAME, or a file."""
+"""Meshes by name, for the command line: cabin:SIZE[:KIND], cylinder:SIZE[:KIND], paper:NAME, or a file."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,7 +10,7 @@ PREFIXES = ("cabin:", "cylinder:", "paper:")
 
 
 def cavity(name) -> str:
-    """What `posed` takes the mesh of that name for: "cabin", "bare cabin", "hard" or "cylinder"."""
+    """The kind of cavity of a named mesh, for `posed`: "cabin", "bare cabin", "hard" or "cylinder"."""
     from swell.pde.helmholtz.table1 import MESHES
     paper = name.removeprefix("paper:")
     if paper in MESHES:
@@ -19,19 +19,19 @@ def cavity(name) -> str:
 
 
 def named_mesh(name, scale=1.0):
-    """The mesh that a name stands for.
+    """Generate or read the mesh of the given name.
 
     Parameters
     ----------
     name : str
-        A generated one, such as cabin:0.1 (edges of 0.1 m), or the path of a file.
+        A generated mesh, such as cabin:0.1 (edges of 0.1 m), or the path of a file.
     scale : float
-        Share of the unknowns of a generated one, about.
+        Approximate factor on a generated mesh's number of unknowns.
 
     Raises
     ------
     InputError
-        For a size that is no number, and what the generators and the reader refuse.
+        For a size that is no number, or an error of the generators or the reader.
     """
     kind, _, rest = name.partition(":")
     if not name.startswith(PREFIXES) or Path(name).exists():

@@ -1,11 +1,11 @@
-"""The front door: the sound pressure in a mesh at one frequency, or over a band at the ears of a listener.
+"""Helmholtz: the sound pressure in a mesh at one frequency, or over a band at the ears of a listener.
 
-Weak form, for p = 0 outside the walls of given pressure, with e^{+iωt}:
+Weak form, with e^{+iωt}:
 
     ∫ 1/ρ ∇p·∇q − ω² ∫ 1/(ρc²) p q + iω ∫ 1/Z p q = iω ∫ v q + iω Σ Q q(x_s)       for all q,
 
-A(ω) p = iω f with A(ω) = K − ω² M + iω B: complex symmetric, and K, M, B and f assembled once. Structural damping
-makes c² (1 + iη) of c², in M.
+where p is prescribed and q = 0 on walls of given pressure. In matrices: A(ω) p = iω f with A(ω) = K − ω² M + iω B.
+A(ω) is complex symmetric; K, M, B and f are assembled once. Structural damping replaces c² by c² (1 + iη), in M.
 """
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from swell.pde.helmholtz.sources import drives, load, vibrating
 from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep
 
 AIR = Medium()
-# How solves end at a resonance that nothing damps; and ‖A‖ ‖p‖ / ‖b‖ of those that converge close to one.
+# Reasons with which solves fail at an undamped resonance.
 RESONANT = (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN, Reason.ATTAINABLE_ACCURACY,
             Reason.DIVERGED, Reason.FALSE_CONVERGENCE, Reason.NONFINITE)
-MANY, COSTLY = 20, 30   # frequencies, and iterations at each, from which deflation is recommended
-AMPLIFIED = 1e6
+MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
+AMPLIFIED = 1e6         # ‖A‖ ‖p‖ / ‖b‖ above which a frequency counts as close to a resonance
 
 
 class Helmholtz:
@@ -45,22 +45,22 @@ class Helmholtz:
     ----------
     mesh : Mesh
     medium : Medium, or dict of str to Medium
-        One for all, or one for each region by name. Air by default.
+        One medium for the whole mesh, or a dictionary from regions to media. Air by default.
     boundary : dict, optional
-        Name → ``Rigid()``, ``Pressure(p)``, ``Velocity(v)``, ``Impedance(Z)`` or ``Absorbing()``; walls that are not
-        named are rigid.
+        Name → ``Rigid()``, ``Pressure(p)``, ``Velocity(v)``, ``Impedance(Z)`` or ``Absorbing()``; walls without a
+        condition are rigid.
     degree : {1, 2}
-        Of the elements: P1, Q1, or P2, Q2.
+        Degree of the elements: P1 or Q1; P2 or Q2.
 
     Attributes
     ----------
     finest : float
-        The frequency in Hz up to which the mesh has 10 nodes a wavelength everywhere, the rule of the paper.
+        The frequency in Hz up to which the mesh has 10 nodes a wavelength everywhere, as the paper requires.
 
     Raises
     ------
     InputError
-        For names that the mesh has not, conditions that contradict each other, regions without a medium.
+        For unknown names, contradictory conditions, or regions without a medium.
 
     Examples
     --------
@@ -88,16 +88,16 @@ class Helmholtz:
 
     @cached_property
     def space(self) -> Discretisation:
-        """The finite elements."""
+        """The finite element space."""
         return Discretisation(self.mesh, self.degree)
 
     @cached_property
     def matrices(self):
-        """(K, M, B) of all dofs as SciPy CSR matrices, real or complex as their coefficients are."""
+        """(K, M, B) over all dofs, as SciPy CSR matrices; complex where coefficients are complex."""
         return self._matrices()
 
     def _matrices(self, cells=None):
-        """The same of some cells, and of all walls."""
+        """(K, M, B) from the given cells (default: all) and from all walls."""
         import scipy.sparse as sp
         K, M = self.space.volume(*self.coefficients, cells)
         B = sp.csr_matrix((self.space.n, self.space.n))
@@ -107,7 +107,7 @@ class Helmholtz:
 
     @property
     def coefficients(self):
-        """1/ρ and 1/(ρc²) of the cells, the latter complex where a medium is damped."""
+        """(1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped."""
         density = np.array([m.density for m in self.media])
         bulk = np.array([m.density * m.complex_speed ** 2 for m in self.media])
         if not any(m.damping for m in self.media):
@@ -115,7 +115,7 @@ class Helmholtz:
         return self._of_cells(1 / density), self._of_cells(1 / bulk)
 
     def admittances(self):
-        """(facets, 1/Z of each) of every wall that takes sound."""
+        """Yield (facets, 1/Z of each facet) for every Impedance or Absorbing wall."""
         plane = np.array([m.impedance for m in self.media])
         for name, facets in walls.once(self.mesh, self.conditions):
             condition = self.conditions[name]
@@ -129,7 +129,7 @@ class Helmholtz:
 
     @cached_property
     def _given(self):
-        """(is it given?, its value) of every dof, by the walls of given pressure, and notes on where they disagree."""
+        """(given, value, notes): which dofs lie on Pressure walls, their pressures, and notes on contradictions."""
         given, value, notes = np.zeros(self.space.n, bool), np.zeros(self.space.n, complex), []
         for name, condition in self.conditions.items():
             if isinstance(condition, walls.Pressure):
@@ -138,20 +138,21 @@ class Helmholtz:
                 differ = int(np.count_nonzero(given[dofs] & (value[dofs] != new)))
                 if differ:
                     notes.append(f"boundary {name!r} meets another wall of given pressure, and at {differ} points "
-                                 f"their values differ: there that of {name!r}, named later, holds")
+                                 f"their values differ: there the value of {name!r}, named later, is used")
                 value[dofs], given[dofs] = new, True
         return given, value, notes
 
     @property
     def damped(self) -> bool:
-        """True if anything takes energy out of the sound."""
+        """True if a wall or a medium takes energy out of the sound."""
         resists = any(isinstance(c, walls.Absorbing) or (isinstance(c, walls.Impedance) and complex(c.value).real > 0)
                       for c in self.conditions.values())
         return resists or any(m.damping for m in self.media)
 
     def _system(self, source, part=None):
-        """(K, M, B of the free dofs, free dofs, f, what the given pressures bring to the right-hand side); of the rows
-        of a rank's part alone, where one is given."""
+        """Return ((K, M, B) of the free dofs, free dofs, f, (K p, M p, B p) of the given pressures or None).
+
+        With ``part``, the matrices hold only the rows of this rank's dofs."""
         panels, monopoles = vibrating(self.mesh, self.conditions, source)
         if not drives(panels, monopoles, self.conditions):
             raise InputError("nothing makes sound: name a source (a boundary such as source="
@@ -169,22 +170,22 @@ class Helmholtz:
         return [A[free][:, free] for A in matrices], free, f[free], lifted
 
     def system(self, frequency, source=None) -> tuple:
-        """A(ω) and b at one frequency, for a solver of one's own or to be written to a file.
+        """Assemble A(ω) and b at one frequency, for another solver or a file.
 
         Parameters
         ----------
         frequency : float
             Hz.
         source
-            As of `response`.
+            See `response`.
 
         Returns
         -------
         A : scipy.sparse.csr_matrix, complex
-            Of the dofs whose pressure is not given.
+            The matrix over the free dofs, whose pressure is not given.
         b : ndarray, complex
         dofs : ndarray of int
-            The dof of each row: ``self.space.points[dofs]`` is where they lie.
+            The dof of each row; ``self.space.points[dofs]`` are their positions.
 
         Examples
         --------
@@ -205,49 +206,49 @@ class Helmholtz:
 
     def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
               rtol=None, maxiter=None, device="cpu", dtype="complex128") -> Field:
-        """The field at one frequency (Hz); the parameters are those of `response`, rtol 1e-8 unless given."""
+        """Solve for the Field at one frequency (Hz); see `response` for the parameters. rtol is 1e-8 by default."""
         if rtol is None and str(dtype) == "complex128":
             rtol = 1e-8
         response = self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
                                  ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device,
                                  dtype=dtype, fields=[frequency])
         if not response.fields:
-            raise KeyboardInterrupt                              # it came before there was an iterate
+            raise KeyboardInterrupt                              # Ctrl-C came before the first iterate
         return response.fields[float(frequency)]
 
     def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
                  ordering=None, format=None, rtol=None, maxiter=None, device="cpu", dtype="complex128", reuse=True,
                  remember=REMEMBERED, fields=(), watch=None, ranks=None) -> Response:
-        """The frequency response at one ear or several.
+        """Compute the frequency response at one ear or several.
 
         Parameters
         ----------
         source : str, point, Monopole, dict, or a list of these, optional
-            What makes the sound, beside the walls of given velocity or pressure: the name of a boundary, which
-            vibrates with 1 mm/s, ``{name: Velocity(v)}``, or a point, a Monopole of 1e-3 m³/s.
+            Sources besides the walls with a Velocity or a Pressure. The name of a boundary: it vibrates with 1 mm/s.
+            ``{name: Velocity(v)}``: it vibrates with v. A point: a Monopole of 1e-3 m³/s.
         ear : point, or sequence of points
-            Where to listen, m.
+            Positions of the listeners, m.
         frequencies : sequence of float
-            Hz, as `band` makes them.
+            Hz; `band` makes such a sequence.
         method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, reuse, remember
-            As of `Sweep`; rtol is 1e-6 unless given, and 1e-4 in complex64, which does not attain less.
+            See `Sweep`. rtol is 1e-6 by default, and 1e-4 in complex64, which cannot reach less.
         fields : sequence of float
             Frequencies at which the whole field is kept.
         watch : callable, optional
-            ``watch(point)`` after each frequency, with the `Point`; a true return value ends the sweep.
+            ``watch(point)`` is called after each frequency with its `Point`; a true return value ends the sweep.
         ranks : Communicator, optional
-            Share the work with the ranks that MPI started (``swell.distributed.init()``): each assembles the rows of
-            its own dofs. All of them call this with the same arguments, and all get the whole response.
+            Share the work with the ranks that MPI started (``swell.distributed.init()``). Each rank assembles the rows
+            of its own dofs. All ranks call this with the same arguments, and all get the whole response.
 
         Returns
         -------
         Response
-            Of the frequencies that were solved, the failed ones marked: a sweep that is interrupted keeps what it has.
+            The solved frequencies, including failed ones, which are marked. An interrupted sweep keeps its results.
 
         Raises
         ------
         InputError
-            For an ear outside the mesh, a frequency of 0 in a domain without a given pressure.
+            For an ear outside the mesh, or a frequency of 0 in a domain without a given pressure.
         """
         if rtol is None:
             rtol = 1e-4 if str(dtype) == "complex64" else 1e-6
@@ -279,7 +280,7 @@ class Helmholtz:
                 if sweep.any(watch is not None and watch(point)):
                     answer.notes.append(f"stopped after {frequency:g} Hz as asked")
                     break
-        except KeyboardInterrupt:                                # what is done is not lost
+        except KeyboardInterrupt:                                # finished frequencies are kept
             answer.notes.append(f"interrupted at {frequency:g} Hz: {len(answer.points)} of {len(frequencies)} "
                                 "frequencies were solved")
         except SwellError as error:
@@ -290,12 +291,13 @@ class Helmholtz:
         answer.setups = sweep.setups
         costs = [point.result.iterations for point in answer.points if point.result.precond != "deflation"]
         if reuse and sweep.space.name == "cpu" and len(costs) >= MANY and np.mean(costs) > COSTLY:
-            answer.notes.append(f"{np.mean(costs):.0f} iterations a frequency: precond='deflation' finds once what "
-                                "costs most of them, and keeps it for all; on a cabin that took two fifths of the time")
+            answer.notes.append(f"{np.mean(costs):.0f} iterations a frequency: precond='deflation' finds the slow "
+                                "modes once and removes them at all frequencies; on a cabin it took two fifths of the "
+                                "time")
         return answer
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
-        """Solve for one frequency and listen."""
+        """Solve for one frequency; return its Point, and store its Field in ``answer`` if ``keep``."""
         watch, omega = Stopwatch(), 2 * math.pi * float(frequency)
         f, *lifted = parts
         with sweep.space.active(sweep.n):
@@ -304,7 +306,7 @@ class Helmholtz:
         with sweep.space.active(sweep.n):
             p = self._given[1].copy()
             p[free] = sweep.whole(result.x)
-        result.x = None                                          # it would keep the memory of every frequency
+        result.x = None                                          # or the results would hold one vector a frequency
         point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
                       watch.seconds, self._advice(result), watch.compiled)
         if keep:
@@ -325,7 +327,7 @@ class Helmholtz:
         return list(np.atleast_2d(ears))
 
     def _remarks(self, frequencies):
-        """What should be known before the results are believed."""
+        """Warnings about the mesh and the damping, for the response's notes."""
         notes, most = list(self._given[2]), float(frequencies.max())
         if most > self.finest:
             notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
@@ -340,7 +342,7 @@ class Helmholtz:
         return notes
 
     def _advice(self, result):
-        """What to do about a failed solve, or one whose answer means little."""
+        """Advice on a failed solve, or on one too close to an undamped resonance; otherwise ""."""
         amplified = result.residual > AMPLIFIED * result.backward_error
         if result.converged:
             return "" if self.damped or not amplified else (
@@ -358,6 +360,6 @@ class Helmholtz:
 
 
 def _load(omega, f, lifted):
-    """b = iω f, without what the given pressures bring."""
+    """b = iω f − A(ω) p for the given pressures p, from ``lifted`` = (K p, M p, B p) or None."""
     b = (1j * omega) * f
     return b if lifted is None else b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])

@@ -1,4 +1,4 @@
-"""What makes the sound, as the right-hand side b = iω f of the weak form: panels that vibrate, and point sources."""
+"""Sources of sound, for the right-hand side b = iω f of the weak form: vibrating panels and point sources."""
 from __future__ import annotations
 
 import cmath
@@ -19,7 +19,7 @@ class Monopole:
     Attributes
     ----------
     position : tuple of float
-        m.
+        Coordinates, m.
     strength : complex
         Volume velocity, m³/s.
     """
@@ -37,12 +37,16 @@ class Monopole:
 
 
 def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
-    """(velocity by name of boundary, monopoles): those of the conditions, and the sources beside them.
+    """Collect all vibrating panels and monopoles, from the conditions and from ``sources``.
 
     Parameters
     ----------
     sources : str, point, Monopole, dict of str to Velocity, a sequence of these, or None
-        A name is a panel: it has its own Velocity, or else ``PANEL``. A point is a Monopole.
+        A name is a panel, with its own Velocity or else ``PANEL``. A point becomes a Monopole.
+
+    Returns
+    -------
+    (dict of str to Velocity, list of Monopole)
     """
     panels = {name: c for name, c in conditions.items() if isinstance(c, Velocity)}
     monopoles = []
@@ -106,7 +110,7 @@ def load(space, mesh, panels, monopoles) -> np.ndarray:
 
 
 def drives(panels, monopoles, conditions) -> bool:
-    """True where anything makes sound."""
+    """True if any velocity, pressure or monopole is not zero."""
     given = [c.value for c in (*panels.values(), *conditions.values()) if isinstance(c, (Velocity, Pressure))]
     given += [source.strength for source in monopoles]
     return any(callable(value) or np.any(np.asarray(value) != 0) for value in given)

@@ -1,15 +1,16 @@
-"""A starting vector from earlier solutions of a sweep: the combination of them with the least residual.
+"""Starting vector from a sweep's earlier solutions: their linear combination with the smallest residual.
 
-The response varies smoothly with the frequency, or as few resonances do, so that the span of a few solutions nearly
-holds the next one (the reduced bases of model reduction, by residual minimisation). With X = (x₁ ... x_m), W = A X:
+The response varies smoothly with the frequency, or follows a few resonances. The span of a few solutions therefore
+nearly contains the next one (a reduced basis with residual minimisation). With X = (x₁ ... x_m), W = A X:
 
     x₀ = X c,  c = argmin ‖b − W c‖₂
 
-by the eigenvectors of WᴴW, without those that rounding has made, and once again for the remainder. A QR factorisation
-of W would go further down than 10⁻⁷ ‖b‖, but by many small steps. The residual is not above that of x₀ = 0.
+c comes from the eigenvectors of WᴴW; eigenvalues at the level of rounding are dropped. A second pass does this again
+for the residual. A QR factorisation of W would reach less than 10⁻⁷ ‖b‖, but in many small steps. The residual of x₀ is
+at most ‖b‖, the residual of zero.
 
-Cost: m products, n m² multiplications; memory: 2 m vectors. The kernels are those of deflation, of which each launch
-has the inner products of all rows: matrix products of m rows are left to a few multiprocessors by cuBLAS, and on a busy
+Cost: m products, n m² multiplications; memory: 2 m vectors. It uses the kernels of deflation, where one launch computes
+the inner products with all rows. cuBLAS would leave matrix products of m rows to a few multiprocessors, and on a busy
 CPU the threads of a BLAS wait for one another.
 """
 from __future__ import annotations
@@ -18,18 +19,18 @@ import numpy as np
 
 from swell.core.space import accumulator
 
-NOISE = 50              # eigenvalues of WᴴW below so many roundings of the largest are none
-STEPS = 2
+NOISE = 50              # eigenvalues of WᴴW up to NOISE · eps · (the largest) are dropped
+STEPS = 2               # passes of the minimisation
 
 
 class StartingGuess:
-    """The last solutions, and what they say of the next.
+    """The last solutions of a sweep, and the starting vector from them.
 
     Parameters
     ----------
     space : Space
     most : int
-        Solutions kept.
+        Maximum number of kept solutions.
     """
 
     def __init__(self, space, most):
@@ -37,7 +38,7 @@ class StartingGuess:
         space.reserve_sums(most)
 
     def add(self, x):
-        """Keep a solution (an array of the space), scaled to length 1; the oldest gives way."""
+        """Keep a solution (an array of the space), scaled to norm 1; it replaces the oldest one."""
         norm = self.space.norms(x)[0] if self.most else 0
         if not norm:
             return
@@ -47,13 +48,13 @@ class StartingGuess:
         self._added += 1
 
     def of(self, A, b):
-        """x₀ for A x = b, or None where there is nothing to go by."""
+        """Return x₀ for A x = b, or None if no solution is kept."""
         m = min(self._added, self.most)
         if not m:
             return None
         kernels, scalar = self.space.kernels("swell.preconditioners", "deflation", b.dtype), accumulator(b.dtype)
-        X, W = self._X[:m, :b.size], self._W[:m, :b.size]        # a vector a row
-        adjoint = self.space.empty((m, m), scalar)               # the half of WᵀW̄ that eigh looks at
+        X, W = self._X[:m, :b.size], self._W[:m, :b.size]        # one vector in each row
+        adjoint = self.space.empty((m, m), scalar)               # the lower triangle of WᵀW̄, which eigh reads
         adjoint.fill(0)
         for k in range(m):
             A.apply(X[k], W[k])
@@ -72,6 +73,6 @@ class StartingGuess:
         return r
 
     def _summed(self, products):
-        """Inner products, on the host; those of ranks are added up."""
+        """Add up inner products over all ranks; return them on the host."""
         self.space.allreduce(products)
         return self.space.to_host(products)

@@ -12,16 +12,16 @@ SHAPES = {2: ("quad", "triangle"), 3: ("hexahedron", "tetra")}
 
 
 def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
-    """A box.
+    """Mesh a box.
 
     Parameters
     ----------
     cells : tuple of 2 or 3 int
-        Cells along each axis; a tetrahedral mesh has six times as many, one of triangles twice.
+        Number of boxes along each axis; each is one hexahedron or six tetrahedra, one quadrilateral or two triangles.
     lower, upper : float or sequence
         Opposite corners, m.
     shape : {"hexahedron", "tetra", "quad", "triangle"}, optional
-        Hexahedra in 3D and quadrilaterals in 2D by default.
+        Shape of the cells; hexahedra in 3D and quadrilaterals in 2D by default.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
 
 
 def _corner(name, value, dim):
-    """A corner's coordinates."""
+    """Return a corner's coordinates, shape (dim,)."""
     try:
         return np.broadcast_to(np.asarray(value, float), dim)
     except (TypeError, ValueError):
@@ -69,7 +69,7 @@ def _vtk(dim):
 
 
 def _simplices(corner, dim):
-    """Kuhn's division of each cube along its diagonal: neighbours match."""
+    """Kuhn's division of each cube along its diagonal; it matches between neighbours."""
     parts = []
     for order in itertools.permutations(range(dim)):
         offset, path = [0] * dim, [(0,) * dim]
@@ -81,7 +81,7 @@ def _simplices(corner, dim):
 
 
 def _faces(face, shape):
-    """The facets of one side from its grid of points."""
+    """The facets of one side, from the grid of its point numbers."""
     if face.ndim == 1:
         return np.stack([face[:-1], face[1:]], axis=1)
     a, b, c, d = (face[s].ravel() for s in (np.s_[:-1, :-1], np.s_[1:, :-1], np.s_[1:, 1:], np.s_[:-1, 1:]))

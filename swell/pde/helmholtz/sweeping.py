@@ -1,8 +1,8 @@
-"""A sweep: systems A(ω) x = b for one frequency after the other, each of which leaves to the next what it can.
+"""Sweep: systems A(ω) x = b for one frequency after another, which reuse work of the earlier ones.
 
-The pattern, the format, the ordering and captured work stay (``Solver.update``). The preconditioner stays while it
-serves: it is made anew where keeping it cost more iterations than a setup is worth, both as measured when it was made;
-a solve that fails with an old one is repeated with a new one. The start is what earlier solutions say
+All frequencies share the pattern, the format, the ordering and captured graphs (``Solver.update``). They also share the
+preconditioner, until its extra iterations cost more than a new setup. Both costs are measured when it is made. If a
+solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions give the starting vector
 (`starting_guess`).
 """
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Sweep:
     K, M, B : scipy.sparse matrices, n × n
         Stiffness (real), mass and boundary matrices.
     method, precond, scaling, ordering, format, rtol, maxiter, device
-        As of ``swell.solve``; with no method named the advisor chooses for the first frequency.
+        See ``swell.solve``. Without a method, the advisor chooses one at the first frequency.
     dtype : {"complex128", "complex64"}
     reuse : bool
-        False: every frequency from the beginning, with a new preconditioner and x₀ = 0.
+        False: every frequency gets a new preconditioner and x₀ = 0.
     remember : int
-        Earlier solutions that make the starting vector; 0: none.
+        Number of earlier solutions that the starting vector combines; 0: none.
     interface : callable, optional
-        ``interface(system)``: what Schwarz may know of the faces between subdomains, as `Helmholtz` gives it.
+        ``interface(system)`` returns the `Interface` between subdomains for Schwarz; `Helmholtz` passes one.
     part, free : Part, array, optional
-        Across ranks: this rank's share of the dofs, and the free ones; b and x are then those of the rank's rows.
+        Across ranks: this rank's part of the dofs, and the free dofs; b and x are then the rank's rows.
 
     Attributes
     ----------
     setups : int
-        Preconditioners made so far.
+        Number of preconditioners made so far.
 
     Examples
     --------
@@ -88,9 +88,9 @@ class Sweep:
         ----------
         omega : float
         b : array, shape (n,)
-            Of the host, or of this sweep's device, where x then stays.
+            On the host or on this sweep's device; the result's x is on the device.
         monitor : callable, optional
-            As of ``swell.solve``.
+            See ``swell.solve``.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class Sweep:
         return result
 
     def _checked(self, omega, b):
-        """b as an array of the space."""
+        """Return b as a checked array of the space; check omega."""
         if not real(omega) or not np.isfinite(omega):
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
         b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.local_rows(self.n),)
@@ -130,20 +130,20 @@ class Sweep:
 
     @property
     def rows(self):
-        """Which of the free dofs are here: all of them, or a rank's own."""
+        """The free dofs whose rows are here, as an index: all, or this rank's own."""
         return slice(None) if self.space.single_rank else self.system.A.rows
 
     def whole(self, x):
-        """The pressures of all free dofs, on the host."""
+        """Gather x over all ranks; return the values of all free dofs on the host."""
         A = self.system.A
         return self.space.to_host(x) if A.space.single_rank else A.gather(x)
 
     def any(self, flag) -> bool:
-        """True if it is, on any rank."""
+        """True if ``flag`` is true on any rank."""
         return self.space.max_over_ranks(float(bool(flag))) > 0
 
     def _take_values(self, kept):
-        """The solver takes A(ω); the preconditioner is made anew unless it is kept."""
+        """Give the solver A(ω), and a new preconditioner unless ``kept``; make the solver on first use."""
         if self.solver is None:
             from swell.advisor.choose import default_format
             from swell.api import prepare
@@ -155,8 +155,8 @@ class Sweep:
         self.setups += not kept
 
     def _learn(self, result, kept):
-        """Whether the next frequency is better off with this preconditioner than with a new one, and this method."""
-        if result.converged and result.attempts:                 # the advisor's later choice did it: begin with that
+        """Decide whether to keep the preconditioner for the next frequency, and with which choice to begin."""
+        if result.converged and result.attempts:                 # the advisor's later choice converged: begin with it
             self.solver.prefer(result.choice)
         if not result.converged or result.attempts or not result.iterations:
             self._serves = result.converged and not result.attempts
@@ -165,18 +165,18 @@ class Sweep:
         else:
             timings = result.timings
             setup = timings.get("preconditioner", timings["setup"])
-            # the slowest rank's, since all must come to one decision
+            # the maximum over ranks, since all must come to the same decision
             worth = self.space.max_over_ranks(setup / (timings["solve"] / result.iterations))
             self._fresh, self._worth, self._serves = result.iterations, worth, True
 
     @staticmethod
     def _hopeless(result):
-        """True where the failed solve's x is no better than zero."""
+        """True if the failed solve's x is no better than x = 0."""
         return not np.isfinite(result.residual) or result.residual >= 1
 
 
 def _system(K, M, B, device, dtype, part, free):
-    """The matrices where they are solved: of one device, or of this rank's part."""
+    """The System on one device, or this rank's PartOfSystem."""
     if part is not None:
         from swell.pde.helmholtz.across_ranks import PartOfSystem
         part.take_free(free)

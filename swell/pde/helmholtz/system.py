@@ -1,4 +1,4 @@
-"""A(ω) = K − ω² M + iω B on a device: three arrays of values on one pattern, combined by one kernel."""
+"""System: A(ω) = K − ω² M + iω B on a device, from three arrays of values on one pattern, by one kernel."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,13 +9,13 @@ from swell.formats.csr import CSRMatrix
 
 
 class Values:
-    """K, M and B on the pattern of a CSR matrix, whose values become those of A(ω).
+    """The values of K, M and B on the pattern of a CSR matrix A; `form` writes the values of A(ω) into A.
 
     Parameters
     ----------
     A : CSRMatrix
-    K, M, B : arrays, shape (nnz,)
-        In the order of A's entries; K real.
+    K, M, B : host arrays, shape (nnz,)
+        In the order of A's entries; K is real.
     """
 
     def __init__(self, A, K, M, B):
@@ -25,31 +25,31 @@ class Values:
         self._kernels = space.kernels("swell.pde.helmholtz", "system", A.dtype)
 
     def form(self, omega):
-        """Give A the values of an angular frequency (1/s)."""
+        """Write A(ω) into A, for an angular frequency in 1/s."""
         scalar = self.A.dtype.type
         self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
         self.A.discard_adjoint()
 
     @property
     def nbytes(self):
-        """Bytes of the four."""
+        """Bytes of the values of K, M, B and of A."""
         return self.K.nbytes + self.M.nbytes + self.B.nbytes + self.A.nbytes
 
 
 class System:
-    """The matrices of a problem where it is solved.
+    """The matrices of a problem in a space.
 
     Parameters
     ----------
     K, M, B : scipy.sparse matrices, n × n
-        K real. Their patterns may differ: A has their union.
+        K is real. Their patterns may differ; A has their union.
     space : Space
     dtype : {"complex64", "complex128"}
 
     Attributes
     ----------
     A : CSRMatrix
-        Its values are those of the last `form`.
+        A(ω) of the last `form`.
     omega : float
         The angular frequency of the last `form`, 1/s.
     """
@@ -63,12 +63,12 @@ class System:
         self._begin(A, [Values(A, *values)])
 
     def _begin(self, A, parts):
-        """A, and the values of its CSR parts, that of the diagonal block first."""
+        """Set A and the list of `Values` of its CSR parts; the diagonal block's comes first."""
         self.A, self.space, self.dtype, self._parts = A, A.space, A.dtype, parts
         self.omega, self._mass = 0.0, None
 
     def form(self, omega):
-        """Give A the values of an angular frequency (1/s)."""
+        """Write A(ω) into A, for an angular frequency in 1/s."""
         for part in self._parts:
             part.form(omega)
         self.omega = float(omega)
@@ -77,8 +77,9 @@ class System:
 
     @property
     def mass(self):
-        """ω²M on the pattern of A (of its diagonal block, in parts) as a CSRMatrix, whose values follow those of `form`
-        from its first use on."""
+        """ω²M as a CSRMatrix on the pattern of A; across ranks, of A's diagonal block.
+
+        From its first use on, `form` updates its values."""
         if self._mass is None:
             block = self._parts[0].A
             self._mass = CSRMatrix(block.space, block.indptr, block.indices, block.space.empty(block.nnz, self.dtype),
@@ -91,23 +92,23 @@ class System:
 
     @property
     def nbytes(self):
-        """Bytes of the matrices."""
+        """Bytes of the values of K, M, B and A."""
         return sum(part.nbytes for part in self._parts)
 
 
 def on_one_pattern(*matrices):
-    """(indptr, indices, the values of each matrix) on the union of their patterns, columns sorted.
+    """Put K, M and B on the union of their patterns; return (indptr, indices, list of values), columns sorted.
 
     Raises
     ------
     InputError
-        For shapes that differ, values that are not finite.
+        For different shapes, a complex K, or values that are not finite.
     """
     import scipy.sparse as sp
     sorted_ones = []
     for name, A in zip("KMB", matrices):
         if A.shape != matrices[0].shape:
-            raise InputError(f"{name} has shape {A.shape}: expected {matrices[0].shape}, that of K")
+            raise InputError(f"{name} has shape {A.shape}: expected {matrices[0].shape}, as K has")
         A = sp.csr_matrix(A)
         if not A.has_canonical_format:
             A = A.copy()
@@ -129,5 +130,5 @@ def on_one_pattern(*matrices):
 
 
 def _keys(A):
-    """Places of a CSR matrix with sorted columns as ascending numbers."""
+    """Number the entries of a CSR matrix with sorted columns by row · columns + column; ascending."""
     return np.repeat(np.arange(A.shape[0], dtype=np.int64), np.diff(A.indptr)) * A.shape[1] + A.indices

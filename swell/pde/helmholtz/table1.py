@@ -1,7 +1,7 @@
-"""The meshes of table 1 of Cheik Ahamed and Magoulès, generated: as many unknowns in cavities of the same kind.
+"""Generated substitutes for the meshes of table 1 of Cheik Ahamed and Magoulès.
 
-The paper's meshes are not published. The Audi and the Twingo become our cabin, of good cells and of bad ones, and the
-cylinder ours. Their sizes aim at the paper's numbers of unknowns.
+The paper's meshes are not published. Our cabin replaces the Audi (good cells) and the Twingo (bad cells), and our
+cylinder replaces the paper's. Their sizes aim at the paper's numbers of unknowns.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import math
 from swell.core.errors import InputError
 from swell.pde.helmholtz.meshes import Mesh
 
-# name: (cavity, size in m that makes about as many unknowns, unknowns in the paper)
+# name: (cavity, cell size in m, number of unknowns in the paper)
 MESHES = {
     "Audi3D-1": ("bare cabin", 0.165, 1727), "Audi3D-2": ("cabin", 0.085, 11637),
     "Audi3D-3": ("cabin", 0.0365, 85001), "Audi3D-4": ("cabin", 0.0178, 648849),
@@ -24,14 +24,14 @@ FREQUENCY = {"cabin": 100.0, "hard": 250.0, "cylinder": 500.0}     # Hz
 
 
 def paper_mesh(name, scale=1.0) -> Mesh:
-    """The mesh that stands in for one of table 1.
+    """Generate the substitute for a mesh of table 1.
 
     Parameters
     ----------
     name : str
         Audi3D-1 to Audi3D-4, Twingo3D-0 to Twingo3D-2, Cylinder3D-0 to Cylinder3D-2.
     scale : float
-        Share of its unknowns, about.
+        Approximate factor on its number of unknowns.
     """
     if name not in MESHES:
         near = difflib.get_close_matches(str(name), MESHES, n=1, cutoff=0.5)
@@ -47,23 +47,23 @@ def paper_mesh(name, scale=1.0) -> Mesh:
 
 
 def paper_problem(name, frequency=None, scale=1.0):
-    """(Helmholtz problem, frequency in Hz, source) on such a mesh, as `posed` poses it."""
+    """Return `posed`'s (Helmholtz problem, frequency in Hz, source) on a mesh of table 1."""
     return posed(paper_mesh(name, scale), MESHES[name][0], frequency)
 
 
 def posed(mesh, cavity, frequency=None):
-    """(Helmholtz problem, frequency in Hz, source) for a mesh of ours.
+    """Return (Helmholtz problem, frequency in Hz, source) for a mesh and a kind of cavity.
 
-    The frequency is by default the cavity's own, the same for every size: iterations then double with each refinement,
-    as in the paper. The cabin is lined with absorbers, the hard one all rigid with 0.1 % of damping, and the cylinder's
-    wall absorbs. The source is the firewall or the bottom, or the first boundary of a mesh that has neither.
+    In a cabin the roof, the floor and the seats absorb. A hard cavity is rigid, with 0.1 % damping. A cylinder's wall
+    absorbs, and its bottom is the source. Otherwise the source is the firewall, or else the first boundary.
 
     Parameters
     ----------
     mesh : Mesh
     cavity : {"cabin", "bare cabin", "hard", "cylinder"}
     frequency : float, optional
-        Hz.
+        Hz. By default it depends on the cavity, not on the mesh size; iterations then double with each refinement, as
+        in the paper.
     """
     from swell.pde.helmholtz.conditions import Absorbing, Impedance
     from swell.pde.helmholtz.media import Medium

@@ -1,4 +1,4 @@
-"""A cylinder along z, by gmsh: the disc in quadrilaterals, carried along the axis, or tetrahedra."""
+"""A cylinder along z, by gmsh: hexahedra, extruded from a disc of quadrilaterals, or tetrahedra."""
 from __future__ import annotations
 
 import math
@@ -12,12 +12,12 @@ KINDS = ("hexahedron", "tetra")
 
 
 def cylinder(size=0.034, kind="hexahedron", *, radius=0.15, length=1.15) -> Mesh:
-    """A cylinder.
+    """Mesh a cylinder.
 
     Parameters
     ----------
     size : float
-        Length of the edges aimed at, m.
+        Target length of the edges, m.
     kind : {"hexahedron", "tetra"}
     radius, length : float
         m.
@@ -25,7 +25,7 @@ def cylinder(size=0.034, kind="hexahedron", *, radius=0.15, length=1.15) -> Mesh
     Returns
     -------
     Mesh
-        With the boundaries bottom (z = 0), top and wall, and the region cylinder.
+        It has the boundaries bottom (z = 0), top and wall, and the region cylinder.
     """
     for name, value in (("size", size), ("radius", radius), ("length", length)):
         if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:

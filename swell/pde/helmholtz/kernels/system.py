@@ -1,4 +1,4 @@
-"""A(ω) from its three parts, on the CPU; ``system.cu`` is the same on a GPU."""
+"""A(ω) from its three parts, on the CPU; ``system.cu`` is the GPU version."""
 from numba import prange
 
 from swell.core.compiled import parallel
@@ -6,6 +6,6 @@ from swell.core.compiled import parallel
 
 @parallel
 def form(K, M, B, w2, iw, out):
-    """out = K − ω² M + iω B, value by value: with K real, one pass over 56 bytes an entry in double."""
+    """out = K − ω² M + iω B, entry by entry; K is real. One pass over 56 bytes an entry in double."""
     for k in prange(out.size):
         out[k] = K[k] - w2 * M[k] + iw * B[k]
