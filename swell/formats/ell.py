@@ -93,8 +93,9 @@ class ELLMatrix(Matrix):
         if stored > SMALL and stored > self.settings.max_fill * self.nnz:
             raise InputError(
                 f"ELL would store {stored} entries ({stored * each / 2**30:.2f} GiB) for a matrix of {self.nnz}, "
-                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} of them: "
-                f"use format='sell', which pads 32 rows at most, or ELL(max_fill=...) above {self.settings.max_fill:g}")
+                f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} "
+                f"entries: use format='sell', which pads 32 rows at most, or ELL(max_fill=...) above "
+                f"{self.settings.max_fill:g}")
         self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
 
     def _where(self, csr):

@@ -230,7 +230,7 @@ def check_shape(path, shape, entries):
     """
     if max(shape) > SMALL + MOST_EMPTY * entries:
         raise InputError(f"{path} declares {shape[0]} x {shape[1]} and {entries} entries: nearly all its rows or "
-                         "columns are empty, so it is singular. Mend the sizes, or write the file again.")
+                         "columns are empty, so that it is singular. Mend the sizes, or write the file again.")
 
 
 def as_vector(path, values):
