@@ -1,15 +1,15 @@
-"""Golub–Kahan bidiagonalisation, which LSQR and LSMR share, of A or of A above damp·I.
+"""Golub–Kahan bidiagonalisation of A, or of [A; damp I]; LSQR and LSMR share it.
 
     β₁ u₁ = b,   α₁ v₁ = Aᴴ u₁
     β_{k+1} u_{k+1} = A v_k − α_k u_k,   α_{k+1} v_{k+1} = Aᴴ u_{k+1} − β_{k+1} v_k
 
 Golub and Kahan 1965; Paige and Saunders, LSQR, 1982, (3.1). A step: 1 product with A, 1 with Aᴴ, 2 reductions, no host
-read. Vector traffic: 3 words a row and 3 a column beside what the products move. Storage: u and A v (rows), v and Aᴴ u
-(columns), and the matrix a second time, as Aᴴ: a product with it needs no atomics.
+read. Vector traffic besides the products: 3 words a row and 3 a column. Storage: u and A v (rows), v and Aᴴ u
+(columns), and the matrix a second time, as Aᴴ: a product with the stored Aᴴ needs no atomics.
 
-Differs from the textbook: u and v are not scaled but divided by their norms where they are used. For damping the rows
-damp·I stand below A and zeros below b, so that a starting vector changes nothing in what is minimised. With scaled
-columns A D takes the place of A, and x = D y.
+Differs from the textbook: u and v are not scaled, but divided by their norms where they are used. For damping, the rows
+damp·I are below A, and zeros are below b, so that the minimised function does not depend on a starting vector. With
+scaled columns, A D replaces A, and x = D y.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swell.core.space import accumulator
 
 
 class Stacked:
-    """A D above damp D, and its adjoint: what is bidiagonalised.
+    """The matrix [A D; damp D] that the process bidiagonalises, and its adjoint.
 
     Parameters
     ----------
@@ -32,8 +32,9 @@ class Stacked:
     Attributes
     ----------
     rows, columns : int
-        Lengths of u and v. The part of u that belongs to damp begins at ``self.below``; what lies between it and the
-        rows of A is zero.
+        Lengths of u and v.
+    below : int
+        First entry of u that belongs to damp; the entries between the rows of A and this one are zero.
     """
 
     def __init__(self, A, damp, D):
@@ -50,14 +51,14 @@ class Stacked:
             self.part = self.space.empty(self.columns, self.dtype)
 
     def multiply(self, v, out):
-        """``out = [A D; damp D] v``."""
+        """Set ``out = [A D; damp D] v``."""
         self.A.apply(v, out[:self.m])
         if self.damp is not None:
             self.space.copy(v, out[self.below:])
             self.space.multiply(self.damp, out[self.below:])
 
     def multiply_adjoint(self, u, out):
-        """``out = [A D; damp D]ᴴ u``."""
+        """Set ``out = [A D; damp D]ᴴ u``."""
         self.adjoint.apply(u[:self.m], out)
         if self.damp is not None:
             self.space.copy(u[self.below:], self.part)
@@ -65,11 +66,11 @@ class Stacked:
             self.space.axpy(1, self.part, out)
 
     def norm_frobenius(self) -> float:
-        """‖A D‖_F, without damp."""
+        """Return ‖A D‖_F, without damp."""
         return self.A.norm_frobenius()
 
     def x_of(self, y, x):
-        """x = D y."""
+        """Set x = D y."""
         self.space.copy(y, x)
         if self.D is not None:
             self.space.multiply(self.D.astype(self.dtype), x)
@@ -84,13 +85,13 @@ class LeastSquaresMethod(ABC):
 
     @abstractmethod
     def bind(self, system, workspace, loop) -> "Bidiagonalisation":
-        """The iteration for one ``Stacked`` system."""
+        """Return the iteration for one ``Stacked`` system."""
 
 
 class Bidiagonalisation(ABC):
-    """The process bound to a system, with room for y and for the scalars of a method.
+    """The process bound to a system, with arrays for y and for the scalars of a method.
 
-    ``start`` takes u as the residual of the starting vector; y then counts from there.
+    On entry to ``start``, u is the residual of the starting vector x₀; the solution is then x₀ + D y.
     """
 
     def __init__(self, system, workspace, loop, stem, slots):
@@ -102,7 +103,7 @@ class Bidiagonalisation(ABC):
         self.step = loop.kernels("swell.least_squares", stem, system.dtype)
 
     def first(self, limits):
-        """α₁ and β₁. ``limits``: the two bounds of the slots ALLOWED and NORMAL."""
+        """Compute α₁ and β₁; store the two ``limits`` in the slots ALLOWED and NORMAL."""
         self.y.fill(0)
         self.v.fill(0)
         self.Av.fill(0)                                                        # the gap before damp's rows stays 0
@@ -111,7 +112,7 @@ class Bidiagonalisation(ABC):
         self.process.right(self.Au, self.v, self.s)                            # v = Aᴴ u/β;  α = ‖v‖
 
     def advance(self):
-        """The next column of the bidiagonal matrix."""
+        """Compute the next column of the bidiagonal matrix."""
         self.system.multiply(self.v, self.Av)                                  # A v
         self.process.left(self.Av, self.u, self.s)                             # u = A v/α − (α/β) u;  β' = ‖u‖
         self.system.multiply_adjoint(self.u, self.Au)                          # Aᴴ u
@@ -119,7 +120,7 @@ class Bidiagonalisation(ABC):
 
     @abstractmethod
     def start(self, limits):
-        """Set up the first step from u, and judge it."""
+        """Set up the first step from u, and judge u."""
 
     @abstractmethod
     def body(self):

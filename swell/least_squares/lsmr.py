@@ -1,13 +1,13 @@
 """LSMR: least squares by minimal residuals of the normal equations, without forming them.
 
 For any m × n matrix A: min ‖b − A x‖₂. Fong and Saunders, LSMR: an iterative algorithm for sparse least-squares
-problems, 2011. In exact arithmetic its x is that of MINRES on AᴴA x = Aᴴb: ‖Aᴴ r‖ falls in every step, and ‖r‖ in
-practice too, so that it may be stopped earlier than LSQR. From x = 0 it finds the solution of least norm where A has
-not full rank.
+problems, 2011. In exact arithmetic LSMR and MINRES on AᴴA x = Aᴴb give the same x. ‖Aᴴ r‖ falls in every step, and in
+practice ‖r‖ too, so that LSMR may stop earlier than LSQR. From x = 0 it finds the solution of least norm if A does not
+have full rank.
 
-An iteration: 1 product with A, 1 with Aᴴ, 2 reductions, no host read. Vector traffic: 10 words a column and 3 a row
-beside what the products move. Storage: golub_kahan.py, h, h̄ and y. Follows ‖Aᴴ r‖, and ‖r‖ as in section 5.1, by
-recurrences; what is reported is computed from A and x at the end.
+An iteration: 1 product with A, 1 with Aᴴ, 2 reductions, no host read. Vector traffic besides the products: 10 words a
+column and 3 a row. Storage: the vectors of golub_kahan.py, h, h̄ and y. Recurrences follow ‖Aᴴ r‖, and ‖r‖ as in
+section 5.1. The reported norms are computed from A and x at the end.
 """
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """LSQR: least squares by conjugate gradients on the normal equations, without forming them.
 
 For any m × n matrix A: min ‖b − A x‖₂. Paige and Saunders, LSQR: an algorithm for sparse linear equations and sparse
-least squares, 1982. In exact arithmetic its x is that of CG on AᴴA x = Aᴴb; ‖r‖ falls in every step. From x = 0 it
-finds the solution of least norm where A has not full rank.
+least squares, 1982. In exact arithmetic LSQR and CG on AᴴA x = Aᴴb give the same x; ‖r‖ falls in every step.
+From x = 0 it finds the solution of least norm if A does not have full rank.
 
-An iteration: 1 product with A, 1 with Aᴴ, 2 reductions, no host read. Vector traffic: 8 words a column and 3 a row
-beside what the products move. Storage: golub_kahan.py, w and y. Follows ‖r‖ and ‖Aᴴ r‖ by recurrences; what is reported
-is computed from A and x at the end.
+An iteration: 1 product with A, 1 with Aᴴ, 2 reductions, no host read. Vector traffic besides the products: 8 words a
+column and 3 a row. Storage: the vectors of golub_kahan.py, w and y. Recurrences follow ‖r‖ and ‖Aᴴ r‖. The reported
+norms are computed from A and x at the end.
 """
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ SENTENCES = {
     Reason.NONFINITE: "NaN or Inf appeared: divide A and b by their largest entries, or use float64",
     Reason.ATTAINABLE_ACCURACY: "rounding forbids this tolerance: Aᴴ r is at the level of its rounding errors; accept "
                                 "this x, raise rtol, or use float64",
-    Reason.FALSE_CONVERGENCE: "the method's own norms met the tolerance and those of A and x do not: raise rtol, or "
-                              "try scaling='columns'",
+    Reason.FALSE_CONVERGENCE: "the method's own norms met the tolerance, but the norms computed from A and x do not: "
+                              "raise rtol, or try scaling='columns'",
 }
 
 
@@ -25,28 +25,29 @@ class LeastSquaresResult:
     Attributes
     ----------
     x : array, shape (n,)
-        The solution, of the kind that b was.
+        The solution, in the same kind of array as b.
     reason : Reason
-        Why it ended.
+        Why the solve ended.
     solved : str
         "equations": ‖r̄‖ ≤ max(rtol ‖b‖, atol). "least squares": ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖. Empty: neither.
     iterations : int
     residual : float
-        ‖b − A x‖₂ / ‖b‖₂, computed with A and x.
+        ‖b − A x‖₂ / ‖b‖₂, computed from A and x.
     normal_residual : float
-        ‖Āᴴ r̄‖₂ / (‖A‖_F ‖r̄‖₂), computed with A and x; with scaled columns where ``scaling`` asks for it.
+        ‖Āᴴ r̄‖₂ / (‖A‖_F ‖r̄‖₂), computed from A and x; with scaled columns if ``scaling`` is set.
     norm_x : float
         ‖x‖₂.
     history : ndarray, shape (iterations + 1,)
-        The smaller of ‖r̄‖/‖b‖ and ‖Āᴴ r̄‖/(‖A‖_F ‖r̄‖) after each iteration, as the method follows them.
+        The smaller of ‖r̄‖/‖b‖ and ‖Āᴴ r̄‖/(‖A‖_F ‖r̄‖) after each iteration, from the method's
+        recurrences.
     method, device, dtype : str
     shape : (int, int)
     nnz : int
     damp, rtol, atol : float
     products : int
-        With A and with Aᴴ.
+        Number of products with A and with Aᴴ.
     timings : dict
-        Seconds: "setup", "solve", and apart from them "compile".
+        Seconds: "setup" and "solve", both without compiling kernels, and "compile".
     notes : list of str
     """
 
@@ -72,12 +73,12 @@ class LeastSquaresResult:
 
     @property
     def converged(self) -> bool:
-        """True only if one of both conditions holds for A and x."""
+        """True only if A and x meet one of the two conditions of ``solved``."""
         return self.reason is Reason.CONVERGED
 
     @property
     def message(self) -> str:
-        """The reason in a sentence, with what to do next."""
+        """The reason as a sentence, with advice."""
         if self.solved == "equations":
             return "the residual b − A x meets the tolerance"
         if self.solved:

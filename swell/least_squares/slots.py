@@ -1,4 +1,4 @@
-"""The scalars of both methods for least squares, by name; ``core/slots.py`` says how kernels get them. All are real."""
+"""Named scalars (slots) of LSQR and LSMR, all real; ``core/slots.py`` says how kernels get the names."""
 from __future__ import annotations
 
 import enum
@@ -7,18 +7,18 @@ from swell.core.slots import Slots
 
 
 class Bidiagonal(Slots):
-    """The first places of both methods. The next step takes over what is called "next"."""
+    """The first scalars of both methods. A slot NEXT_… holds the value for the next step."""
 
     ALPHA = enum.auto()             # α = ‖v‖
     BETA = enum.auto()              # β = ‖u‖
     NEXT_ALPHA = enum.auto()
     NEXT_BETA = enum.auto()
     ALLOWED = enum.auto()           # ‖r‖ at which the equations count as solved
-    NORMAL = enum.auto()            # ‖Aᴴ r‖ over ‖r‖ at which the least squares do
+    NORMAL = enum.auto()            # ‖Aᴴ r‖/‖r‖ at which the least-squares problem counts as solved
 
 
 class LSQR(Slots):
-    """LSQR."""
+    """Scalars of LSQR."""
 
     ALPHA = Bidiagonal.ALPHA
     BETA = Bidiagonal.BETA
@@ -31,7 +31,7 @@ class LSQR(Slots):
 
 
 class LSMR(Slots):
-    """LSMR; what is needed for ‖r‖ has the names of section 5.1 of the paper."""
+    """Scalars of LSMR; the scalars for ‖r‖ have their names from section 5.1 of the paper."""
 
     ALPHA = Bidiagonal.ALPHA
     BETA = Bidiagonal.BETA
@@ -41,7 +41,7 @@ class LSMR(Slots):
     NORMAL = Bidiagonal.NORMAL
     ALPHA_BAR = enum.auto()
     RHO = enum.auto()               # ρ of the first rotation
-    RHO_BAR = enum.auto()           # ρ̄ of the second
+    RHO_BAR = enum.auto()           # ρ̄ of the second rotation
     COS_BAR = enum.auto()           # the second rotation
     SIN_BAR = enum.auto()
     ZETA_BAR = enum.auto()          # |ζ̄| = ‖Aᴴ r‖

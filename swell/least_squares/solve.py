@@ -1,6 +1,6 @@
 """``lstsq``: least squares with a matrix of any shape, by LSQR or LSMR.
 
-validate -> A D above damp D, and its adjoint (``Stacked``) -> iterate -> r and Aᴴ r from A and x ->
+validate -> [A D; damp D] and its adjoint (``Stacked``) -> iterate -> compute r and Aᴴ r from A and x ->
 ``LeastSquaresResult``.
 """
 from __future__ import annotations
@@ -19,17 +19,17 @@ from swell.core.workspace import Workspace
 from swell.least_squares.golub_kahan import Stacked
 from swell.least_squares.result import LeastSquaresResult
 
-RETRIES = 10            # times that a run is resumed from its x
-ROUNDING = 8            # ‖Aᴴ r‖ over ‖A‖ (‖r‖ + ‖A‖ ‖x‖) up to which it is rounding, in units of eps
+RETRIES = 10            # most runs of a solve, each from the x of the one before
+ROUNDING = 8            # ‖Aᴴ r‖ up to ROUNDING eps ‖A‖ (‖r‖ + ‖A‖ ‖x‖) is rounding error
 SAFE = 1e-140, 1e140    # norms whose squares stay in range
-VECTORS = 8             # of rows and of columns, at most, that a method keeps
+VECTORS = 8             # most vectors of length m, and of length n, that a method keeps
 
 
 def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x0=None, scaling=None, device=None,
           monitor=None) -> LeastSquaresResult:
     """Minimise ‖b − A x‖² + damp² ‖x‖².
 
-    Without damp and x0 the x of least norm is found where several minimise.
+    Without damp and x0, it finds the x of least norm if several x are minimisers.
 
     Parameters
     ----------
@@ -37,25 +37,25 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
         SciPy or CuPy sparse of any kind, a dense array, a matrix of torch, JAX or PETSc, or one of swell's own formats.
     b : array, shape (m,)
     method : {"lsmr", "lsqr"}
-        LSMR, whose ‖Aᴴ r‖ falls in every step, or LSQR, whose ‖r‖ does.
+        In every step, LSMR reduces ‖Aᴴ r‖, and LSQR reduces ‖r‖.
     damp : float
-        Weight of ‖x‖, for problems that are ill-posed.
+        Weight of ‖x‖, for ill-posed problems.
     rtol, atol : float
-        Converged means, for r̄ = [b − A x; −damp x] and Ā = [A; damp I], ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
-        ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed with A and the x that is returned.
+        Tolerances. Let r̄ = [b − A x; −damp x] and Ā = [A; damp I]. Converged means ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
+        ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed from A and the returned x.
     maxiter : int, optional
         Iteration limit; by default n, but at least 1000 and at most 20 000.
     x0 : array, shape (n,), optional
-        Starting vector; it is not modified, and changes nothing in what is minimised.
+        Starting vector. It is not modified, and does not change the minimised function.
     scaling : {"columns"}, optional
-        Divide each column by its norm while iterating: fewer iterations where the norms differ much. Aᴴ r is then
-        measured with the scaled columns, and of several solutions the one of least norm in the scaled unknowns is
-        found.
+        Divide each column by its norm while iterating: fewer iterations if the norms differ much. The tolerance for
+        Aᴴ r then holds for the scaled columns. Among several solutions, it finds the one of least norm in the scaled
+        unknowns.
     device : {"cpu", "cuda", "cuda:1"}, optional
-        Where to solve; by default where A is.
+        Device to solve on; by default the device of A.
     monitor : callable, optional
-        Called as ``monitor(iteration, measure)``, the smaller of ‖r̄‖/‖b‖ and ‖Āᴴ r̄‖/(‖A‖_F ‖r̄‖) as the method
-        follows them; a true return value stops the solve.
+        Called as ``monitor(iteration, measure)``. The measure is the smaller of ‖r̄‖/‖b‖ and ‖Āᴴ r̄‖/(‖A‖_F ‖r̄‖),
+        from the method's recurrences. A true return value stops the solve.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
     Raises
     ------
     InputError
-        For shapes that do not fit, NaN or Inf, a matrix without entries of its own or in parts, and settings that mean
-        nothing.
+        For shapes that do not fit, NaN or Inf, a matrix-free operator, a matrix distributed over ranks, and invalid
+        settings.
     OutOfMemory
         If the matrix, its adjoint and the vectors would not fit.
     MissingDependency
-        For a GPU or a library that is not there.
+        If the GPU or a library is missing.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
 
 
 def _space(A, device):
-    """Where to solve."""
+    """Return the space to solve in."""
     if isinstance(A, LinearOperator):
         if not A.space.single_rank:
             raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
@@ -111,9 +111,9 @@ def _space(A, device):
 
 
 def _read(A, b, x0, space):
-    """The matrix and the vectors, checked, of one type and in one space."""
+    """Return (A as CSR, b, x0 or None): checked, of one type, in one space."""
     csr = inputs.read_factor(A, space)
-    csr.discard_facts()                          # of a matrix of ours, whose owner may have changed its values
+    csr.discard_facts()                          # A may be swell's own matrix, and its owner may have changed values
     inputs.check_finite_matrix(csr)
     m, n = csr.shape
     vectors = [("b", b, m, "")] + ([] if x0 is None else [("x0", x0, n, ", one number for each column of A")])
@@ -130,14 +130,14 @@ def _read(A, b, x0, space):
 
 
 class Solve:
-    """One problem on its way through a method.
+    """One least-squares problem and the state of its solution.
 
     Attributes
     ----------
     norm_b, norm_A : float
-        ‖b‖₂; ‖A‖_F, with scaled columns where they are scaled.
+        ‖b‖₂ and ‖A‖_F; with scaled columns ‖A D‖_F.
     solved : str
-        "equations" or "least squares", by the norms that were computed last; empty where neither is met.
+        The condition that the latest computed norms meet: "equations" or "least squares"; empty if they meet neither.
     """
 
     def __init__(self, A, b, settings, damp, stopping, scaling, monitor):
@@ -161,7 +161,7 @@ class Solve:
         self.setup_seconds = self.watch.seconds
 
     def _column_factors(self):
-        """1/‖aⱼ‖ of each column; 1 for a column of zeros."""
+        """Return 1/‖aⱼ‖ for each column, and 1 for a column of zeros."""
         xp = self.space.xp
         norms = xp.sqrt(self.A.transpose().absolute().power(2).row_sums())
         empty = self.space.find_true(norms == 0)[1]
@@ -170,7 +170,7 @@ class Solve:
         return 1 / xp.where(norms == 0, norms.dtype.type(1), norms)
 
     def run(self, x0) -> LeastSquaresResult:
-        """Iterate from x0, judge with A and x, and resume what does not hold."""
+        """Iterate from x0, judge the result from A and x, and resume if it does not hold."""
         self.x.fill(0)
         if x0 is not None:
             self.space.from_host(x0, out=self.x)
@@ -195,7 +195,7 @@ class Solve:
         return self.result(self._last_word(reason))
 
     def _iterate(self, bound, loop, allowed) -> Reason:
-        """One run from x, of which u is the residual; then x = x + D y."""
+        """Run the method once from x, with its residual in u; then x = x + D y."""
         scale = self.stopping.rtol or 1.0
         tell = self.monitor and (lambda k, measure: self.monitor(k, scale * measure))
         loop.begin(1.0, 1.0, max(1000, self.A.shape[1]), self.iterations, tell)
@@ -210,7 +210,7 @@ class Solve:
         return loop.reason
 
     def _judge(self, bound, allowed) -> float:
-        """The norms of r̄, left in u, and of Āᴴ r̄, from A and x; the smaller of both relative ones."""
+        """Compute r̄ (left in u), Āᴴ r̄ and their norms from A and x; return the smaller relative norm."""
         u, system = bound.u, self.system
         u.fill(0)
         self.A.residual(self.x, self.b, u[:system.m])                          # b − A x
@@ -232,13 +232,13 @@ class Solve:
         return min(self.whole / self.norm_b, self.normal / bound_on_normal if bound_on_normal else 0.0)
 
     def _judge_empty(self):
-        """The norms where x = 0 or empty solves the problem."""
+        """Set the norms for a problem that x = 0, or an empty x, solves."""
         self.residual = self.whole = self.norm_b
         self.normal, self.norm_x, self.history = 0.0, 0.0, [0.0]
         self.solved = "least squares" if self.norm_b else "equations"
 
     def _last_word(self, reason) -> Reason:
-        """The reason that the user is told."""
+        """Return the reason for the result."""
         if self.solved:
             return Reason.CONVERGED
         if not np.isfinite(self.whole + self.normal):
@@ -248,12 +248,12 @@ class Solve:
         terms = self.norm_A * (self.whole + self.norm_A * self.norm_x)
         if self.normal <= ROUNDING * np.finfo(self.A.dtype).eps * terms:
             return Reason.ATTAINABLE_ACCURACY
-        if reason is Reason.RUNNING:             # not one iteration was allowed
+        if reason is Reason.RUNNING:             # no iteration was allowed
             return Reason.MAXITER
         return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
 
     def result(self, reason) -> LeastSquaresResult:
-        """What the user gets, of x in its space."""
+        """Build the result for the user; x stays in the solver's space."""
         self.space.synchronize()
         product = self.norm_A * self.whole
         return LeastSquaresResult(

@@ -1,6 +1,6 @@
-"""Pictures and documents of what was solved: convergence plots, pictures of patterns and levels, HTML reports.
+"""Pictures and reports of solves: convergence plots, pictures of patterns and levels, HTML reports.
 
-Figures are made with matplotlib's ``Figure`` directly, so that no back end is chosen and no global state is touched.
+Figures are made with matplotlib's ``Figure`` directly, so that no back end is chosen and no global state changes.
 """
 from __future__ import annotations
 

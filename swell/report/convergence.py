@@ -6,8 +6,8 @@ import numpy as np
 from swell.solving.result import Result
 from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
-SHOWN = 4000                # points of a line, beyond which a picture shows nothing more
-MANY = 8                    # lines of which the legend can still tell
+SHOWN = 4000                # most points of a line; a picture cannot show more
+MANY = 8                    # most lines with a legend
 
 
 def plot(results, path):
@@ -16,8 +16,8 @@ def plot(results, path):
     Parameters
     ----------
     results : Result, Results, sequence of Result, or dict of str to Result
-        A dictionary's keys name the lines; otherwise method and preconditioner do. Earlier attempts of an automatic
-        choice are drawn too, dashed.
+        The keys of a dictionary name its lines; otherwise method and preconditioner name a line. Earlier attempts of
+        an automatic choice are dashed lines.
     path : str or path-like
 
     Raises
@@ -29,7 +29,7 @@ def plot(results, path):
 
 
 def figure(results):
-    """The convergence plot as a matplotlib figure; the parameters are those of `plot`."""
+    """Return the convergence plot as a matplotlib figure; `plot` describes ``results``."""
     lines = _lines(results)
     figure, axes = new_figure()
     for k, (label, result, earlier) in enumerate(lines):
@@ -54,8 +54,10 @@ def figure(results):
 
 
 def thinned(history):
-    """(iterations, residuals) of a history, with the zeros and non-finite values left out that a logarithmic scale
-    cannot show, and no more points than one can see."""
+    """Return (iterations, residuals) of a history, thinned to SHOWN points.
+
+    Zeros and non-finite values are left out: a logarithmic scale cannot show them.
+    """
     history = np.asarray(history, dtype=np.float64)
     iterations = np.arange(history.size)
     if history.size > SHOWN:
@@ -66,12 +68,12 @@ def thinned(history):
 
 
 def _end(result):
-    """(iterations, true residual) where they can be drawn."""
+    """Return (iterations, true residual), or None if a logarithmic scale cannot show this residual."""
     return (result.iterations, result.residual) if np.isfinite(result.residual) and result.residual > 0 else None
 
 
 def _lines(results):
-    """(label, result, is an earlier attempt) for every line."""
+    """Return (label, result, True for an earlier attempt) for every line."""
     if isinstance(results, dict):
         return [(str(name), result, False) for name, result in results.items()]
     if isinstance(results, Result):
@@ -82,7 +84,7 @@ def _lines(results):
 
 
 def label(result) -> str:
-    """What ran, in a few words."""
+    """Method, preconditioner, scaling and ordering of a result in a few words."""
     parts = [result.method]
     parts += [f"{kind} {value}" for kind, value in (("precond", result.precond), ("scaling", result.scaling),
                                                     ("ordering", result.ordering)) if value != "none"]

@@ -1,4 +1,4 @@
-"""What every picture of the reports shares: one look, and its way to a PNG file or to bytes."""
+"""The common look of all pictures in reports, and their output as PNG files or bytes."""
 from __future__ import annotations
 
 import io
@@ -8,20 +8,20 @@ from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
 
 DPI = 150
-GOLDEN = 0.618034       # of a turn: however many hues so far apart there are, none comes again
+GOLDEN = 0.618034       # of a turn: hues at this distance never repeat
 INK, GRID = "#1f2933", "#d5dbe1"
 COLOURS = ("#0b6fa4", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#4a5568")
 
 
 def colour_of(k) -> str:
-    """The colour of a figure's series k: each its own, the first few those of all reports."""
+    """Return the colour of series k of a figure; each series has its own, the first ones from COLOURS."""
     if k < len(COLOURS):
         return COLOURS[k]
     return to_hex(hsv_to_rgb((k * GOLDEN % 1, 0.8, (0.55, 0.75, 0.95)[k % 3])))
 
 
 def new_figure(width=7.0, height=4.2):
-    """A figure with one set of axes, in inches."""
+    """Return (figure, axes) with one set of axes; ``width`` and ``height`` are in inches."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     axes.tick_params(colors=INK, labelsize=9)
@@ -32,7 +32,7 @@ def new_figure(width=7.0, height=4.2):
 
 
 def finish(figure, axes, xlabel, ylabel, columns=3):
-    """The axes' names, a grid, and a legend above; the figure."""
+    """Add axis labels, a grid, and a legend above the axes; return the figure."""
     axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, color=GRID, lw=0.6)
@@ -41,7 +41,7 @@ def finish(figure, axes, xlabel, ylabel, columns=3):
 
 
 def png(figure) -> bytes:
-    """The figure as the bytes of a PNG file."""
+    """Return the figure as the bytes of a PNG file."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=DPI)
     return stream.getvalue()

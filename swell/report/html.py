@@ -1,4 +1,4 @@
-"""The HTML report of a solve: what ran and why, how it ended, what it cost, and its pictures, in one file."""
+"""The HTML report of a solve in one file: configuration with reasons, outcome, cost, and pictures."""
 from __future__ import annotations
 
 from datetime import datetime
@@ -10,15 +10,15 @@ from swell.report.convergence import figure as convergence_figure
 from swell.report.figure import png
 from swell.report.pattern import figure as pattern_figure
 
-# The parts of a setup as a reader knows them.
+# Names for readers of the timed parts of a solve.
 _PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner or factorisation",
-          "format": "matrix format", "workspace": "buffers", "setup": "setup, all together", "solve": "solve",
-          "compile": "compiling kernels, where they are first used"}
+          "format": "matrix format", "workspace": "buffers", "setup": "setup, total", "solve": "solve",
+          "compile": "compiling kernels, at their first use"}
 
 
 def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None,
          levels=None):
-    """Write the report of a solve as one HTML file that needs nothing else.
+    """Write the report of a solve as one self-contained HTML file.
 
     Parameters
     ----------
@@ -30,7 +30,8 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     matrix : scipy.sparse.csr_matrix, optional
         The matrix, for a picture of its pattern.
     equation : swell.pde.fvm.Solution, optional
-        The equation of which ``result`` is one linear solve. The badge and the first table are then the equation's.
+        The solution of an equation, with ``result`` as its longest linear solve. The badge and the first table then
+        describe the equation.
     levels : AMGOperator, optional
         The algebraic multigrid that the solve used, for a table and a picture of its levels.
 
@@ -67,7 +68,7 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
 
 
 def _levels(M):
-    """The hierarchy of algebraic multigrid."""
+    """Yield the section on the levels of algebraic multigrid."""
     from swell.preconditioners.amg.report import HEADER, facts, rows, sentences
     from swell.report.levels import figure
     found = facts(M)
@@ -78,7 +79,7 @@ def _levels(M):
 
 
 def _overview(results):
-    """How many of several right-hand sides converged."""
+    """Return a badge and a table for several right-hand sides."""
     done = sum(r.converged for r in results)
     rows = [(k, r.reason.name, r.iterations, f"{r.residual:.2e}", f"{r.timings.get('solve', 0):.3g}")
             for k, r in enumerate(results)]
@@ -87,19 +88,19 @@ def _overview(results):
 
 
 def _outcome(result):
-    """How it ended."""
+    """Return the badge, the reason and the table of one solve."""
     return [*_state(result), _table(result)]
 
 
 def _state(result):
-    """The badge and the reason in words, of a Result or of an equation's Solution."""
+    """Yield the badge and the reason in words, of a Result or of an equation's Solution."""
     state = "converged" if result.converged else f"not converged: {result.reason.name}"
     yield f"<p>{page.badge(state, result.converged)}</p>"
     yield page.paragraph(result.message[:1].upper() + result.message[1:] + ".")
 
 
 def _table(result):
-    """What a linear solve reached."""
+    """Return the table of iterations, residuals and cost of one linear solve."""
     return page.table([
         ("iterations", result.iterations),
         ("true relative residual", f"{result.residual:.3e} (asked for: {result.tolerance:.3g})"),
@@ -109,11 +110,11 @@ def _table(result):
 
 
 def _details(result):
-    """What ran, and what it cost."""
+    """Yield the sections on configuration, earlier attempts, notes, time and memory."""
     yield page.heading("What ran, and why")
     yield page.preformatted(result.configuration)
     if result.attempts:
-        yield page.heading("What was tried before")
+        yield page.heading("Earlier attempts")
         yield page.table([(a.method, a.precond, a.iterations, f"{a.residual:.2e}", a.reason.name, a.message)
                           for a in result.attempts],
                          ("method", "preconditioner", "iterations", "true residual", "reason", "in words"))

@@ -12,7 +12,7 @@ def plot(M, path):
     Parameters
     ----------
     M : AMGOperator
-        A preconditioner that ``AMG`` built, as ``swell.prepare(A, precond="amg").M`` is.
+        A preconditioner built by ``AMG``, such as ``swell.prepare(A, precond="amg").M``.
     path : str or path-like
 
     Raises
@@ -25,7 +25,7 @@ def plot(M, path):
 
 
 def figure(found):
-    """The picture as a matplotlib figure, from what ``swell.preconditioners.amg.report.facts`` returns."""
+    """Return the picture as a matplotlib figure; ``found`` comes from ``swell.preconditioners.amg.report.facts``."""
     levels = found["levels"]
     places = range(1, len(levels) + 1)
     figure, _ = new_figure(8.0, 1.4 + 0.38 * len(levels))
@@ -51,7 +51,7 @@ def figure(found):
 
 
 def _bars(axes, places, lengths, height, colour, labels, name):
-    """Bars to the right with their labels at the ends, and the look of all reports."""
+    """Draw horizontal bars with labels at their ends, in the common look of all reports."""
     bars = axes.barh(places, lengths, height, color=colour_of(colour), label=name)
     axes.bar_label(bars, list(labels), fontsize=7, padding=2, color=INK)
     axes.grid(True, axis="x", color=GRID, lw=0.6)
@@ -62,7 +62,7 @@ def _bars(axes, places, lengths, height, colour, labels, name):
 
 
 def short(count) -> str:
-    """A count in a few characters: 512, 4.5k, 1.2M."""
+    """Return a count in a few characters: 512, 4.5k, 1.2M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= unit:
             return f"{count / unit:.3g}{letter}"

@@ -29,7 +29,7 @@ li { margin: .2rem 0; }
 
 
 def page(title: str, body: list[str]) -> str:
-    """A whole document from the HTML of its parts."""
+    """Return a whole document, from the HTML of its parts."""
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
             f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n")
@@ -41,7 +41,7 @@ def heading(text: str) -> str:
 
 
 def paragraph(text: str, soft=False) -> str:
-    """A paragraph; ``soft`` is for what matters less."""
+    """A paragraph; ``soft`` is for less important text."""
     return f'<p class="soft">{escape(text)}</p>' if soft else f"<p>{escape(text)}</p>"
 
 
@@ -61,9 +61,9 @@ def badge(text: str, good: bool) -> str:
 
 
 def table(rows, header=()) -> str:
-    """A table of texts; with a header, columns after the first that hold numbers are set flush right."""
+    """A table of texts; with a header, number columns after the first are flush right."""
     rows = list(rows)
-    filled = [next((row[k] for row in rows if str(row[k])), "") for k in range(len(header))]     # of every column
+    filled = [next((row[k] for row in rows if str(row[k])), "") for k in range(len(header))]     # of each column
     head = "<tr>" + "".join(f"<th{_flush(cell) if k else ''}>{escape(str(name))}</th>"
                             for k, (name, cell) in enumerate(zip(header, filled))) + "</tr>" if header else ""
     lines = []
@@ -80,7 +80,7 @@ def _flush(cell):
 
 
 def image(png: bytes, caption: str) -> str:
-    """A picture that the page carries inside."""
+    """A picture, embedded in the page."""
     data = base64.b64encode(png).decode("ascii")
     return (f'<figure><img alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
             f"<figcaption>{escape(caption)}</figcaption></figure>")

@@ -1,4 +1,4 @@
-"""Pictures of a matrix's pattern: how densely entries lie in each patch of it, as a PNG file and as text."""
+"""Pictures of a matrix's pattern: the density of entries in each patch, as a PNG file and as text."""
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +12,7 @@ _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def counts(A, rows: int, columns: int) -> np.ndarray:
-    """Entries of a SciPy CSR matrix in each of ``rows`` × ``columns`` patches.
+    """Count the entries of a SciPy CSR matrix in each of ``rows`` × ``columns`` patches.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def counts(A, rows: int, columns: int) -> np.ndarray:
 
 
 def figure(A, title=None):
-    """The pattern of a SciPy CSR matrix as a matplotlib figure."""
+    """Return the pattern of a SciPy CSR matrix as a matplotlib figure."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     n = A.shape[0]
     side = max(1, min(n, 400))
@@ -67,13 +67,13 @@ def picture(A, path, title=None):
 
 
 def text(A, width=48) -> list[str]:
-    """The pattern of a SciPy CSR matrix as lines of braille characters, two dots wide and four high each.
+    """Return the pattern of a SciPy CSR matrix as lines of braille characters, each of 2 × 4 dots.
 
     Parameters
     ----------
     A : scipy.sparse.csr_matrix
     width : int
-        Characters a line, at most; a matrix of fewer rows than dots gets fewer.
+        Most characters a line; a matrix with fewer columns than dots gets fewer.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The frequency response: level in dB over frequency, an ear a line, frequencies that failed marked."""
+"""The frequency response: level in dB over frequency, one line for each ear; failed frequencies are marked."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,8 +6,8 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
-SPAN = 10.0             # dB that the picture shows at least
-MANY = 60               # points of a line from which markers would hide it
+SPAN = 10.0             # least range of the picture in dB
+MANY = 60               # points of a line from which markers are left out: they would hide it
 
 
 def plot(response, path):
@@ -27,7 +27,13 @@ def plot(response, path):
 
 
 def figure(response):
-    """The same as a matplotlib figure."""
+    """Return the picture as a matplotlib figure.
+
+    Raises
+    ------
+    InputError
+        If the response has no ear or no frequency.
+    """
     if not len(response.ears) or not response.points:
         raise InputError("there is nothing to draw: the response needs an ear and at least one frequency")
     figure, axes = new_figure()
@@ -40,7 +46,7 @@ def figure(response):
         label = f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
         axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
                   marker="o" if len(hertz) < MANY else None, ms=3.5)
-    if not good.all():                           # at the foot: nothing is known of their levels
+    if not good.all():                           # at the bottom: their levels are unknown
         axes.plot(hertz[~good], np.full(np.count_nonzero(~good), 0.02), "x", color=INK, ms=7, clip_on=False,
                   transform=axes.get_xaxis_transform(), label="not solved")
     if hertz.size and hertz.max() > response.problem.finest:

@@ -1,10 +1,11 @@
-"""Block Gauss–Seidel: slices of rows solve their blocks in turn, with the newest values of the others. Section 4.3.
+"""Block Gauss–Seidel: slices of rows solve their blocks in turn, with the newest values of all other rows.
 
-For matrices with a diagonal without zeros, on a CPU: blocks wait for one another, which leaves a GPU idle. With exact
-inner solves each sweep reduces the A-norm for every SPD matrix.
+Section 4.3 of the paper that smoother.py names. For matrices with a diagonal without zeros, on a CPU: blocks wait for
+one another, which leaves a GPU idle. With exact inner solves each sweep reduces the A-norm of the error for every SPD
+matrix.
 
 A sweep reads the matrix in modified SELL, b and x, and writes x, on one core. Storage: the matrix; "exact" also n ·
-height scalars. The inner solvers are those of ``block_jacobi.py``.
+height scalars. ``block_jacobi.py`` describes the inner solvers.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class BlockGaussSeidel(Smoother):
     direction : str
         "forward", "backward", or "symmetric": forward, then backward, in one sweep.
     inner, height, inner_sweeps, inner_tolerance, omega
-        As of `BlockJacobiSmoother`.
+        See `BlockJacobiSmoother`.
     """
 
     direction: str = "symmetric"
@@ -44,7 +45,7 @@ class BlockGaussSeidel(Smoother):
         check_inner(self)
 
     def build(self, A):
-        """The smoother for a CSR matrix.
+        """Return the smoother for a CSR matrix.
 
         Raises
         ------
@@ -53,12 +54,12 @@ class BlockGaussSeidel(Smoother):
         """
         if A.space.name != "cpu":
             raise InputError("BlockGaussSeidel solves one block after the other, which leaves a GPU idle: use "
-                             "BlockJacobiSmoother(asynchronous=True), which takes what is new, or device='cpu'")
+                             "BlockJacobiSmoother(asynchronous=True), which uses the newest values, or device='cpu'")
         return BlockGaussSeidelOperator(A, self)
 
 
 class BlockGaussSeidelOperator(SmootherOperator):
-    """Block Gauss–Seidel sweeps on one matrix; `Blocks` says what may be wrong with it."""
+    """Block Gauss–Seidel sweeps on one matrix; `Blocks` lists the errors that it can raise."""
 
     def __init__(self, A, settings):
         super().__init__(A, settings)

@@ -1,28 +1,31 @@
-"""Block Jacobi smoothing: every slice of rows solves its own block at once, with values of the others. Section 4.3.
+"""Block Jacobi smoothing: all slices of rows solve their own blocks at once, with values of the other rows.
 
-For matrices with a diagonal without zeros. A sweep solves A_ll ŷ = (b − A x)_l for every block l, equation (4.8), and
-adds ŷ to x_l (4.9). The inner solver starts from zero:
+Section 4.3 of the paper that smoother.py names. For matrices with a diagonal without zeros. A sweep solves
+A_ll ŷ = (b − A x)_l for every block l, equation (4.8), and adds ŷ to x_l (4.9). The inner solver starts from zero:
 
-- "jacobi": sweeps of (4.1) inside the block. One inner sweep makes the whole the method of Jacobi.
-- "gauss_seidel": warp-wise forward sweeps, equation (4.14): warps of 32 rows take turns; inside a warp the rows move
-  in the order of their dependencies, so that the outcome is the exact forward sweep.
+- "jacobi": sweeps of (4.1) inside the block. With one inner sweep, the smoother is the method of Jacobi.
+- "gauss_seidel": warp-wise forward sweeps, equation (4.14): warps of 32 rows take turns. Inside a warp, the rows are
+  solved in the order of their dependencies, so that the result is the exact forward sweep.
 - "cg": conjugate gradients, for Hermitian positive definite blocks.
 - "exact": the blocks' inverses, dense, computed once at setup.
 
-Synchronous sweeps read one vector and write another. Asynchronous ones work in place: a block sees what others have
-written by then, so that two runs differ, and M is not a fixed linear map.
+A synchronous sweep reads one vector and writes another. An asynchronous sweep works in place: a block reads the values
+that other blocks have written by then. So two runs differ, and M is not a fixed linear map.
 
-With exact inner solves it converges in the A-norm where A and 2 blockdiag(A) − A are SPD, as for every M-matrix of
-the paper.
+With exact inner solves it converges in the A-norm if A and 2 blockdiag(A) − A are SPD, as for every M-matrix of the
+paper.
 
 A sweep is one launch: it reads the matrix in modified SELL (12 bytes an off-diagonal, double), its diagonal, b and x,
 and writes x. On a GPU the local system stays on chip while the inner sweeps run (10 bytes an entry of the
 block). Storage: the matrix and two vectors; "exact" also n · height scalars.
 
-Differs from the paper: 16-bit local columns; rows scaled by the diagonal, so that an inner sweep divides nothing; two
-local vectors, so that it has one barrier; rows of up to 12 couplings in registers. The tolerance, on the squared
-norm and not relative, is met by asking that every row's square be below its share: a barrier tells that without a sum.
-(4.11) to (4.14) swap the roles of lower and upper parts: the block-lower part is what multiplies new values.
+Differs from the paper:
+
+- Local columns have 16 bits. Rows are scaled by the diagonal, so that an inner sweep has no division. An inner sweep
+  has two local vectors, and so only one barrier. Rows of up to 12 couplings are in registers.
+- The tolerance is absolute, for the squared norm. Inner sweeps end if the squared residual of each row is at most
+  tolerance / height: a barrier tests this without a sum.
+- (4.11) to (4.14) swap the roles of lower and upper parts: here the block-lower part multiplies the new values.
 """
 from __future__ import annotations
 
@@ -37,13 +40,13 @@ from swell.formats.modified_sell import ModifiedSELL
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 INNER = ("jacobi", "gauss_seidel", "cg", "exact")
-CHUNK = 256 << 20       # bytes of blocks that are inverted at a time
-HELD = 4, 8, 12         # entries of the block in a thread's registers: the kernels that there are
-STATIC = 2048           # bytes of shared memory that a kernel and the device keep for themselves, and some
+CHUNK = 256 << 20       # bytes of the blocks that are inverted at once
+HELD = 4, 8, 12         # row lengths for which a kernel keeps the row in registers
+STATIC = 2048           # bytes of shared memory for the kernel and the device, with a margin
 
 
 def check_inner(settings):
-    """Raise InputError unless the settings of the inner solver make sense."""
+    """Raise InputError unless the settings of the inner solver are valid."""
     name = type(settings).__name__
     if settings.inner not in INNER:
         raise InputError(f"{name}(inner={settings.inner!r}): expected one of {', '.join(INNER)}")
@@ -72,15 +75,16 @@ class BlockJacobiSmoother(Smoother):
     inner : str
         "jacobi", "gauss_seidel", "cg" or "exact".
     asynchronous : bool
-        In place, with whatever the other blocks have written.
+        True: sweep in place, with the latest values of the other blocks.
     height : int
         Rows of a block, a multiple of 32 up to 1024.
     inner_sweeps : int
-        Inner sweeps at most.
+        Largest number of inner sweeps.
     inner_tolerance : float
-        Squared norm of a block's residual below which its inner sweeps end; 0: never, so that M is a fixed linear map.
+        Squared norm of a block's residual at which its inner sweeps end. With 0, all sweeps are done: only
+        then can M be a fixed linear map.
     omega : float
-        Damping of inner Jacobi sweeps, above 0 and at most 2; below 1 where 2D − A is indefinite.
+        Damping of inner Jacobi sweeps, above 0 and at most 2; take less than 1 if 2D − A is indefinite.
     """
 
     inner: str = "jacobi"
@@ -103,14 +107,14 @@ class BlockJacobiSmoother(Smoother):
 
 
 class Blocks:
-    """The diagonal blocks of a matrix, as their inner solvers want them.
+    """The diagonal blocks of a matrix, in the form that the inner solvers need.
 
     Attributes
     ----------
     matrix : ModifiedSELLMatrix
-        A slice is a block.
+        The matrix; each slice is a block.
     width : int
-        Off-diagonals inside the block, at most, in a row.
+        Largest number of off-diagonals of a row inside its block.
     held : int
         Entries of a row that a thread of a GPU holds in registers; 0: they stay in shared memory.
     shared : int
@@ -147,12 +151,12 @@ class Blocks:
         self._invert(A)
 
     def arrays(self):
-        """What every kernel begins with."""
+        """The first arguments of every kernel: slice pointers, diagonal, off-diagonals and columns."""
         m = self.matrix
         return m.slice_ptr, m.diag, m.entries, m.col_idx
 
     def update(self, A):
-        """Take the values of a matrix of the same pattern."""
+        """Recompute for new values of A, of the same pattern."""
         nonzero_diagonal(A, self.owner)
         self.matrix.update(A)
         self._invert(A)
@@ -170,7 +174,7 @@ class Blocks:
         return row * self.height
 
     def _invert(self, A):
-        """Fill ``inverse``, some blocks at a time."""
+        """Fill ``inverse``, a group of blocks at a time."""
         slices, H, n, xp = self.inverse.shape[0], self.height, A.shape[0], self.space.xp
         if not slices:
             return
@@ -184,7 +188,7 @@ class Blocks:
             part = slice(int(begins[first]), int(begins[last]))
             blocks = xp.zeros((last - first, H, H), self.dtype)
             blocks[rows[part] // H - first, rows[part] % H, columns[part] % H] = data[part]
-            if last == slices:                   # rows beyond the last are those of the identity
+            if last == slices:                   # identity in the rows beyond the matrix
                 beyond = xp.arange(n - (slices - 1) * H, H)
                 blocks[-1, beyond, beyond] = 1
             try:
@@ -201,7 +205,7 @@ class Blocks:
         return self.matrix.nbytes + self.inverse.nbytes
 
     def describe(self):
-        """The blocks and their solver, in words."""
+        """Describe the blocks and their inner solver."""
         s = self.settings
         inner = "exact inverses" if self.exact else f"up to {s.inner_sweeps} inner sweeps of {s.inner}"
         if s.inner == "jacobi" and s.omega != 1:
@@ -211,14 +215,14 @@ class Blocks:
         return f"{type(s).__name__}(sweeps={s.sweeps}), blocks of {self.height} rows, {inner}"
 
     def check_adjoint(self):
-        """Raise InputError where the inner solver has no adjoint here."""
+        """Raise InputError if the inner solver has no adjoint here."""
         if self.settings.inner == "gauss_seidel":
             raise InputError(f"{self.describe()}: forward inner sweeps have no adjoint here; use inner='jacobi' or "
                              "'exact', or a method without adjoint products")
 
 
 class BlockJacobiOperator(TwoBufferOperator):
-    """Block Jacobi sweeps on one matrix; `Blocks` says what may be wrong with it."""
+    """Block Jacobi sweeps on one matrix; `Blocks` lists the errors that it can raise."""
 
     def __init__(self, A, settings):
         super().__init__(A, settings)
@@ -252,7 +256,7 @@ class BlockJacobiOperator(TwoBufferOperator):
         if not self.settings.asynchronous:
             super()._from_zero(b, x)
             return
-        x.fill(0)                                # others may read what a block has not yet written
+        x.fill(0)                                # a block may read the x of another before it is written
         self.smooth(b, x)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
@@ -268,7 +272,7 @@ class BlockJacobiOperator(TwoBufferOperator):
 
 
 def local_width(A, height):
-    """The most off-diagonals that a row has inside its own slice."""
+    """Return the largest number of off-diagonals of a row inside its own slice of ``height`` rows."""
     rows = A.rows()
     local = (rows // height == A.indices // height) & (rows != A.indices)
     return int(A.space.max_on_host(A.space.count(rows[local], max(A.shape[0], 1))))  # sync

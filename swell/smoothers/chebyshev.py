@@ -1,17 +1,18 @@
 """Chebyshev's polynomial of D⁻¹A as a smoother. Saad, Iterative Methods, algorithm 12.1; Adams et al. 2003.
 
 For Hermitian positive definite matrices. A sweep of degree k multiplies the error by the polynomial of degree k that is
-least on [a, b], where b bounds the eigenvalues of D⁻¹A and a = b · fraction: errors in that upper part of the spectrum
-shrink by 1 / T_k((b + a) / (b − a)), all others do not grow. No inner products, no colours, and M is Hermitian if A is.
+least on [a, b], where b bounds the eigenvalues of D⁻¹A and a = b · fraction. Errors in this upper part of the spectrum
+shrink by 1 / T_k((b + a) / (b − a)); the other errors do not grow. No inner products, no colours, and M is Hermitian if
+A is.
 
-A sweep: k launches, each reads the matrix in modified SELL, b, x and the direction d, and writes x and d (40 bytes a
-row beside the matrix). Storage: the matrix and three vectors. Setup: ``steps`` products for the bound, on the host's
-judgement.
+A sweep: k launches. Each reads the matrix in modified SELL, b, x and the direction d, and writes x and d (40 bytes a
+row besides the matrix). Storage: the matrix and three vectors. Setup: ``steps`` products for the bound, with host
+reads.
 
 Differs from the textbook: b is the largest Ritz value of a few Lanczos steps with D⁻¹A from a fixed random vector,
-raised by a tenth, but never above ‖D⁻¹A‖∞, which bounds it surely. If Lanczos ends early its values are the spectrum,
-and a and b are its ends. The coefficients lie where the vectors do, so that an update reaches work that has been
-captured.
+raised by a tenth, but at most ‖D⁻¹A‖∞, which is a safe bound. If Lanczos ends early, the Ritz values are the spectrum.
+Then b is its upper end, and a its lower end if this is larger than b · fraction. The coefficients are in the memory of
+the vectors, so that an update reaches captured work.
 """
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ from swell.formats.modified_sell import ModifiedSELL
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
 
 HEIGHT = 32             # rows of a slice: a warp
-SAFETY = 1.1            # Ritz values lie below the largest eigenvalue
+SAFETY = 1.1            # factor for the largest Ritz value, which is below the largest eigenvalue
 SEED = 7
-INDEFINITE = 1e-6       # share of the largest eigenvalue from which a negative one is more than rounding
-ENDED = 1e-10           # share of ‖T‖ below which a new Lanczos vector is rounding
+INDEFINITE = 1e-6       # a negative eigenvalue beyond this part of the largest is not rounding error
+ENDED = 1e-10           # a new Lanczos vector up to this part of max |H| is rounding error
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Chebyshev(Smoother):
     Attributes
     ----------
     degree : int
-        Products of a sweep.
+        Degree of the polynomial: products per sweep.
     fraction : float
-        Least over largest eigenvalue that it aims at: 1/30 to 1/4 inside multigrid, less as a preconditioner alone.
+        Ratio a/b of the damped interval [a, b]: 1/30 to 1/4 inside multigrid, less as a preconditioner alone.
     steps : int
         Lanczos steps for the largest eigenvalue.
     """
@@ -70,7 +71,7 @@ class ChebyshevOperator(TwoBufferOperator):
     Attributes
     ----------
     bounds : (float, float)
-        The part of the spectrum of D⁻¹A that is damped.
+        The interval [a, b] of the spectrum of D⁻¹A that the sweeps damp.
 
     Raises
     ------
@@ -120,7 +121,10 @@ class ChebyshevOperator(TwoBufferOperator):
 
 
 def coefficients(low: float, high: float, degree: int) -> np.ndarray:
-    """(c₀, c₁) of every step d = c₀ d + c₁ D⁻¹ r of algorithm 12.1, written so that low = high is allowed."""
+    """Return (c₀, c₁) of all ``degree`` steps d = c₀ d + c₁ D⁻¹ r of algorithm 12.1, in one array.
+
+    The formulas allow low = high.
+    """
     theta, delta = (high + low) / 2, (high - low) / 2
     pairs, rho = [(0.0, 1 / theta)], delta / theta
     for _ in range(degree - 1):
@@ -131,12 +135,12 @@ def coefficients(low: float, high: float, degree: int) -> np.ndarray:
 
 
 def spectrum(A, diagonal, fraction, steps):
-    """The part of the spectrum of D⁻¹A to be damped.
+    """Return (a, b), the part of the spectrum of D⁻¹A to be damped.
 
     Raises
     ------
     InputError
-        If it has an eigenvalue that is clearly negative.
+        If D⁻¹A has a clearly negative eigenvalue.
     """
     values, whole = ritz_values(A, diagonal, min(steps, A.shape[0]))
     surely = A.space.max_on_host(A.absolute().row_sums() / abs(diagonal))
@@ -148,10 +152,10 @@ def spectrum(A, diagonal, fraction, steps):
 
 
 def ritz_values(A, diagonal, steps):
-    """(real parts of the Ritz values of D⁻¹A, ascending; whether they are all its eigenvalues).
+    """Return (the real parts of the Ritz values of D⁻¹A, ascending; True if they are all its eigenvalues).
 
-    In the inner product of D, in which D⁻¹A is self-adjoint where A is, and orthogonalised twice against all vectors:
-    as Arnoldi's method it holds for other matrices too.
+    The inner product is the one of |D|, in which D⁻¹A is self-adjoint if A is. Each vector is orthogonalised twice
+    against all others: this is Arnoldi's method, which also holds for other matrices.
     """
     space, n = A.space, A.shape[0]
     if not n:

@@ -1,18 +1,18 @@
-"""Gauss–Seidel: every row is solved for its own unknown, with the newest values. Equations (4.2) to (4.5), section
-4.2.1.
+"""Gauss–Seidel: each row is solved for its own unknown, with the newest values of the others.
 
-For matrices with a diagonal without zeros; it converges for every SPD matrix, and each sweep reduces the A-norm.
+Equations (4.2) to (4.5), section 4.2.1 of the paper that smoother.py names. For matrices with a diagonal without zeros.
+It converges for every SPD matrix, and each sweep reduces the A-norm of the error.
 
-On a CPU, in natural order, one row after the other, on one core, as the paper's: a sweep reads the matrix in CSR,
-D⁻¹, b and x and writes x. With colours, rows of one colour move at once: on all cores, or on a GPU with one launch a
-colour. A sweep then reads a copy of the matrix, its rows sorted by colour in slices of 32 (12 bytes an entry,
-double), and gathers b and x once a colour: cache lines that several colours share are read as many times.
+Natural order, on a CPU: one row after the other, on one core, as in the paper. A sweep reads the matrix in CSR, D⁻¹, b
+and x, and writes x. With colours, all rows of one colour are solved at once: on all cores, or on a GPU with one launch
+a colour. A sweep then reads a copy of the matrix, with its rows sorted by colour in slices of 32 (12 bytes an entry,
+double). It gathers b and x once a colour: it reads a cache line again for each colour that shares the line.
 
-Storage with colours: the off-diagonals once more, D⁻¹, and the rows' numbers. Launches: a sweep one for each colour;
-a symmetric sweep one for each colour there and back, but the last one once, since solving it again changes nothing.
+Storage with colours: the off-diagonals once more, D⁻¹, and the row numbers. A sweep has one launch for each colour. A
+symmetric sweep has two for each colour, but one for the last colour, since solving it again changes nothing.
 
-Differs from the textbook: colours make another order, which takes about as many sweeps; ``symmetric`` is a forward
-sweep and a backward one, which makes M Hermitian if A is, as CG needs it.
+Differs from the textbook: colours make another order, which takes about as many sweeps. ``symmetric`` is a forward
+sweep and then a backward sweep, which makes M Hermitian if A is; CG needs this.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SLICE = 32              # rows whose entries are stored together, position by po
 
 
 def check_direction(settings):
-    """Raise InputError unless the settings' direction is one that there is."""
+    """Raise InputError unless the direction in the settings is valid."""
     if settings.direction not in DIRECTIONS:
         raise InputError(f"{type(settings).__name__}(direction={settings.direction!r}): expected one of "
                          f"{', '.join(DIRECTIONS)}")
@@ -66,7 +66,7 @@ class GaussSeidel(Smoother):
                              f"{', '.join(c for c in COLORINGS if c)}")
 
     def build(self, A):
-        """Gauss–Seidel for a CSR matrix.
+        """Return the Gauss–Seidel operator for a CSR matrix.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class GaussSeidel(Smoother):
 
 
 class GaussSeidelOperator(SmootherOperator):
-    """What both orders share: the inverse diagonal, and the adjoint, which goes the other way."""
+    """Base of both orders: the inverse diagonal, and the adjoint, which sweeps in the reverse direction."""
 
     def __init__(self, A, settings):
         super().__init__(A, settings)
@@ -98,7 +98,7 @@ class GaussSeidelOperator(SmootherOperator):
 
 
 class NaturalGaussSeidel(GaussSeidelOperator):
-    """Row after row, on one core of a CPU."""
+    """Gauss–Seidel row after row, on one core of a CPU."""
 
     def __init__(self, A, settings):
         super().__init__(A, settings)
@@ -124,12 +124,12 @@ class NaturalGaussSeidel(GaussSeidelOperator):
 
 
 class ColoredGaussSeidel(GaussSeidelOperator):
-    """Colour after colour, the rows of each at once.
+    """Gauss–Seidel colour after colour, with all rows of a colour at once.
 
     Attributes
     ----------
     colors : int
-        How many there are.
+        Number of colours.
     """
 
     def __init__(self, A, settings, coloring):
@@ -149,13 +149,13 @@ class ColoredGaussSeidel(GaussSeidelOperator):
         self._place[rows[self._used]] = self._used
         self._store(A, rows)
         self._passes, at = [], 0
-        for count in slices:                     # views made once: a launch takes a part of the rows as it is
+        for count in slices:                     # the views that each launch gets, made once
             part = slice(at * SLICE, (at + count) * SLICE)
             self._passes.append((self.rows[part], self.ptr[at:at + count + 1], self.inverse[part]))
             at += count
 
     def _store(self, A, rows):
-        """The off-diagonals in slices of the sorted rows."""
+        """Store the off-diagonals in slices of the sorted rows."""
         space, xp = A.space, A.space.xp
         entry_rows = A.rows()
         self._off = xp.nonzero(entry_rows != A.indices)[0]

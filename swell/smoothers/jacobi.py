@@ -1,13 +1,13 @@
-"""Jacobi sweeps, damped: x ← x + ω D⁻¹ (b − A x). Equation (4.1) of the paper of smoother.py, where ω = 1.
+"""Jacobi sweeps, damped: x ← x + ω D⁻¹ (b − A x). Equation (4.1) of the paper that smoother.py names, where ω = 1.
 
-For matrices with a diagonal without zeros; it converges in the norm of an SPD matrix A where 2D/ω − A is SPD too.
+For matrices with a diagonal without zeros. For an SPD matrix A it converges in the A-norm if 2D/ω − A is SPD too.
 
 A sweep: one launch, which reads the matrix (modified SELL: 12 bytes an off-diagonal, 8 a diagonal, double), b and x,
-and writes x: 24 bytes a row beside the matrix. Storage: the matrix in modified SELL and two vectors.
+and writes x: 24 bytes a row besides the matrix. Storage: the matrix in modified SELL and two vectors.
 
-Differs from the paper: slices of 32 rows, since nothing is shared inside a slice; damping, which smooths oscillating
-errors as the undamped form does not (2/3 for a Laplacian in two dimensions is between the best, 4/5, and the safe
-one).
+Differs from the paper: slices have 32 rows, since nothing is shared inside a slice. Damping smooths oscillating errors,
+which the undamped form does not. For a Laplacian in two dimensions 2/3 is between the best damping, 4/5, and the safe
+one.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Base of all smoothers: settings whose ``build(A)`` gives an operator that improves a guess, and preconditions.
 
 A sweep is x ← x + B⁻¹ (b − A x) for a B ≈ A that is easy to invert. As a preconditioner, z = M r is a given number of
-sweeps on A z = r from z = 0: M = Σₖ (I − B⁻¹A)ᵏ B⁻¹, a fixed linear map wherever B is one. Its adjoint is the same with
-Bᴴ and Aᴴ, so that it is had by building the adjoint's settings on Aᴴ.
+sweeps on A z = r from z = 0: M = Σₖ (I − B⁻¹A)ᵏ B⁻¹, a fixed linear map if B is one. Its adjoint has Bᴴ and Aᴴ in place
+of B and A. The operator builds it from the settings of the adjoint and Aᴴ.
 
 Paper: "An Efficient Solver for Symmetric Positive Definite Matrices from Finite Volume Methods on GPU", chapter 4.
 """
@@ -24,7 +24,7 @@ class Smoother(Preconditioner):
     Attributes
     ----------
     sweeps : int
-        Sweeps of an application as a preconditioner, and of ``smooth`` where it is not told how many.
+        Sweeps of one application as a preconditioner, and the default number for ``smooth``.
     """
 
     sweeps: int = 1
@@ -34,7 +34,7 @@ class Smoother(Preconditioner):
 
     @abstractmethod
     def build(self, A) -> "SmootherOperator":
-        """The smoother for a square matrix in CSR, where the matrix lives."""
+        """Return the smoother for a square CSR matrix, in the matrix's space."""
 
 
 class SmootherOperator(LinearOperator):
@@ -73,23 +73,23 @@ class SmootherOperator(LinearOperator):
         ----------
         b, x : arrays of the space, shape (n,)
         sweeps : int, optional
-            By default the settings' own number.
+            Number of sweeps; by default ``settings.sweeps``.
         """
         for _ in range(self.settings.sweeps if sweeps is None else sweeps):
             self._sweep(b, x)
 
     @abstractmethod
     def _sweep(self, b, x):
-        """One sweep in place."""
+        """Do one sweep, in place."""
 
     def _from_zero(self, b, x):
-        """The settings' sweeps from x = 0; what x holds is never read."""
+        """Do ``settings.sweeps`` sweeps from x = 0; the old values of x are never read."""
         x.fill(0)
         self.smooth(b, x)
 
     def update(self, A):
-        """Recompute for new values of A, of the same pattern, in place. A subclass extends this by what it stores."""
-        if self._adjoint is not None:            # it will be built again when it is needed, and work that captured it
+        """Recompute in place for new values of A, of the same pattern. Subclasses add their own stored data."""
+        if self._adjoint is not None:            # captured work holds the old adjoint
             self.revision += 1
         self.A, self._adjoint = A, None
 
@@ -104,12 +104,12 @@ class SmootherOperator(LinearOperator):
         if self.variable:
             raise InputError(f"{self.describe()} is not a fixed linear map, so it has no adjoint: choose a fixed "
                              "number of synchronous inner sweeps, or a method without adjoint products")
-        if self._adjoint is None:                # built at first use, and again after an update
+        if self._adjoint is None:                # built at its first use, and again after an update
             self._adjoint = self._build_adjoint(self.A.transpose(conjugate=True))
         self._adjoint.apply(x, out, alpha, beta)
 
     def _build_adjoint(self, A):
-        """The operator that is this one's adjoint, from the adjoint matrix."""
+        """Return the adjoint of this operator; A is the adjoint matrix."""
         return self.settings.build(A)
 
 
@@ -132,7 +132,7 @@ class TwoBufferOperator(SmootherOperator):
 
     @abstractmethod
     def _step(self, b, x, out, k, zero):
-        """Step k of a sweep, from x to out; with ``zero`` from 0, and x is not read."""
+        """Do step k of a sweep, from x to out; with ``zero`` x counts as 0 and is not read."""
 
     def _sweep(self, b, x):
         self.smooth(b, x, 1)
@@ -140,7 +140,7 @@ class TwoBufferOperator(SmootherOperator):
     def smooth(self, b, x, sweeps=None):
         count = self.steps * (self.settings.sweeps if sweeps is None else sweeps)
         here, there = x, self._other
-        if count % 2:                            # copied first, not last: kernels that have stopped leave x as it is
+        if count % 2:                            # copy first, not last: stopped kernels must leave x unchanged
             self.space.copy(x, self._other)
             here, there = there, here
         for k in range(count):

@@ -1,4 +1,4 @@
-// The fused steps of a Golub-Kahan bidiagonalisation on a GPU; golub_kahan.py is the same on a CPU.
+// Fused steps of Golub-Kahan bidiagonalisation on a GPU; golub_kahan.py has the same kernels for a CPU.
 #include "breakdown.cuh"
 #include "context.cuh"
 
@@ -15,7 +15,7 @@ template <typename T> __global__ void first(Context* ctx, const T* u, acc_t<T>* 
   }
 }
 
-// out = of_new fresh - of_old out, and the sum of its squares: u and v are made alike.
+// out = of_new fresh - of_old out, and its sum of squares; for u and for v.
 template <typename T> DEVICE void combine(const T* fresh, T* out, real_t<T> of_new, real_t<T> of_old, double (&sums)[1],
                                           long long n) {
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {

@@ -1,4 +1,4 @@
-"""The fused steps of a Golub–Kahan bidiagonalisation on the CPU; ``golub_kahan.cu`` is the same on a GPU."""
+"""Fused steps of Golub–Kahan bidiagonalisation on the CPU; ``golub_kahan.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import math
@@ -16,7 +16,7 @@ KERNELS = ("first", "left", "right")
 
 @parallel(fastmath=FAST)
 def first(state, u, s, allowed, normal):
-    """β' = ‖u‖; α = β = 0, and the bounds of the norms."""
+    """β' = ‖u‖; α = β = 0; store the bounds ``allowed`` and ``normal``."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         uu = 0.0

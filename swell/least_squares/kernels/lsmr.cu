@@ -1,4 +1,4 @@
-// The fused steps of LSMR on a GPU; lsmr.py is the same on a CPU.
+// Fused steps of LSMR on a GPU; lsmr.py has the same kernels for a CPU.
 #include "breakdown.cuh"
 #include "judge.cuh"
 #include "measure.cuh"

@@ -1,4 +1,4 @@
-"""The fused steps of LSMR on the CPU; ``lsmr.cu`` is the same on a GPU."""
+"""Fused steps of LSMR on the CPU; ``lsmr.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ KERNELS = ("start", "update")
 
 @njit(parallel=True, cache=True)
 def start(state, v, h, hbar, s):
-    """h = v/α; h̄ = 0; ᾱ = α, ζ̄ = α β; the first judgement."""
+    """h = v/α; h̄ = 0; ᾱ = α, ζ̄ = α β; judge the first residual."""
     alpha, beta = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real
     of_v = quotient(1.0, alpha)
     for i in prange(h.size):
@@ -40,7 +40,10 @@ def start(state, v, h, hbar, s):
 
 @njit(parallel=True, cache=True)
 def update(state, v, h, hbar, y, s):
-    """Both rotations; h̄ = h − (θ̄ ρ/(ρ_old ρ̄_old)) h̄; y += (ζ/(ρ ρ̄)) h̄; h = v/α − (θ/ρ) h; the judgement."""
+    """Both rotations; h̄ = h − (θ̄ ρ/(ρ_old ρ̄_old)) h̄; y += (ζ/(ρ ρ̄)) h̄; h = v/α − (θ/ρ) h.
+
+    Then judge this iteration.
+    """
     alpha, beta, last_rho, last_rho_bar = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real, s[S.RHO].real, s[S.RHO_BAR].real
     rho = math.hypot(s[S.ALPHA_BAR].real, beta)
     cos, sin = quotient(s[S.ALPHA_BAR].real, rho), quotient(beta, rho)
@@ -55,7 +58,7 @@ def update(state, v, h, hbar, y, s):
         hbar[i] = t
         y[i] += of_y * t
         h[i] = of_v * v[i] - of_h * h[i]
-    beta_hat, beta_dots = cos * s[S.BETA_DOTS].real, -sin * s[S.BETA_DOTS].real              # section 5.1: ‖r‖
+    beta_hat, beta_dots = cos * s[S.BETA_DOTS].real, -sin * s[S.BETA_DOTS].real              # ‖r‖ by section 5.1
     rho_tilde = math.hypot(s[S.RHO_DOT].real, theta_bar)
     cos_tilde, sin_tilde = quotient(s[S.RHO_DOT].real, rho_tilde), quotient(theta_bar, rho_tilde)
     theta_tilde, rho_dot = sin_tilde * rho_bar, cos_tilde * rho_bar

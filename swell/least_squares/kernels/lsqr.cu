@@ -1,4 +1,4 @@
-// The fused steps of LSQR on a GPU; lsqr.py is the same on a CPU.
+// Fused steps of LSQR on a GPU; lsqr.py has the same kernels for a CPU.
 #include "breakdown.cuh"
 #include "judge.cuh"
 #include "measure.cuh"

@@ -1,4 +1,4 @@
-"""The fused steps of LSQR on the CPU; ``lsqr.cu`` is the same on a GPU."""
+"""Fused steps of LSQR on the CPU; ``lsqr.cu`` has the same kernels for a GPU."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ KERNELS = ("start", "update")
 
 @njit(parallel=True, cache=True)
 def start(state, v, w, s):
-    """w = v/α; ρ̄ = α, φ̄ = β; the first judgement."""
+    """w = v/α; ρ̄ = α, φ̄ = β; judge the first residual."""
     alpha, beta = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real
     of_v = quotient(1.0, alpha)
     for i in prange(w.size):
@@ -29,7 +29,7 @@ def start(state, v, w, s):
 
 @njit(parallel=True, cache=True)
 def update(state, v, w, y, s):
-    """The rotation that takes β out of the bidiagonal matrix; y += (φ/ρ) w; w = v/α − (θ/ρ) w; the judgement."""
+    """Rotate β out of the bidiagonal matrix; y += (φ/ρ) w; w = v/α − (θ/ρ) w; judge this iteration."""
     alpha, beta, rho_bar = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real, s[S.RHO_BAR].real
     rho = math.hypot(rho_bar, beta)
     cos, sin = quotient(rho_bar, rho), quotient(beta, rho)

@@ -1,10 +1,11 @@
-// Block smoothers on a GPU: a slice of modified SELL is a thread block, a thread has a row; block_jacobi.py is the same on a CPU.
+// Block smoothers on a GPU; block_jacobi.py has the same kernels for a CPU. A thread block has a slice of modified
+// SELL, and each thread has a row.
 //
-// The local system A_ll y = (b - A x)_l stays in shared memory: two vectors, then the values of the block's off-diagonals,
-// position by position, then their columns in 16 bits. A thread's own diagonal, right-hand side and y are in registers; so is
-// its row of the block where it has up to HELD entries (0: it stays in shared memory), since sweeps are bound by the bandwidth
-// of shared memory. x and out are one vector where the sweep is asynchronous: then x is read from L2, where others' writes
-// arrive.
+// The local system A_ll y = (b - A x)_l stays in shared memory: two vectors, then the values of the block's
+// off-diagonals, position by position, then their columns in 16 bits. Each thread keeps its diagonal, right-hand side
+// and y in registers. It also keeps its row of the block there if the row has up to HELD entries (HELD = 0: the row
+// stays in shared memory), since the bandwidth of shared memory limits the sweeps. In an asynchronous sweep x and out
+// are one vector: threads then read x from L2, where the writes of other blocks arrive.
 #include "context.cuh"
 
 extern __shared__ double4 shared_memory[];
@@ -36,8 +37,8 @@ template <class T> struct Local {
   }
 };
 
-// Equation (4.8), one pass over the slice. With KEEP the block's off-diagonals are kept. second is free afterwards; first
-// after the next barrier.
+// Equation (4.8), the right-hand side, in one pass over the slice. KEEP: store the block's off-diagonals. Afterwards
+// second is free; first is free after the next barrier.
 template <bool KEEP, class T, class I>
 DEVICE Local<T> assemble(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x,
                          bool in_place, int zero, int width, long long n) {
@@ -90,7 +91,8 @@ DEVICE Local<T> assemble(const I* slice_ptr, const T* diag, const T* entries, co
   return local;
 }
 
-// Sum over the block, in every thread, in a fixed order. Two sets of sums in turn, so that one barrier does.
+// Sum over the block in a fixed order; every thread gets it. Two sets of sums take turns, so that one barrier is
+// enough.
 DEVICE double block_total(double v, int& turn) {
   __shared__ double sums[2][32];
   const int lane = threadIdx.x & 31;
@@ -109,7 +111,8 @@ template <class T> DEVICE void finish(const Local<T>& local, T y, T* out, bool i
   if (in_place) __threadfence();
 }
 
-// A thread's row of the block in registers. Lanes whose row has ended read nothing: fewer meet in a bank of shared memory.
+// A thread's row of the block in registers. Lanes past the end of their row read nothing: fewer bank conflicts in
+// shared memory.
 template <class T, int HELD> struct Row {
   T value[HELD ? HELD : 1];
   unsigned columns[HELD ? (HELD + 1) / 2 : 1];         // two in a register
@@ -136,8 +139,8 @@ template <class T, int HELD> struct Row {
   }
 };
 
-// Every thread compares the square of its own residual with its share of the tolerance: the barrier itself tells whether all
-// are below, so that the test costs nothing. Warps without couplings wait only.
+// Each thread compares the square of its own residual with tolerance / height. The barrier itself tells whether all are
+// below, so that the test costs nothing. Warps without couplings only wait.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I, int HELD>
 __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
@@ -168,7 +171,7 @@ __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr,
   finish(local, y, out, x == out);
 }
 
-// Warps take turns. Inside a warp a row waits for those above it that it depends on: its level.
+// Warps take turns. Inside a warp a row waits for the rows above that it depends on: its level is one above theirs.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
 __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
@@ -202,7 +205,7 @@ __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, co
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     const T move = local.r - y[t] - local.off_diagonal(y, 0, local.count);
     if (__syncthreads_and(weight * abs2(move) <= enough)) break;
-    for (int w = 0; w < warps; ++w) {                  // (4.14): rows of warps before are new, of those behind old
+    for (int w = 0; w < warps; ++w) {                  // (4.14): rows of earlier warps are new, of later warps old
       if (w == warp) {
         const T known = local.r - local.off_diagonal(y, 0, lower) - local.off_diagonal(y, upper, local.count);
         __syncwarp();
@@ -246,7 +249,7 @@ __global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const 
   finish(local, y, out, x == out);
 }
 
-// y = A_ll^-1 r by the dense inverse; inverse[s][j][t] is entry (t, j), so that threads read neighbours.
+// y = A_ll^-1 r by the dense inverse; inverse[s][j][t] is entry (t, j): neighbouring threads read neighbouring entries.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
 __global__ void exact(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* inverse,

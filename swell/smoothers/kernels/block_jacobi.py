@@ -1,9 +1,9 @@
-"""Block smoothers on the CPU; ``block_jacobi.cu`` is the same on a GPU. A slice of modified SELL is a block.
+"""Block smoothers on the CPU; ``block_jacobi.cu`` has the same kernels for a GPU. A slice of modified SELL is a block.
 
-Rows of the local system are scaled by the diagonal, but for conjugate gradients. ``width`` is the most off-diagonals
-that a row has inside its block; ``held`` and ``shared`` count on a GPU only. Sweeps end when the square of every row's
-residual is below its share of the tolerance, tolerance / height, for which a GPU needs no sum. The index of a parallel
-loop is cast, or Numba, to which it has a sign at first and none in the end, would compile what it is given to twice.
+Rows of the local system are scaled by the diagonal, except for conjugate gradients. ``width`` is the largest number of
+off-diagonals of a row inside its block; ``held`` and ``shared`` matter on a GPU only. Inner sweeps end when the squared
+residual of each row is at most tolerance / height: a GPU needs no sum for this. Parallel loops cast their index to
+int64. Without the cast Numba would compile the called function twice: for an index with a sign, and for one without.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
 
 @njit(cache=True)
 def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, values, columns, count):
-    """r = (b − A x) in the rows of slice s; the block's off-diagonals go to values and columns, row by row."""
+    """Set r = (b − A x) in the rows of slice s; copy the block's off-diagonals to values and columns, row by row."""
     first, local = s * height, values.size > 0
     for t in range(r.size):
         i = first + t
@@ -39,7 +39,7 @@ def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, value
 
 @njit(cache=True)
 def _row(values, columns, count, y, t):
-    """(A_ll − D) y in row t of the block."""
+    """Return (A_ll − D) y in row t of the block."""
     total = y.dtype.type(0)
     for k in range(count[t]):
         total += values[t, k] * y[columns[t, k]]

@@ -1,7 +1,8 @@
-// Gauss-Seidel by colours on a GPU, a thread a row; gauss_seidel.py is the same on a CPU.
+// Gauss-Seidel by colours on a GPU, one thread for each row; gauss_seidel.py has the kernels for a CPU.
 #include "context.cuh"
 
-// Solve the rows of one colour, which do not couple. Rows lie in slices of 32, position by position; -1: no row, no column.
+// Solve the rows of one colour, which do not couple. Slices of 32 rows store their entries position by position. -1
+// marks a missing row or column.
 // launch: elements of rows, 256 threads
 template <typename T, typename I>
 __global__ void color(Context* ctx, const I* rows, const I* ptr, const T* inverse, const I* columns, const T* values,

@@ -1,4 +1,4 @@
-"""Gauss–Seidel on the CPU: in natural order here only, by colours as in ``gauss_seidel.cu``."""
+"""Gauss–Seidel on the CPU, in natural order and by colours; ``gauss_seidel.cu`` has the colours for a GPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +9,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def natural(indptr, indices, data, inverse, b, x, forward):
-    """One pass over the rows, upwards or downwards; unsigned indices spare Numba's test for negative ones."""
+    """One pass over the rows, upwards or downwards; unsigned indices avoid Numba's test for negative ones."""
     n = x.size
     for row in range(n):
         i = np.uint64(row if forward else n - 1 - row)
@@ -21,7 +21,7 @@ def natural(indptr, indices, data, inverse, b, x, forward):
 
 @parallel
 def color(rows, ptr, inverse, columns, values, b, x):
-    """Solve the rows of one colour, which do not couple. −1: no row, no column."""
+    """Solve the rows of one colour, which do not couple. −1 marks a missing row or column."""
     for s in prange(ptr.size - 1):
         for lane in range(32):
             i = rows[32 * s + lane]

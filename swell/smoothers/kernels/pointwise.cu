@@ -1,4 +1,4 @@
-// Sweeps in which every row moves by itself, a thread a row; pointwise.py is the same on a CPU. Modified SELL.
+// Sweeps that update each row by itself, one thread for each row, in modified SELL; pointwise.py has them for a CPU.
 #include "context.cuh"
 
 // b - A x in row i. Padding (column 0) ends a row; four entries are under way at a time.
@@ -29,7 +29,7 @@ DEVICE T residual(const I* slice_ptr, const T* diag, const T* entries, const I* 
   return total;
 }
 
-// out = x + omega D^-1 (b - A x); with zero from x = 0, which is not read.
+// out = x + omega D^-1 (b - A x); with `zero` x counts as 0 and is not read.
 // launch: elements of out, 256 threads
 template <typename T, typename I, int HEIGHT>
 __global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
@@ -41,7 +41,7 @@ __global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T*
   out[i] = zero ? step : x[i] + step;
 }
 
-// d = c0 d + c1 D^-1 (b - A x); out = x + d. Step 0 does not read d; with zero x = 0 is not read.
+// d = c0 d + c1 D^-1 (b - A x); out = x + d. Step 0 does not read d; with `zero` x counts as 0 and is not read.
 // launch: elements of out, 256 threads
 template <typename T, typename I, int HEIGHT>
 __global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,

@@ -1,4 +1,4 @@
-"""Sweeps in which every row moves by itself, on the CPU; ``pointwise.cu`` is the same on a GPU. Modified SELL."""
+"""Sweeps that update each row by itself, on the CPU, in modified SELL; ``pointwise.cu`` has them for a GPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +9,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
-    """b − A x in row i of slice s."""
+    """Return b − A x in row i of slice s."""
     total = b[i]
     if zero:
         return total
@@ -25,7 +25,7 @@ def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
 
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
-    """out = x + ω D⁻¹ (b − A x); with ``zero`` from x = 0, which is not read."""
+    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0 and is not read."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i) / diag[i]
@@ -34,7 +34,7 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
 
 @parallel
 def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, step, zero, height):
-    """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x = 0 is not read."""
+    """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x counts as 0, not read."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             r = _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i)
