@@ -1,4 +1,4 @@
-"""The main job: one call, an honest answer. Heat conduction in a chip, 32 768 unknowns."""
+"""One call of swell.solve, and its report. Heat conduction in a chip, 32 768 unknowns."""
 import numpy as np
 
 import swell

@@ -1,4 +1,4 @@
-"""Many right-hand sides, then a new matrix of the same pattern: the setup is done once."""
+"""A prepared solver: one setup for many right-hand sides, and for new values on the same pattern."""
 import numpy as np
 
 import swell
@@ -16,10 +16,10 @@ A2.data = A2.data * 1.5
 result = solver.update(A2).solve(b)
 assert np.linalg.norm(b - A2 @ result.x) <= 1e-10 * np.linalg.norm(b)
 
-narrow = swell.prepare(A, method="gmres", precond="ilu0", ordering="rcm")   # another order inside: b and x keep theirs
+narrow = swell.prepare(A, method="gmres", precond="ilu0", ordering="rcm")   # A is reordered inside, b and x are not
 result = narrow.solve(b)
 assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
 
-both = solver.solve(rng.standard_normal((A.shape[0], 2)))          # n × k: one report a column
+both = solver.solve(rng.standard_normal((A.shape[0], 2)))          # b of shape (n, k): one report for each column
 print(both)
 assert both.converged and both.x.shape == (A.shape[0], 2)

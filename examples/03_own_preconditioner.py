@@ -15,5 +15,5 @@ result = swell.solve(A, b, method="gmres", M=M, monitor=lambda k, residual: seen
 print(result)
 assert result.converged and len(seen) == result.iterations + 1
 
-x, info = gmres(A, b, M=M, rtol=1e-8)                             # the call that SciPy takes
+x, info = gmres(A, b, M=M, rtol=1e-8)                             # SciPy's call
 assert info == 0 and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)

@@ -1,4 +1,4 @@
-"""A failure says why and what to do; an automatic choice falls over to the next and tells of both."""
+"""A failed solve reports the reason and gives advice; an automatic choice tries another method and reports both."""
 import numpy as np
 
 import swell

@@ -1,4 +1,4 @@
-"""Incomplete Cholesky: fewer iterations of CG; how it is factored, ordered and solved with are settings."""
+"""Incomplete Cholesky for CG: fewer iterations; settings choose factorisation, ordering and triangular solves."""
 import numpy as np
 
 import swell
@@ -12,13 +12,14 @@ ic2 = swell.solve(A, b, method="cg", precond=swell.ICK(level=2), rtol=1e-10)
 print("iterations:", plain.iterations, ic0.iterations, ic2.iterations)
 assert ic2.iterations < ic0.iterations < plain.iterations / 2
 
-# What suits a GPU: few levels by colouring, or sweeps in place of exact triangular solves.
+# For a GPU: colouring gives few levels, and sweeps replace exact triangular solves.
 for precond in ("ic0(ordering='multicolor')", "ic0(solve='sweeps(count=4)')", swell.IC0(factor="sweeps", factor_sweeps=3)):
     result = swell.solve(A, b, method="cg", precond=precond, rtol=1e-10)
     print(precond, result.iterations)
     assert result.converged and result.iterations < plain.iterations
 
-# Positive definite, and yet a pivot without fill is not positive: a shifted matrix is factored, and that is said.
+# K is positive definite, but incomplete factorisation meets a pivot that is not positive. swell then factors a shifted
+# matrix, and a note says so.
 K = np.array([[3.0, -2, 0, 2], [-2, 3, -2, 0], [0, -2, 3, -2], [2, 0, -2, 3]])
 result = swell.solve(K, np.ones(4), method="cg", precond="ic0")
 print(result.notes)

@@ -1,7 +1,7 @@
-"""The lid-driven cavity by SIMPLE, swell solving momentum and pressure, beside the tables of Ghia, Ghia and Shin.
+"""The lid-driven cavity by SIMPLE, compared with the tables of Ghia, Ghia and Shin.
 
 U. Ghia, K. N. Ghia, C. T. Shin, J. Comput. Phys. 48 (1982) 387-411: u along the vertical centre line (table I), v along
-the horizontal one (table II). The entry of v at x = 0.9063 for Re 400 is a misprint and is left out.
+the horizontal centre line (table II). The entry of v at x = 0.9063 for Re 400 is a misprint and is left out.
 """
 import pathlib
 import tempfile
@@ -31,7 +31,7 @@ settings = fvm.SIMPLE(velocity=0.9, scheme="linear", rtol=1e-6)
 
 flow, lines = None, {}
 for reynolds in (100, 400):
-    flow = fvm.Flow(mesh, {**walls, **lid}, viscosity=1 / reynolds).solve(settings, start=flow)   # from the one before
+    flow = fvm.Flow(mesh, {**walls, **lid}, viscosity=1 / reynolds).solve(settings, start=flow)   # from the last flow
     u, v = (flow.velocity[:, i].reshape(n, n) for i in (0, 1))
     at = np.concatenate([[0], mesh.centres[:n, 0], [1]])
     u = np.concatenate([[0], u[:, n // 2 - 1:n // 2 + 1].mean(1), [1]])     # the centre line lies between two columns
@@ -39,7 +39,7 @@ for reynolds in (100, 400):
     lines[reynolds] = at, u, v
     off_u, off_v = abs(np.interp(Y, at, u) - U[reynolds]), abs(np.interp(X, at, v) - V[reynolds])
     print(f"Re {reynolds}: {flow}")
-    print(f"  off the tables by at most {np.nanmax(off_u):.4f} (u) and {np.nanmax(off_v):.4f} (v) of the lid's speed")
+    print(f"  largest difference from the tables: {np.nanmax(off_u):.4f} (u), {np.nanmax(off_v):.4f} (v) lid speeds")
     assert flow.converged and np.nanmax(off_u) < 0.015 and np.nanmax(off_v) < 0.015
 
 folder = pathlib.Path(tempfile.mkdtemp(prefix="swell-"))

@@ -1,4 +1,4 @@
-"""A badly scaled system: Ruiz equilibration and what is known of the condition. A singular one: its null space."""
+"""Badly scaled systems: Ruiz equilibration and condition estimates. Singular systems: null spaces."""
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import Delaunay
@@ -7,7 +7,7 @@ import swell
 
 rng = np.random.default_rng(3)
 A = swell.gallery.poisson2d(60)
-units = sp.diags_array(10.0 ** rng.uniform(-3, 3, A.shape[0]))          # every unknown in a unit of its own
+units = sp.diags_array(10.0 ** rng.uniform(-3, 3, A.shape[0]))          # each unknown has its own unit
 mixed = units @ A @ units
 b = mixed @ rng.standard_normal(A.shape[0])
 
@@ -16,7 +16,7 @@ for scaling in ("jacobi", "ruiz", swell.RuizScaling(p=np.inf)):
     print(f"{scaling}: {r.iterations} iterations, condition at least {r.spectrum.condition:.3g}\n{r}\n")
     assert r.converged
 
-# Pressure with walls everywhere is known up to a constant, and the sources must add up to nothing.
+# Pressure with walls everywhere is determined only up to a constant, and the sources must add up to zero.
 walls = swell.gallery.neumann((40, 40))
 sources = np.zeros(1600)
 sources[0], sources[-1] = 1, -1
@@ -32,7 +32,7 @@ balanced = swell.solve(walls, sources, method="cg", nullspace=swell.NullSpace("c
 print(balanced)
 assert balanced.converged
 
-# A truss that nothing holds moves and turns freely: three rigid motions in the plane, which the loads must not drive.
+# A truss without supports moves and turns freely: it has three rigid motions in the plane. Loads must not excite them.
 points = rng.random((60, 2))
 triangles = Delaunay(points).simplices
 bars = np.unique(np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), 1), axis=0)

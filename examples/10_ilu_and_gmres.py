@@ -1,4 +1,4 @@
-"""Incomplete LU: unsymmetric systems with GMRES and BiCGSTAB; fill, orderings, sweeps, and pivots that are not there."""
+"""Incomplete LU for unsymmetric systems, with GMRES and BiCGSTAB: fill, orderings, sweeps, and zero pivots."""
 import numpy as np
 
 import swell
@@ -14,22 +14,22 @@ def iterations(precond, method="gmres"):
     return result.iterations
 
 
-# Fill makes it stronger and dearer: by its level, or by the size of what is kept.
+# Fill makes the factors stronger and more expensive; it is limited by level, or by the size of entries.
 jacobi, ilu0, ilu1, ilut = (iterations(p) for p in ("jacobi", "ilu0", "iluk(level=1)", "ilut(drop=1e-3, fill=4.0)"))
 assert ilut < ilu1 < ilu0 < jacobi / 2
 assert iterations("ilu0", "bicgstab") < iterations("jacobi", "bicgstab") / 2
 
-# What suits a GPU: few levels by colouring, factors and triangular solves by a fixed number of sweeps.
+# For a GPU: colouring gives few levels, and a fixed number of sweeps replaces factorisation and triangular solves.
 assert iterations("ilu0(ordering='multicolor')") < jacobi
 few, many = (iterations(f"ilu0(factor='sweeps', solve='sweeps(count={k})')") for k in (2, 5))
 assert ilu0 <= many < few < jacobi
 
-# New values on the old pattern: the analysis is kept.
+# New values on the old pattern: the solver keeps its analysis.
 solver = swell.prepare(A, method="gmres", precond="ilu0", rtol=1e-10)
 solver.update(2 * A)
 assert solver.solve(2 * b).iterations == ilu0
 
-# A pivot that vanishes: a shifted matrix is factored, or the pivot alone replaced, and that is said.
+# A zero pivot: swell factors a shifted matrix, or replaces only the pivot. A note says which.
 K = np.array([[1.0, 2, 0, 0], [0, 1, 1, 0], [0, 3, 3, 1], [1, 0, 1, 5]])
 for pivot in ("shift", "perturb"):
     result = swell.solve(K, np.ones(4), method="gmres", precond=swell.ILU0(pivot=pivot))

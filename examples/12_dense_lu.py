@@ -1,4 +1,4 @@
-"""Dense LU: decomposers, their metrics and accuracies, solvers that fit, and what an estimate from the last time step is worth."""
+"""Dense LU: decomposers, their metrics and accuracy, matching solvers, and estimates from the last time step."""
 import numpy as np
 
 import swell
@@ -6,10 +6,10 @@ from swell import dense
 
 random = np.random.default_rng(0)
 A = random.uniform(-1000, 1000, (200, 200))
-A[::2, ::2] *= 1 - np.eye(100)                             # every second of the diagonal is zero: pivots are needed
+A[::2, ::2] *= 1 - np.eye(100)                             # every second diagonal entry is zero: pivoting is needed
 B = np.ones((200, 10))
 
-# Full pivoting keeps the digits; conditional pivoting, the iterative method's default, loses what the factors grow by.
+# Full pivoting keeps accuracy. Conditional pivoting, the iterative method's default, loses as much as the factors grow.
 for decomposer in (dense.Getrf(), dense.PCM(x=8), dense.ICM(x=8), dense.ICM(x=8, pivoting="full")):
     factors = decomposer.factor(A)
     X = factors.solve(B)
@@ -18,7 +18,7 @@ for decomposer in (dense.Getrf(), dense.PCM(x=8), dense.ICM(x=8), dense.ICM(x=8,
           f"{made.backward_error:.1e} and {solved.backward_error:.1e}")
     assert made.backward_error < 1e-15 * made.growth * 100 and solved.backward_error < 1e-15 * made.growth * 100
 
-# A solver takes the factors that it can: where the unit diagonal is, is their type.
+# A solver accepts only factors of the right type, which says whether L or U has the unit diagonal.
 try:
     dense.ICM(x=8).factor(A).solve(B, "getrs")
 except swell.InputError as error:
@@ -40,8 +40,8 @@ def curvature_flow(u, k, step, smallest=1e-2):
     return matrix
 
 
-# The factors of the last time step as the estimate: the digits that they share are saved, of all the digits that there are
-# to find. And where a section needs its longest chain of elements one after the other, no estimate shortens the chain.
+# The factors of the last time step serve as the estimate. The iteration then needs to find only the digits that differ.
+# But no estimate shortens a section's longest chain of dependent elements, which may determine the iterations.
 k = 12
 x, y = np.meshgrid(*[np.linspace(-0.5, 0.5, k)] * 2)
 print("step/h²  tolerance  from A  from the last step")

@@ -1,4 +1,4 @@
-"""BDDC: subdomains, constraints, levels, dense decomposers, and what the theory says of the spectrum."""
+"""BDDC: subdomains, constraints, dense decomposers, and the spectrum that theory predicts."""
 import numpy as np
 
 import swell
@@ -11,7 +11,7 @@ r = system.solve(b=b)
 print(r)
 assert r.result.converged and abs(r.extremes[0] - 1) < 1e-3        # the smallest eigenvalue is 1
 
-# 2. Iterations do not depend on the number of subdomains, hardly on their size, and not on an exact decomposer.
+# 2. The number of iterations depends little on the subdomains' size, and not on their number or on the decomposer.
 for elements, subdomains, decomposer in ((4, 2, "getrf"), (4, 6, "getrf"), (6, 3, "getrf"), (6, 3, "gem")):
     one = PoissonCube(elements, subdomains).assemble()
     s = one.solve(dense_lu=decomposer, b=np.random.default_rng(0).standard_normal(one.cube.n))
@@ -19,7 +19,7 @@ for elements, subdomains, decomposer in ((4, 2, "getrf"), (4, 6, "getrf"), (6, 3
           f"eigenvalues to {s.extremes[1]:.3f}")
     assert s.result.iterations <= 8
 
-# 3. Coefficients that jump between subdomains: weights by stiffness follow them, equal ones do not.
+# 3. Coefficients that jump between subdomains: weights by stiffness follow the jumps, equal weights do not.
 jumps = PoissonCube(4, 3, coefficient="checkerboard", jump=1e6)
 for weights in ("stiffness", "cardinality"):
     s = jumps.solve(weights=weights, maxiter=100)
@@ -36,7 +36,7 @@ s = swell.solve(bar.assemble(), np.ones(13), method="cg", precond=swell.BDDC(sub
 print(f"a bar: {s.iterations} iterations")
 assert s.converged
 
-# 5. What cannot work says why: faces alone are not there to be averaged over, and nothing holds the middle piece.
+# 5. An error explains why a setting cannot work: a bar has no faces to average over, so that its middle piece floats.
 try:
     swell.solve(bar.assemble(), np.ones(13), method="cg", precond=swell.BDDC(subdomains=bar, constraints="f"))
 except swell.InputError as error:

@@ -1,9 +1,9 @@
-"""swell inside PETSc: a preconditioner for PETSc's methods, a KSP, and PETSc's matrix straight into swell.solve.
+"""swell inside PETSc: a preconditioner for PETSc's methods, a KSP, and a PETSc matrix passed to swell.solve.
 
-What is set here by Options is what a PETSc user writes on the command line, and the command line comes first:
+The Options set here can also be given on the command line, which takes precedence:
 
     python examples/14_inside_petsc.py -pc_swell_precond "ilu0(ordering=twisted)" -ksp_view
-    mpiexec -n 2 python examples/14_inside_petsc.py        # both across ranks; add -ksp_swell_device cuda for GPUs
+    mpiexec -n 2 python examples/14_inside_petsc.py        # PC and KSP across ranks; -ksp_swell_device cuda for GPUs
 """
 import sys
 
@@ -15,7 +15,7 @@ from petsc4py import PETSc                   # noqa: E402
 import swell                                 # noqa: E402
 from swell.guests.petsc import reason_of     # noqa: E402
 
-n = 60                                                           # heat carried by a flow, on n by n points
+n = 60                                                           # convection and diffusion of heat on n × n points
 A = PETSc.Mat().createAIJ((n * n, n * n), nnz=5)
 for row in range(*A.getOwnershipRange()):
     i, j = divmod(row, n)
@@ -53,16 +53,16 @@ def solve(ksp, name):
 own = dict(pc_type="python", pc_python_type="swell.guests.petsc.PC", pc_swell_precond="ilu0(ordering=twisted)")
 ksp = ksp_with(ksp_type="gmres", ksp_pc_side="right", **own)
 solve(ksp, "PETSc's gmres, swell's ilu0")
-A.scale(2)                                                       # new values: the setup is refreshed, not made anew
-solve(ksp, "the same with new values")
+A.scale(2)                                                       # new values: swell updates its setup
+solve(ksp, "after the update")
 
 ilu0 = "ilu0(ordering=twisted)" if A.comm.size == 1 else "schwarz(overlap=1, inner=ilu0(ordering=twisted))"
 ksp = ksp_with(ksp_type="python", ksp_python_type="swell.guests.petsc.KSP",
                ksp_swell_method="gmres(restart=50)", ksp_swell_precond=ilu0)
-solve(ksp, "swell's gmres and ilu0")                             # each rank its rows, on its own core or GPU
-PETSc.Sys.Print(ksp.getPythonContext().result)                   # what ran, at what cost: swell's Result
+solve(ksp, "swell's gmres and ilu0")                             # each rank solves its rows on its own core or GPU
+PETSc.Sys.Print(ksp.getPythonContext().result)                   # swell's Result: method, iterations, times
 
 if A.comm.size == 1:
-    r = swell.solve(A, b)                                        # read where it lies; x is a Vec, as b is
+    r = swell.solve(A, b)                                        # reads A without a copy; x is a Vec, like b
     assert r.converged and isinstance(r.x, PETSc.Vec)
     print(r)

@@ -1,6 +1,6 @@
-"""A matrix in parts on the ranks that MPI starts: mpiexec -n 2 python examples/15_across_ranks.py
+"""A distributed matrix, in parts on MPI's ranks: mpiexec -n 2 python examples/15_across_ranks.py
 
-Needs mpi4py and an MPI library: pip install 'swell[mpi]' mpich. Started without mpiexec, there is one rank.
+Needs mpi4py and an MPI library: pip install 'swell[mpi]' mpich. Without mpiexec there is one rank.
 """
 import tempfile
 from pathlib import Path
@@ -12,11 +12,11 @@ import swell
 
 ranks = swell.distributed.init()
 
-# Each rank reads its own rows. (Rank 0 writes the file first, which somebody else has done otherwise.)
+# Each rank reads its own rows. (Here rank 0 writes the file first.)
 folder = Path(ranks.allgather(tempfile.mkdtemp())[0])
 if ranks.rank == 0:
     sp.save_npz(folder / "a.npz", sp.csr_matrix(swell.gallery.poisson3d(20)))
-ranks.allgather("written")                                     # wait for one another
+ranks.allgather("written")                                     # a barrier: all ranks wait for the file
 A = swell.distributed.read(ranks, folder / "a.npz")
 print(A.origin)
 
@@ -32,7 +32,7 @@ x = A.gather(result.x)                                         # the whole solut
 whole = sp.load_npz(folder / "a.npz")
 assert np.linalg.norm(b - whole @ x) <= 1e-8 * np.linalg.norm(b)
 
-# From one rank that has the matrix to all of them, by a partition of its graph; the user need not see the reordering.
+# One rank has the matrix and scatters it by a partition of its graph; A.rows and A.gather hide the reordering.
 A = swell.distributed.scatter(ranks, whole if ranks.rank == 0 else None, partition="graph")
 x = A.gather(swell.solve(A, b[A.rows], method="cg").x)
 assert np.linalg.norm(b - whole @ x) <= 1e-8 * np.linalg.norm(b)

@@ -1,4 +1,4 @@
-"""Systems of PDEs, whose entries come in dense blocks: BSR, block ILU(0), inexact triangular solves, GMRES."""
+"""Systems of PDEs, whose matrices have dense blocks: BSR, block ILU(0), inexact triangular solves, GMRES."""
 import numpy as np
 
 import swell
@@ -14,38 +14,39 @@ def solve(precond, method="gmres(restart=30)", **settings):
     return result
 
 
-# Matrix and factors in blocks of 3, which are found where they are not given.
+# Matrix and factors in blocks of 3; swell detects the block size.
 plain, exact = solve(None), solve("block_ilu0", format="bsr")
 print(exact)
 assert "block 3" in str(exact) and exact.iterations < plain.iterations / 2
 
-# The size belongs to the matrix: SciPy's BSR brings it, or block= gives it, and every part takes it.
+# The block size belongs to the matrix: SciPy's BSR has it, or block= gives it. Every part of the solver uses it.
 for known in ({"A": A.tobsr((3, 3))}, {"A": A, "block": 3}):
     result = swell.solve(**known, b=b, method="gmres(restart=30)", precond="block_ilu0")
     assert result.converged and "block 3" in str(result)
 
-# In place of exact triangular solves: sweeps, as many for U as for L or not, or sparse approximate inverses.
+# Replacements of exact triangular solves: sweeps, with separate numbers for L and U, or sparse approximate inverses.
 counts = [solve(f"block_ilu0(block=3, solve='sweeps(count={k})')").iterations for k in (1, 2, 4, 8)]
 assert counts == sorted(counts, reverse=True) and counts[-1] <= exact.iterations + 2
 solve("block_ilu0(block=3, solve='sweeps(count=2, upper=4)')")
 solve("block_ilu0(block=3, solve=isai)")
 
-# In place and without order they vary from step to step: GMRES becomes FGMRES by itself, and says so.
+# Sweeps in place, in no fixed order, vary from step to step: swell replaces GMRES by FGMRES, and a note says so.
 print(solve("block_ilu0(block=3, solve='sweeps(in_place=True)')").notes)
 
-# Sweeps that would grow are found out in setup; an exact solve takes their place, and a note says so.
+# The setup detects sweeps that would grow; an exact solve replaces them, and a note says so.
 steep = np.eye(12) - np.diag(np.full(11, 2.0), -1) + np.diag(np.full(11, 0.1), 1)
 guarded = swell.solve(steep, np.ones(12), method="gmres", precond="ilu0(solve='sweeps(count=3)')")
 print(guarded.notes)
 assert guarded.converged and "solved with exactly instead" in guarded.notes[0]
 
-# Blocks without coupling, and subdomains with overlap and an incomplete factorisation inside.
+# Block Jacobi, and Schwarz: overlapping subdomains with an incomplete factorisation.
 assert solve("block_jacobi(block=3)").iterations > solve("schwarz(domains=4, overlap=1, inner=ilu0)").iterations
 
-# The basis in single precision, in batches of eight vectors: the same tolerance, confirmed by the true residual.
+# GMRES with a basis in single precision, in batches of eight vectors: the true residual still meets the tolerance.
 solve("block_ilu0(block=3)", "gmres(basis=single, batch=8)")
 
-# A size that does not divide is refused with those that do; a matrix without a diagonal gets one by a transversal.
+# A block size that does not divide n is refused; the message lists valid ones. A transversal gives a matrix with zeros
+# on its diagonal a full diagonal.
 try:
     swell.solve(A, b, method="gmres", precond="block_ilu0(block=5)")
 except swell.InputError as error:
@@ -57,5 +58,5 @@ except swell.InputError as error:
     print(error)
 order = swell.transversal(mixed)
 found = swell.solve(mixed[order], b[order], method="gmres", precond="ilu0")
-print(f"in the order of a transversal: {found.iterations} iterations")
+print(f"with rows permuted by a transversal: {found.iterations} iterations")
 assert found.converged

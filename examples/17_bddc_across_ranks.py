@@ -1,6 +1,6 @@
 """BDDC with its subdomains spread over ranks: mpiexec -n 2 python examples/17_bddc_across_ranks.py
 
-Needs mpi4py and an MPI library: pip install 'swell[mpi]' mpich. Started without mpiexec, there is one rank.
+Needs mpi4py and an MPI library: pip install 'swell[mpi]' mpich. Without mpiexec there is one rank.
 """
 import numpy as np
 
@@ -9,7 +9,7 @@ from swell.pde.poisson_cube import PoissonCube
 
 ranks = swell.distributed.init()
 
-# 1. Each rank makes its own subdomains of the cube; the whole matrix is nowhere.
+# 1. Each rank makes its own subdomains of the cube; no rank has the whole matrix.
 cube = PoissonCube(elements=4, subdomains=4, coefficient="checkerboard")
 A, S = swell.distributed.from_subdomains(ranks, cube.share(ranks.rank, ranks.size))
 print(A.origin)
@@ -20,7 +20,7 @@ if ranks.rank == 0:
 assert result.converged and result.iterations <= 8
 x = A.gather(result.x)                                           # the whole solution, in the order of the cube's nodes
 
-# 2. Three levels: which subdomains become one on the next level.
+# 2. Three levels: groups says which subdomains are joined on the next level.
 cube = PoissonCube(elements=4, subdomains=4, levels=3)
 A, S = swell.distributed.from_subdomains(ranks, cube.share(ranks.rank, ranks.size), groups=cube.groups())
 result = swell.solve(A, np.full(A.own.shape[0], cube.load), method="cg", precond=swell.BDDC(levels=3, subdomains=S))
@@ -36,7 +36,7 @@ A, S = swell.distributed.from_subdomains(ranks, pieces)
 result = swell.solve(A, np.ones(A.own.shape[0]), method="cg", precond=swell.BDDC(subdomains=S))
 assert result.converged
 
-# 4. A matrix without subdomains, of finite volumes or differences: each rank cuts its own rows into some.
+# 4. A matrix without subdomains, from finite volumes or differences: each rank divides its own rows into subdomains.
 A = swell.distributed.scatter(ranks, swell.gallery.poisson3d(16) if ranks.rank == 0 else None)
 result = swell.solve(A, np.ones(A.own.shape[0]), method="cg", precond=swell.BDDC(domains=8, partition="rows"))
 assert result.converged

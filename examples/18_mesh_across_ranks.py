@@ -1,7 +1,7 @@
-"""A mesh divided once, of which each rank then has its part alone: mpiexec -n 2 python examples/18_mesh_across_ranks.py
+"""A decomposed mesh, of which each rank reads only its part: mpiexec -n 2 python examples/18_mesh_across_ranks.py
 
-Any mesh that swell.pde.fvm reads can be divided; OpenFOAM's decomposePar writes the same folders. On the command line:
-swell decompose mesh.msh --parts 2 --out case. Started without mpiexec, there is one rank.
+swell can decompose any mesh that swell.pde.fvm reads; OpenFOAM's decomposePar writes the same folders. On the command
+line: swell decompose mesh.msh --parts 2 --out case. Without mpiexec there is one rank.
 """
 import tempfile
 from pathlib import Path
@@ -14,7 +14,7 @@ from swell.pde import fvm
 ranks = swell.distributed.init()
 folder = Path(ranks.allgather(tempfile.mkdtemp())[0])
 
-# One process divides the mesh, here into slabs (a number of parts instead asks pymetis for a partition of the graph).
+# One process decomposes the mesh, here into slabs. (Given a number of parts instead, pymetis partitions the graph.)
 if ranks.rank == 0:
     mesh = fvm.box((32, 16, 16))
     fvm.decompose(mesh, np.minimum((mesh.centres[:, 0] * ranks.size).astype(int), ranks.size - 1), folder)
@@ -25,11 +25,11 @@ mesh = fvm.read_part(folder, ranks)
 walls = {name: fvm.Neumann(0.0) for name in ("ymin", "ymax", "zmin", "zmax")}
 solution = fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(0.0), **walls}).solve(method="cg")
 assert solution.converged
-assert np.allclose(solution.p, 1 - mesh.centres[:, 0], atol=1e-6)          # of this rank's cells
+assert np.allclose(solution.p, 1 - mesh.centres[:, 0], atol=1e-6)          # on this rank's cells
 if ranks.rank == 0:
     print(solution)
 print(f"rank {ranks.rank} of {ranks.size}: {mesh.n_cells} of {solution.cells} cells")
 
-# Each writes its piece; ParaView opens p.pvtu.
+# Each rank writes its piece; ParaView opens p.pvtu.
 solution.write(folder / "p.pvtu")
 assert (folder / f"p_{ranks.rank}.vtu").exists()

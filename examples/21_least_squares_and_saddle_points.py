@@ -1,4 +1,4 @@
-"""A fit with more data than unknowns by LSMR, and Stokes' equations by MINRES with a preconditioner of blocks."""
+"""Least squares by LSMR, and Stokes' equations by MINRES with a block preconditioner."""
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
@@ -25,14 +25,14 @@ print(fit)
 nodes = np.arange(n)
 exact = np.outer(np.sin(nodes / 4), np.cos(nodes / 5)).ravel()
 error = np.sqrt(np.mean((fit.x - exact)**2))
-print(f"error at the nodes {error:.3f}, root mean square, of a noise of 0.05")
+print(f"root mean square error at the nodes {error:.3f}, with a noise of 0.05")
 assert fit.converged and fit.solved == "least squares" and error < 0.05
 
-# Few data make the fit ill-posed; a little damping takes the shortest of the x that fit well.
+# Few data make the fit ill-posed; a little damping selects a solution of small norm.
 few = swell.lstsq(A[:300], heights[:300], damp=1e-2)
 assert few.converged and few.norm_x < 30
 
-# Stokes: viscous blocks K for two components, and a pressure that keeps the flow free of divergence. Indefinite.
+# Stokes: viscous blocks K for two velocity components, and a pressure that enforces zero divergence. S is indefinite.
 m = 24
 K = sp.block_diag([swell.gallery.poisson2d(m)] * 2)
 d = sp.diags_array([np.ones(m), -np.ones(m - 1)], offsets=[0, -1])
@@ -42,7 +42,7 @@ force = np.concatenate([np.ones(m * m), np.zeros(2 * m * m)])
 
 plain = swell.solve(S, force, method="minres", maxiter=5000)
 
-# MINRES takes a positive definite M: here K⁻¹ for the flow and the identity, a mass matrix, for the pressure.
+# MINRES needs a positive definite M: here K⁻¹ for the velocity, and the identity (a mass matrix) for the pressure.
 inverse = spla.splu(sp.csc_matrix(K))
 M = spla.LinearOperator(S.shape, dtype=float, matvec=lambda r: np.r_[inverse.solve(r[:2 * m * m]), r[2 * m * m:]])
 blocks = swell.solve(S, force, method="minres", M=M)
