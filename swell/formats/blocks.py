@@ -23,9 +23,9 @@ SAMPLE = 64             # block rows of a sample, which rules out most sizes
 
 
 def _ratios(A, sizes, sample=None) -> dict[int, float]:
-    """The fill ratio of A for each block size, in ``sample`` evenly spread block rows; None: in all of them.
+    """The fill ratio of A for each block size, from ``sample`` evenly spread block rows; None: from all block rows.
 
-    1 where those rows have no entries. One host read for all sizes.
+    The ratio is 1 if these rows have no entries. One host read serves all sizes.
     """
     space, sums = A.space, []
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)

@@ -22,8 +22,8 @@ template <class I> struct Rows {
   }
 };
 
-// counts, entries = the number of nonempty blocks, and of entries, in n block rows, spread evenly over all `block_rows`. `none` is a
-// number greater than every block column.
+// counts, entries = the number of nonempty blocks, and of entries, in n block rows, spread evenly over all
+// `block_rows`. `none` is a number greater than every block column.
 // launch: elements of counts, 64 threads
 template <typename I>
 __global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long block_rows, long long none,

@@ -1,8 +1,9 @@
-// Block SELL products on a GPU, a thread a row, neighbouring rows in neighbouring threads; formats/block_sell.py describes
-// the layout.
+// Block SELL products on a GPU, a thread a row, neighbouring rows in neighbouring threads; formats/block_sell.py
+// describes the layout.
 //
-// As in SELL, a thread loads a batch of values before it uses the first: columns of one block, or of several small blocks.
-// Padding has column -1 and ends the row. HEIGHT and BLOCK are constants, since divisions by variables cost registers.
+// As in SELL, a thread loads a batch of values before it uses the first: columns of one block, or of several small
+// blocks. Padding has column -1 and ends the row. HEIGHT and BLOCK are constants, since divisions by variables cost
+// registers.
 #include "context.cuh"
 
 // The product with x of row `lane` of a slice with slice columns e to end - 1.

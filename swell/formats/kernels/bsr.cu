@@ -1,14 +1,14 @@
 // BSR products on a GPU; formats/bsr.py describes the layout.
 //
-// The lanes of a warp cover the rows and columns of one block, so that the blocks of a block row are loaded in storage order. A
-// lane has as many adjoining columns as 16 bytes hold, if this number divides the block size. If a warp has enough lanes, they
-// cover all rows of a block at once, and a warp has one or several block rows. Otherwise a warp has one block row, and a lane
-// several rows of its columns, with one sum each. At the end the lanes of a row add up their sums. BLOCK is a constant: every
-// size has its own code.
+// The lanes of a warp cover the rows and columns of one block, so that the blocks of a block row are loaded in storage
+// order. A lane has as many adjoining columns as 16 bytes hold, if this number divides the block size. If a warp has
+// enough lanes, they cover all rows of a block at once, and a warp has one or several block rows. Otherwise a warp has
+// one block row, and a lane several rows of its columns, with one sum each. At the end the lanes of a row add up their
+// sums. BLOCK is a constant: every size has its own code.
 //
-// A fixed number of thread blocks per multiprocessor loops over the block rows, instead of one warp for each. This leaves fewer
-// partial sums of inner products to collect. The number is 24, a multiple of 4, 6 and 8: a multiprocessor holds 4, 6
-// or 8 blocks at once, depending on their registers.
+// A fixed number of thread blocks per multiprocessor loops over the block rows, instead of one warp for each. This
+// leaves fewer partial sums of inner products to collect. The number is 24, a multiple of 4, 6 and 8: a multiprocessor
+// holds 4, 6 or 8 blocks at once, depending on their registers.
 #include "context.cuh"
 
 template <int BLOCK, class T> struct Shape {

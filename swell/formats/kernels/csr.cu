@@ -1,4 +1,5 @@
-// CSR products on a GPU: a warp has 32 rows, and `lanes` lanes share a row; 0 takes the power of two below the mean row length.
+// CSR products on a GPU: a warp has 32 rows, and `lanes` lanes share a row; 0 takes the power of two below the mean row
+// length.
 #include "context.cuh"
 
 // Products with x of the warp's 32 rows: each lane returns the product of row (first row) + (lane number).
@@ -88,7 +89,8 @@ __global__ void diagonal(Context* ctx, const I* indptr, const I* indices, const 
   d[row] = own;
 }
 
-// out = the values of diag(left) A diag(right); a warp has 32 rows, and lanes share each row, so that accesses are coalesced.
+// out = the values of diag(left) A diag(right); a warp has 32 rows, and lanes share each row, so that accesses are
+// coalesced.
 // launch: elements of left, 256 threads
 template <typename T, typename I>
 __global__ void scale(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* left,

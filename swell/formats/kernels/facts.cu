@@ -1,7 +1,7 @@
 // Facts of a matrix in CSR, gathered in one pass on a GPU; formats/slots.py names them, formats/facts.py reads them.
 //
-// A warp has 32 rows. The mean row length decides how many lanes share a row; the whole warp takes a much longer row. A thread keeps
-// its sums and maxima in registers. The results of blocks are merged in a fixed order.
+// A warp has 32 rows. The mean row length decides how many lanes share a row; the whole warp takes a much longer row. A
+// thread keeps its sums and maxima in registers. The results of blocks are merged in a fixed order.
 #include "context.cuh"
 
 constexpr int TOTALS = LARGEST, COUNT = REACH + 1;                   // totals first, then extremes
@@ -82,7 +82,8 @@ DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, co
 DEVICE void add_lanes(double& a, int o) { a += __shfl_xor_sync(~0u, a, o); }
 DEVICE void add_lanes(complex<double>& a, int o) { add_lanes(a.re, o), add_lanes(a.im, o); }
 
-// Add a row to the facts v, by `width` neighbouring lanes; this lane has number `part`. All lanes of the warp call this.
+// Add a row to the facts v, by `width` neighbouring lanes; this lane has number `part`. All lanes of the warp call
+// this.
 template <class T, class I>
 DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, const T* data, long long row, int part, int width,
                         long long rows, long long columns, long long nnz, bool search) {

@@ -1,8 +1,8 @@
 // Modified SELL products on a GPU: a block has a slice, a thread a row; formats/modified_sell.py describes the layout.
 //
-// The x of a slice's own rows lies in shared memory. Values of x outside the slice are gathered before the block waits for it.
-// Occupancy decides the speed, as in SELL: 32 registers, so that 2048 threads share a multiprocessor at any height. This bound also
-// allows blocks of 1024 threads. Padding has code 0 and ends a row: nothing after it is read.
+// The x of a slice's own rows lies in shared memory. Values of x outside the slice are gathered before the block waits
+// for it. Occupancy decides the speed, as in SELL: 32 registers, so that 2048 threads share a multiprocessor at any
+// height. This bound also allows blocks of 1024 threads. Padding has code 0 and ends a row: nothing after it is read.
 #include "context.cuh"
 
 template <class T, int HEIGHT> struct Fit {
@@ -37,7 +37,8 @@ template <int HEIGHT, class T, class I> DEVICE Batch<T, I> load_batch(const Matr
   return batch;
 }
 
-// The product of a row with x. `batch` holds the row's first entries, `sum` the diagonal's term. All threads of a block call this.
+// The product of a row with x. `batch` holds the row's first entries, `sum` the diagonal's term. All threads of a block
+// call this.
 template <int HEIGHT, class T, class I>
 DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int left, Batch<T, I> batch, T sum) {
   for (bool first = true;; first = false) {
@@ -57,7 +58,8 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const T* own, I at, int 
   }
 }
 
-// sum = the product of the thread's row with x. The block loads the slice's part of x to `own`. Returns false if the solver has stopped.
+// sum = the product of the thread's row with x. The block loads the slice's part of x to `own`. Returns false if the
+// solver has stopped.
 template <int HEIGHT, class T, class I>
 DEVICE bool own_product(Context* ctx, const Matrix<T, I>& A, const T* x, T* own, I row, I x_size, I y_size, T& sum) {
   let_next_start();

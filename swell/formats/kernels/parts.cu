@@ -1,9 +1,9 @@
 // Kernels that build the layout of a matrix in parts, only for GPUs; formats/parts.py describes the layout.
 //
-// part[row] is the row's part, and slot[row] = 32 slice + lane its place: within its part, and, after the kernel `place`, among all
-// parts. Arrays made before the number of slices is known have room for `stride` slices a part. The bits of
-// bits[(b parts + p) stride + s] are the rows of slice s of part p that belong to the halo of part b. The same element of `starts`
-// is the number of halo rows of part b before them.
+// part[row] is the row's part, and slot[row] = 32 slice + lane its place: within its part, and, after the kernel
+// `place`, among all parts. Arrays made before the number of slices is known have room for `stride` slices a part. The
+// bits of bits[(b parts + p) stride + s] are the rows of slice s of part p that belong to the halo of part b. The same
+// element of `starts` is the number of halo rows of part b before them.
 #include "rows.cuh"
 #include "scan.cuh"
 
@@ -29,8 +29,8 @@ DEVICE int bin_of(int length) {
   return BINS - 1 - (EXACT + (power - 7) * STEPS + (length >> (power - 3)) % STEPS);
 }
 
-// The place of the k-th of `count` slices, which come by descending width and take the places from `low` on. Rows of WARPS places
-// are filled alternately from the left and from the right, so that all warps get about equal widths.
+// The place of the k-th of `count` slices, which come by descending width and take the places from `low` on. Rows of
+// WARPS places are filled alternately from the left and from the right, so that all warps get about equal widths.
 DEVICE int snake(int k, int low, int count) {
   const int at = low + k, turn = at / WARPS;
   return turn % 2 ? max(low, turn * WARPS) + min(low + count, (turn + 1) * WARPS) - 1 - at : at;
@@ -56,8 +56,8 @@ __global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, c
   });
 }
 
-// slot = the place of each row in its part: interior rows, then boundary rows, both by descending bin of length; the sort is stable.
-// facts = the numbers of each part, and behind them the number of boundary rows, 0 on entry.
+// slot = the place of each row in its part: interior rows, then boundary rows, both by descending bin of length; the
+// sort is stable. facts = the numbers of each part, and behind them the number of boundary rows, 0 on entry.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
 __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, const I* order, const unsigned char* boundary, bool apart,
@@ -134,7 +134,8 @@ __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, 
   }
 }
 
-// Set the bits of each part's halo; all 0 on entry. If more than `most` rows are boundary, nothing is done: these parts are rejected.
+// Set the bits of each part's halo; all 0 on entry. If more than `most` rows are boundary, nothing is done: these parts
+// are rejected.
 // launch: elements of part, 256 threads
 template <typename I>
 __global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, const int* part, const int* slot, const int* facts, int parts,
@@ -166,8 +167,8 @@ __global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned*
   }
 }
 
-// Write the layout, when the numbers of all parts are known: the row in each slot (`rows` is −1 on entry), the slot of each row,
-// where the columns of each slice begin (`start`), the ends of slices (`ends` is 0 on entry), and the halos.
+// Write the layout, when the numbers of all parts are known: the row in each slot (`rows` is −1 on entry), the slot of
+// each row, where the columns of each slice begin (`start`), the ends of slices (`ends` is 0 on entry), and the halos.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
 __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const int* slices, const unsigned* bits, const int* starts,
@@ -202,8 +203,8 @@ __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const
   }
 }
 
-// Call visit(row, entry, slice column, lane) for a thread's share of the entries. If the diagonal is stored `apart`, it is skipped;
-// then every row has a diagonal entry.
+// Call visit(row, entry, slice column, lane) for a thread's share of the entries. If the diagonal is stored `apart`, it
+// is skipped; then every row has a diagonal entry.
 template <class I, class Visit>
 DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, const int* start, bool apart, long long n, long long entries,
                           Visit visit) {

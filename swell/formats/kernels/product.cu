@@ -1,14 +1,16 @@
 // Sparse products C = A B on a GPU, row by row; formats/product.py calls these kernels, product.py has the CPU's.
 //
-// Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp; a row of the last bin has
-// a whole block. Blocks take the rows of the largest bin first.
+// Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp; a row of
+// the last bin has a whole block. Blocks take the rows of the largest bin first.
 //
-// Pattern: a group collects columns in a hash table in shared memory (open addressing). It sorts them by rank, the number of smaller
-// columns. Several lanes share a row of B, about as many as B's mean row has entries; other lanes of the group read other rows. The
-// table has a place for each product of a row, or two if there is room. A block sets bits in shared memory, one for each column of
-// a range, range after range from the row's first column to its last. The bits yield sorted columns.
-// Values: C's sorted columns and their sums lie in shared memory (sums of very long rows in C itself). The group goes through A's
-// row in order. Its lanes share a row of B, whose columns differ. So no atomics are needed, and each sum has a fixed order.
+// Pattern: a group collects columns in a hash table in shared memory (open addressing). It sorts them by rank, the
+// number of smaller columns. Several lanes share a row of B, about as many as B's mean row has entries; other lanes of
+// the group read other rows. The table has a place for each product of a row, or two if there is room. A block sets
+// bits in shared memory, one for each column of a range, range after range from the row's first column to its last. The
+// bits yield sorted columns.
+// Values: C's sorted columns and their sums lie in shared memory (sums of very long rows in C itself). The group goes
+// through A's row in order. Its lanes share a row of B, whose columns differ. So no atomics are needed, and each sum
+// has a fixed order.
 //
 // Loads are issued early: each thread loads its next entries before it works on the present ones.
 #include "rows.cuh"
@@ -20,8 +22,8 @@ template <class I> constexpr int PACK = 16 / int(sizeof(I));        // slots rea
 template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // sums a lane: formats/product.py
 constexpr int BATCH = 4;                                            // rows of B whose loads are in flight
 
-// Visit every row once. The lanes of a group call of_group(row, lanes), all groups of a warp at once, with row -1 for an idle group.
-// A block calls of_block(row).
+// Visit every row once. The lanes of a group call of_group(row, lanes), all groups of a warp at once, with row -1 for
+// an idle group. A block calls of_block(row).
 template <class I, class OfGroup, class OfBlock>
 DEVICE void for_rows(const I* rows, const long long* bounds, OfGroup of_group, OfBlock of_block) {
   long long item = blockIdx.x;
@@ -57,8 +59,8 @@ DEVICE long long largest(long long value, int lanes) {
 DEVICE int from_lane(int value, int lane) { return __shfl_sync(~0u, value, lane); }
 DEVICE long long from_lane(long long value, int lane) { return __shfl_sync(~0u, value, lane); }
 
-// By groups: call add(column, a_ik, b_kj) for every product of a row, and next() after each k. All lanes of a warp make the same
-// steps of k, since they use shuffles.
+// By groups: call add(column, a_ik, b_kj) for every product of a row, and next() after each k. All lanes of a warp make
+// the same steps of k, since they use shuffles.
 template <class T, class I, class Add, class Next>
 DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data, const I* b_indptr, const I* b_indices,
                          const T* b_data, long long row, int lanes, Add add, Next next) {
@@ -94,8 +96,8 @@ DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data,
   }
 }
 
-// By groups, whose lanes may diverge: call visit(column) for every product of a row. `width` lanes, at most the whole group, share a
-// row of B.
+// By groups, whose lanes may diverge: call visit(column) for every product of a row. `width` lanes, at most the whole
+// group, share a row of B.
 template <class I, class Visit>
 DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices, long long row, int lanes,
                         int width, Visit visit) {
@@ -160,7 +162,7 @@ template <class I> struct Table {
     }
   }
 
-  // Move the columns to the front of the table, in any order, and fill up the last pack with a larger number. Returns their number.
+  // Move the columns to the front, in any order, and fill up the last pack with a larger number. Returns their count.
   DEVICE int gather(int lanes) {
     const int lane = lane_of(lanes), group = threadIdx.x % 32 - lane;
     const unsigned all = ~0u >> (32 - lanes), before = (1u << lane) - 1;
@@ -204,7 +206,7 @@ template <class I> struct Table {
 
 // -- columns of a row, by a block ---------------------------------------------------------------------------------------
 
-// The first index in from to to - 1 whose column is at least `column`, by bisection; `to` if there is none. Columns ascend.
+// The first of the indices `from` to `to` - 1 whose column is at least `column`, by bisection; `to` if none is.
 template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, long long column) {
   while (from < to) {
     const N middle = from + (to - from) / 2;
@@ -213,8 +215,8 @@ template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, 
   return from;
 }
 
-// Set a bit for each column of a row, range after range. Then each word of 32 columns is passed to take(its first column, its bits,
-// the number of columns before it). Returns the number of columns.
+// Set a bit for each column of a row, range after range. Then each word of 32 columns is passed to take(its first
+// column, its bits, the number of columns before it). Returns the number of columns.
 template <class I, class Take>
 DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices,
                           long long row, Take take) {
@@ -285,8 +287,8 @@ DEVICE int width_for(long long rows, long long entries) {
   return width;
 }
 
-// counts = the number of entries in each row of C; upper bounds on entry. indices, unless empty, = the sorted columns of row i from
-// starts[i] on.
+// counts = the number of entries in each row of C; upper bounds on entry. indices, unless empty, = the sorted columns
+// of row i from starts[i] on.
 // launch: 4 blocks per multiprocessor of 256 threads
 template <typename I, bool INDICES>
 __global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,

@@ -1,5 +1,5 @@
-// Sort the rows of a product on a GPU into bins, by a bound of their number of entries; see product.cu. A row of bin 0 to 4 has a group
-// of 2, 4, 8, 16 or 32 lanes with room for `each` entries a lane; a row of the last bin has a block.
+// Sort the rows of a product on a GPU into bins, by a bound of their number of entries; see product.cu. A row of bin 0
+// to 4 has a group of 2, 4, 8, 16 or 32 lanes with room for `each` entries a lane; a row of the last bin has a block.
 #include "rows.cuh"
 
 constexpr int BINS = 6;                                             // as in product.cu
@@ -43,7 +43,8 @@ __global__ void count_bins(Context* ctx, const I* counts, int each, int spread, 
     atomicAdd(reinterpret_cast<unsigned long long*>(bins) + threadIdx.x, (unsigned long long)of_block[threadIdx.x]);
 }
 
-// By a block: write a tile of blockDim.x rows to their bins. first_of(bin, count) reserves `count` places, and returns the first.
+// By a block: write a tile of blockDim.x rows to their bins. first_of(bin, count) reserves `count` places, and returns
+// the first.
 template <class I, class First>
 DEVICE void place_tile(const I* counts, int each, int spread, long long tile, long long n, I* rows, First first_of) {
   __shared__ int of_tile[BINS];
@@ -59,8 +60,8 @@ DEVICE void place_tile(const I* counts, int each, int spread, long long tile, lo
   if (row < n) rows[first[bin] + place] = I(row);
 }
 
-// rows = the rows sorted by bin; bin b has rows[bounds[b]] to rows[bounds[b + 1] - 1]. `bins` holds the sizes of the BINS bins, then
-// BINS zeros. The order inside a bin, nearly ascending, does not affect results.
+// rows = the rows sorted by bin; bin b has rows[bounds[b]] to rows[bounds[b + 1] - 1]. `bins` holds the sizes of the
+// BINS bins, then BINS zeros. The order inside a bin, nearly ascending, does not affect results.
 // launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
 __global__ void place_rows(Context* ctx, const I* counts, int each, int spread, long long* bins, I* rows, long long* bounds,

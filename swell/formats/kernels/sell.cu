@@ -1,9 +1,9 @@
 // SELL products on a GPU, one thread a row over the full grid; formats/sell.py describes the layout.
 //
-// Occupancy decides the speed. A thread has 32 registers, so that 2048 threads share a multiprocessor, and issues all loads of a
-// batch before it uses the first. Matrix entries are read once and bypass the cache (load_stream), which leaves it to x. The offset
-// marks padding; its value and x are not used. HEIGHT is a constant, since a division by a variable costs registers. A block has
-// `task` threads, at most 512; the launch bounds limit the registers for this.
+// Occupancy decides the speed. A thread has 32 registers, so that 2048 threads share a multiprocessor, and issues all
+// loads of a batch before it uses the first. Matrix entries are read once and bypass the cache (load_stream), which
+// leaves it to x. The offset marks padding; its value and x are not used. HEIGHT is a constant, since a division by a
+// variable costs registers. A block has `task` threads, at most 512; the launch bounds limit the registers for this.
 #include "sliced.cuh"
 
 constexpr unsigned PAD = 0xFFFF;
@@ -16,8 +16,8 @@ template <class T, class I> struct Matrix {
   const unsigned short* high;
 };
 
-// A row's place. start: the first slice column of its slice. lane: the row in the slice. up: where the slice's upper halves begin, -1
-// if 16 bits suffice. width: the number of slice columns.
+// A row's place. start: the first slice column of its slice. lane: the row in the slice. up: where the slice's upper
+// halves begin, -1 if 16 bits suffice. width: the number of slice columns.
 template <class I> struct Row {
   I start, lane, up;
   int width;

@@ -37,8 +37,8 @@ struct Sortable {
   int thread;
 };
 
-// By a block of SORTED threads: sort the rows of each window by descending length. This is a stable radix sort, from the lowest
-// bit up, of the bits in which the lengths differ. Returns the row at this thread's place.
+// By a block of SORTED threads: sort the rows of each window by descending length. This is a stable radix sort, from
+// the lowest bit up, of the bits in which the lengths differ. Returns the row at this thread's place.
 DEVICE Sortable sorted(unsigned length, int window) {
   __shared__ Sortable rows[SORTED];
   __shared__ unsigned of_warps[SORTED / 32];
@@ -72,7 +72,8 @@ DEVICE Sortable sorted(unsigned length, int window) {
   return row;
 }
 
-// The length of the longest row of each slice: in the given order, and sorted by length inside windows. Both arrays start as zeros.
+// The length of the longest row of each slice: in the given order, and sorted by length inside windows. Both arrays
+// start as zeros.
 // launch: elements of indptr, 256 threads
 template <typename I>
 __global__ void measure_windows(Context* ctx, const I* indptr, int height, int window, int* plain, int* ordered, long long n,
@@ -128,8 +129,8 @@ template <class I> DEVICE Entries<I> entries_at(const I* indptr, const I* order,
   return row < rows ? Entries<I>{indptr[row], indptr[row + 1] - indptr[row], row} : Entries<I>{0, 0, row};
 }
 
-// base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] - 1. wide[s] = 1 if
-// an offset from the base exceeds `largest`; the bases of this slice are then 0.
+// base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] - 1.
+// wide[s] = 1 if an offset from the base exceeds `largest`; the bases of this slice are then 0.
 // launch: a block of height threads for each slice of starts
 template <typename I, typename P>
 __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height, int largest,

@@ -1,8 +1,8 @@
 // Staircase SELL products on a GPU, a slice a warp, one thread a row; formats/staircase_sell.py describes the layout.
 //
-// The length of a slice column is the number of lanes whose rows reach it. The warp counts them by a vote; if all lanes reach the end
-// of a batch, one vote serves the batch. As in SELL, a thread has 32 registers, so that 2048 threads share a multiprocessor. It issues
-// a batch of loads before it uses the first. Matrix entries bypass the cache.
+// The length of a slice column is the number of lanes whose rows reach it. The warp counts them by a vote; if all lanes
+// reach the end of a batch, one vote serves the batch. As in SELL, a thread has 32 registers, so that 2048 threads
+// share a multiprocessor. It issues a batch of loads before it uses the first. Matrix entries bypass the cache.
 #include "sliced.cuh"
 
 template <class T, class I, class W> struct Matrix {
@@ -15,8 +15,8 @@ template <class T, class I, class W> struct Matrix {
   const unsigned short* high;
 };
 
-// The rest of a lane's row: the indices of its next entry (at), of its base (base) and of its upper half (up, -1 if 16 bits suffice);
-// and the number of entries left.
+// The rest of a lane's row: the indices of its next entry (at), of its base (base) and of its upper half (up, -1 if 16
+// bits suffice); and the number of entries left.
 template <class I> struct Row {
   I at, base, up;
   int left;

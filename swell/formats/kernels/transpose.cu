@@ -1,9 +1,10 @@
-// The transpose of a CSR matrix M on a GPU; formats/transpose.py describes the steps. A row of the transpose is a column of M.
+// The transpose of a CSR matrix M on a GPU; formats/transpose.py describes the steps. A row of the transpose is a
+// column of M.
 //
-// Atomics place the entries in their rows, in any order. A sort by the row in M follows; all entries of a row have different keys.
-// A row that is not much longer than the mean is sorted by a group of lanes, a row of up to LONG entries by a warp: the place of an
-// entry is the number of smaller keys. A longer row has a block for each RANGE of M's rows. The block sets a bit in shared memory
-// for each entry, and prefix sums of the bits give the places.
+// Atomics place the entries in their rows, in any order. A sort by the row in M follows; all entries of a row have
+// different keys. A row that is not much longer than the mean is sorted by a group of lanes, a row of up to LONG
+// entries by a warp: the place of an entry is the number of smaller keys. A longer row has a block for each RANGE of
+// M's rows. The block sets a bit in shared memory for each entry, and prefix sums of the bits give the places.
 #include "rows.cuh"
 #include "scan.cuh"
 
@@ -38,9 +39,9 @@ template <typename I> __global__ void count_columns(Context* ctx, const I* indic
   if (k < n) atomic_add(counts + indices[k], I(1));
 }
 
-// placed = (row, index) in M of each entry, in any order inside each row of the transpose. counts holds the length of each such row,
-// and is counted down to 0. Its last element, 0 at first, counts the long rows. Warps have equal shares of consecutive entries, so
-// many warps share a long row of M.
+// placed = (row, index) in M of each entry, in any order inside each row of the transpose. counts holds the length of
+// each such row, and is counted down to 0. Its last element, 0 at first, counts the long rows. Warps have equal shares
+// of consecutive entries, so many warps share a long row of M.
 // launch: elements of indices, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
 __global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, const I* indices, const I* new_indptr, I* counts,
@@ -64,7 +65,8 @@ __global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, cons
   }
 }
 
-// By `lanes` lanes of one row with entries begin to end - 1: put(place, entry) for every `lanes`-th entry, from begin + part on.
+// By `lanes` lanes of one row with entries begin to end - 1: put(place, entry) for every `lanes`-th entry, from begin +
+// part on.
 template <class I, class Put>
 DEVICE void rank(const Entry<I>* entries, long long begin, long long end, int part, int lanes, Put put) {
   for (long long first = begin + part; first < end; first += EACH * lanes) {
@@ -107,7 +109,8 @@ template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, 
   }
 }
 
-// Like `rank`, by a block, for those entries of a long row whose row in M is first to first + RANGE - 1. M has `rows` rows.
+// Like `rank`, by a block, for those entries of a long row whose row in M is first to first + RANGE - 1. M has `rows`
+// rows.
 template <class I, class Put>
 DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end, long long first, long long rows, Put put) {
   __shared__ unsigned bits[WORDS];

@@ -1,6 +1,7 @@
-// Kernels of bisection along graph distances on a GPU. One block makes a breadth-first search, level by level; two levels are
-// separated by __syncthreads only. Searches from several roots run concurrently. The order of the queue within a level varies; the
-// distances do not depend on it. Lists of all vertices, one an axis, are sorted once, and stay sorted in each group as groups are cut.
+// Kernels of bisection along graph distances on a GPU. One block makes a breadth-first search, level by level; two
+// levels are separated by __syncthreads only. Searches from several roots run concurrently. The order of the queue
+// within a level varies; the distances do not depend on it. Lists of all vertices, one an axis, are sorted once, and
+// stay sorted in each group as groups are cut.
 #include "context.cuh"
 
 constexpr int THREADS = 1024, BATCH = 8;
@@ -20,8 +21,8 @@ template <class P> DEVICE int group_of(const P* start, int groups, long long i) 
   return low;
 }
 
-// distance = number of edges from each root to each vertex, -1 on entry; reach = the largest; far = the first vertex that a root does
-// not reach, or, if it reaches all, the first at the largest distance. For fewer than 2^31 vertices.
+// distance = number of edges from each root to each vertex, -1 on entry; reach = the largest; far = the first vertex
+// that a root does not reach, or, if it reaches all, the first at the largest distance. For fewer than 2^31 vertices.
 // launch: 1 blocks per multiprocessor of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr, const I* neighbours, const int* roots, int* distance,
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr,
   }
 }
 
-// between[i K + j] = the distance of root j from root i, for K roots; behind them, for each root, the distance for "not reached".
+// between[i K + j] = the distance of root j from root i, for K roots; behind them, for each root, the distance for "not
+// reached".
 // launch: elements of between, 256 threads
 template <typename K>
 __global__ void measure(Context* ctx, const int* roots, const int* distance, const int* reach, K* between, long long roots_size,
@@ -82,8 +84,8 @@ __global__ void measure(Context* ctx, const int* roots, const int* distance, con
   between[thread_id()] = K(i == roots_size ? reach[j] + 1 : length(distance[i * (distance_size / roots_size) + roots[j]], reach[i]));
 }
 
-// coordinates = one for each axis and vertex: the difference of the vertex's distances to the two roots of a pair. keys sort the
-// vertices by this coordinate, then, if `finer`, by the next axis's coordinate, then by the vertex number.
+// coordinates = one for each axis and vertex: the difference of the vertex's distances to the two roots of a pair. keys
+// sort the vertices by this coordinate, then, if `finer`, by the next axis's coordinate, then by the vertex number.
 // launch: elements of keys, 256 threads
 template <typename K>
 __global__ void locate(Context* ctx, const int* pairs, const int* distance, const int* reach, long long low, long long span, bool finer,
@@ -108,8 +110,8 @@ template <typename K> __global__ void list(Context* ctx, const K* sorted, int* v
   if (i < n) vertices[i] = int(sorted[i] % n);
 }
 
-// Cut each group in two along its longest axis: second = 1 for the vertices of the second half, which begins at `middle`. start: where
-// each group begins, and the end of the last.
+// Cut each group in two along its longest axis: second = 1 for the vertices of the second half, which begins at
+// `middle`. start: where each group begins, and the end of the last.
 // launch: elements of second, 256 threads
 template <typename P>
 __global__ void cut(Context* ctx, const P* start, const P* middle, const int* coordinates, const int* lists, unsigned char* second,
@@ -134,8 +136,8 @@ template <typename K> __global__ void mark(Context* ctx, const K* lists, const u
   if (thread_id() < n) marks[thread_id()] = second[lists[thread_id()]];
 }
 
-// moved = the lists, with the first half of each group before the second half; both keep their order. before: the number of marks
-// before each place.
+// moved = the lists, with the first half of each group before the second half; both keep their order. before: the
+// number of marks before each place.
 // launch: elements of lists, 256 threads
 template <typename P>
 __global__ void move(Context* ctx, const P* start, const P* middle, const unsigned char* marks, const int* before, const int* lists,

@@ -1,7 +1,7 @@
-// The search of Cuthill and McKee on a GPU: one block does all of it, level by level, with __syncthreads between two levels. A
-// level has two passes over its vertices, a thread a vertex. In the first pass each vertex claims its neighbours, and the smallest
-// number wins. In the second it counts its children, and a prefix sum over the block places them. Values that other threads write
-// by atomics are read past the L1 cache (__ldcg).
+// The search of Cuthill and McKee on a GPU: one block does all of it, level by level, with __syncthreads between two
+// levels. A level has two passes over its vertices, a thread a vertex. In the first pass each vertex claims its
+// neighbours, and the smallest number wins. In the second it counts its children, and a prefix sum over the block
+// places them. Values that other threads write by atomics are read past the L1 cache (__ldcg).
 #include "context.cuh"
 
 constexpr int THREADS = 1024, BATCH = 8;
@@ -115,8 +115,8 @@ template <class I> DEVICE Levels<I> again(const Graph<I>& G, I root, I first, I 
   return levels(G, root, first, order, parent);
 }
 
-// Number all vertices. The first `lone` of `order` are already set: the vertices without neighbours. `neighbours` are sorted by
-// `rank`, the place in `by_degree`; `parent` is filled with n on entry.
+// Number all vertices. The first `lone` of `order` are already set: the vertices without neighbours. `neighbours` are
+// sorted by `rank`, the place in `by_degree`; `parent` is filled with n on entry.
 // launch: one block of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) search(Context* ctx, const I* indptr, const I* neighbours, const I* by_degree,

@@ -1,4 +1,5 @@
-// A round of Jones-Plassmann on a GPU, a thread a vertex. Weights are hashed again each time: this is cheaper than loading them.
+// A round of Jones-Plassmann on a GPU, a thread a vertex. Weights are hashed again each time: this is cheaper than
+// loading them.
 #include "context.cuh"
 
 DEVICE unsigned long long weight(unsigned long long i, unsigned long long seed) {
@@ -20,8 +21,8 @@ template <class I> DEVICE int least_free(const I* indptr, const I* neighbours, c
   }
 }
 
-// Give each vertex whose heavier neighbours all have a colour the smallest free colour. A neighbour's colour from this round may be
-// seen in this round or only in the next. This affects when a vertex is coloured, not its colour.
+// Give each vertex whose heavier neighbours all have a colour the smallest free colour. A neighbour's colour from this
+// round may be seen in this round or only in the next. This affects when a vertex is coloured, not its colour.
 // launch: elements of colors, 256 threads
 template <typename I>
 __global__ void jones_plassmann_round(Context* ctx, const I* indptr, const I* neighbours, int* colors, long long seed,
