@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, 
                                                  int parts, int stride, unsigned short* keys, int* slot, int* slices, int* facts,
                                                  long long boundary_size, long long order_size) {
   if (stopped(ctx)) return;
-  __shared__ unsigned short of_warp[SORTERS][2 * BINS];         // a warp's rows in each bin; later the rows of the warps before it
+  __shared__ unsigned short of_warp[SORTERS][2 * BINS];  // a warp's rows in each bin; later the rows of earlier warps
   __shared__ int start[2 * BINS + 1], widths[MOST];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int b = blockIdx.x; b < parts; b += gridDim.x) {

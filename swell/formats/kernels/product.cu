@@ -17,9 +17,9 @@
 
 constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6, POOL = 32768;
 constexpr long long RANGE = POOL * 8ll;                             // columns that have a bit at once
-template <class I> constexpr int SLOTS = POOL / THREADS / int(sizeof(I));                         // places of the hash table for each lane
-template <class I> constexpr int PACK = 16 / int(sizeof(I));        // slots read at once; also the gap between tables, for the banks
-template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));     // sums a lane: formats/product.py
+template <class I> constexpr int SLOTS = POOL / THREADS / int(sizeof(I));          // hash places for a lane
+template <class I> constexpr int PACK = 16 / int(sizeof(I));        // read at once; between tables, for the banks
+template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));  // sums of a lane
 constexpr int BATCH = 4;                                            // rows of B whose loads are in flight
 
 // Visit every row once. The lanes of a group call of_group(row, lanes), all groups of a warp at once, with row -1 for

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, cons
       if (left == 1 && new_indptr[column + 1] - from > LONG)                  // one entry of each column is the last
         long_rows[atomic_add(counts + new_indptr_size - 1, I(1))] = column;
     }
-    row = __shfl_sync(~0u, row, 31);                                          // wrong only after a last, incomplete 32: not read then
+    row = __shfl_sync(~0u, row, 31);  // wrong only after a last, incomplete 32: not read then
   }
 }
 

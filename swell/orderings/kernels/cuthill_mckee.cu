@@ -49,7 +49,7 @@ template <class I> struct Graph {
 };
 
 template <class I> struct Levels {
-  I end, last, count, width;                           // end of the component, begin of its last level, levels, largest width
+  I end, last, count, width;           // end of the component, begin of its last level, levels, largest width
 };
 
 // Number the component of `root` from `first` on.
