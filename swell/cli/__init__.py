@@ -1,4 +1,4 @@
-"""The command line: ``swell <command>``, one module a command.
+"""The command line ``swell <command>``: one module for each command.
 
 Exit status: 0 converged (or done), 1 not converged, 2 bad input or environment, 130 interrupted before there was a
 solution. Errors are one line on stderr. Nothing heavy is imported before a command runs.
@@ -17,7 +17,7 @@ from swell.core.errors import SwellError
 
 COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
 
-ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # what mpiexec may start
+ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # commands that mpiexec may start
 
 CONVERGED, BAD_INPUT, INTERRUPTED = 0, 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -25,7 +25,7 @@ UNSOLVED = "interrupted before there was a solution; nothing was written"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports a wrong command line as every other error is reported: in one line."""
+    """A parser that reports a wrong command line in one line, as swell reports all errors."""
 
     def error(self, message):
         self.exit(BAD_INPUT, f"swell: {message} (see {self.prog} --help)\n")
@@ -35,11 +35,11 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file=None):
         if _says(CONVERGED):
-            print(self.format_help(), end="", file=file)         # argparse would pass over an output that is full
+            print(self.format_help(), end="", file=file)         # argparse ignores errors of writing, as on a full disk
 
 
 def parser() -> Parser:
-    """The parser of the whole command line; each command's module adds its own arguments."""
+    """Make the parser of the whole command line; each command's module adds its own arguments."""
     top = Parser(prog="swell", description="Solve the large sparse linear systems that discretised PDEs produce.",
                  epilog="Exit status: 0 converged or done, 1 not converged, 2 bad input or environment, "
                         "130 interrupted before there was a solution.")
@@ -52,8 +52,8 @@ def parser() -> Parser:
         command.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
         module.add_arguments(command)
         if name in ACROSS_RANKS:
-            command.add_argument("--share-gpus", action="store_true", help="started by mpiexec: let ranks take turns "
-                                 "on a GPU where there are fewer, to try things out; slow")
+            command.add_argument("--share-gpus", action="store_true", help="under mpiexec: let ranks take turns on a "
+                                 "GPU if there are fewer GPUs than ranks; slow, for tests")
         command.set_defaults(run=module.run)
     return top
 
@@ -64,7 +64,7 @@ def main(argv=None) -> int:
     Parameters
     ----------
     argv : list of str, optional
-        The arguments; those of the process by default.
+        The arguments; default: the arguments of the process.
 
     Returns
     -------
@@ -77,9 +77,9 @@ def main(argv=None) -> int:
     try:
         status = _run(argv)
         if sys.stdout is not None:
-            sys.stdout.flush()                   # what cannot be written is told now, not lost at the end
+            sys.stdout.flush()                   # raises errors of writing now; at exit they would be lost
         return status
-    except BrokenPipeError:                      # the reader of our output, such as head, has seen enough
+    except BrokenPipeError:                      # the reader of the output, such as head, has ended
         _discard_output()
         return CONVERGED
     except OSError as error:
@@ -90,14 +90,15 @@ def main(argv=None) -> int:
 
 
 def _discard_output():
-    """Let what is still to be printed go nowhere: Python would try again at its end, and complain."""
+    """Redirect stdout to the null device: at exit Python would try again to write the rest, and complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _run(argv) -> int:
-    """Parse the arguments and run their command; every error becomes a line, except errors of writing the output."""
+    """Parse the arguments, run the command, return the exit status. Errors become one line on stderr, except errors of
+    writing to stdout, which are raised."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as end:                        # after --help, or a wrong command line
@@ -108,10 +109,10 @@ def _run(argv) -> int:
         return _without_command(arguments)
     try:
         if arguments.command not in ACROSS_RANKS and _among_others():
-            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; those that "
-                           f"do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
+            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; commands "
+                           f"that do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
         if vars(arguments).get("quiet"):
-            quiet()                              # of what is compiled, too
+            quiet()                              # also of messages on compilation
         return arguments.run(arguments)
     except SwellError as error:
         return _complain(error, BAD_INPUT)
@@ -124,17 +125,17 @@ def _run(argv) -> int:
         if arguments.debug or _of_output(error):
             raise
         return _complain(f"{type(error).__name__}: {error}; swell did not expect this: run it again with --debug and "
-                         "report what it prints", BAD_INPUT)
+                         "report the output", BAD_INPUT)
 
 
 def _of_output(error) -> bool:
-    """True for an error of writing to stdout; errors of files are `InputError`, or name their file."""
+    """True for an error of writing to stdout; errors of other files are `InputError`, or name their file."""
     return isinstance(error, BrokenPipeError) or (
         isinstance(error, OSError) and error.errno in FULL and error.filename is None)
 
 
 def _without_command(arguments) -> int:
-    """``swell`` and ``swell --version``."""
+    """Run ``swell`` or ``swell --version``; return the exit status."""
     if not arguments.version:
         return _of_all("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
     from swell import __version__
@@ -144,14 +145,15 @@ def _without_command(arguments) -> int:
 
 
 def _among_others() -> bool:
-    """Did a launcher start several of this command?"""
+    """True if a launcher started several processes of this command."""
     from swell.distributed.launcher import launched
     return launched() > 1
 
 
 def _says(status) -> bool:
-    """Is it this process that says what all that a launcher started find in their command line? The others wait if it
-    is wrong: some launchers end all as soon as one has ended with an error."""
+    """True on the one process, of all that a launcher started, that reports a command line's errors for all.
+
+    With an error status the others wait first: some launchers end all processes when one has ended with an error."""
     from swell.distributed.launcher import PATIENCE, first
     if status and not first():
         time.sleep(PATIENCE)
@@ -159,11 +161,11 @@ def _says(status) -> bool:
 
 
 def _of_all(message, status) -> int:
-    """A complaint that every process of a launcher has."""
+    """Print an error that every process of a launcher has, on one of them; return the exit status."""
     return _complain(message, status) if _says(status) else status
 
 
 def _complain(message, status) -> int:
-    """Print one line on stderr."""
+    """Print one line on stderr; return ``status``."""
     print("swell: " + " ".join(str(message).split()), file=sys.stderr)
     return status

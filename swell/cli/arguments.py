@@ -1,4 +1,4 @@
-"""Arguments that several commands share: what solves the system, and what is printed."""
+"""Arguments that several commands share: for the solver and for the output."""
 from __future__ import annotations
 
 from swell.core.registry import names, resolve
@@ -14,7 +14,7 @@ def add_solver(parser, unnamed=None):
     ----------
     parser : argparse.ArgumentParser
     unnamed : dict, optional
-        For a part of the solver, what the command takes where none is named; in words, for the help.
+        From a part of the solver to a phrase for the help: the command's default.
     """
     for part, words in PARTS.items():
         default = f"; {unnamed[part]}" if part in (unnamed or {}) else ""
@@ -23,7 +23,7 @@ def add_solver(parser, unnamed=None):
 
 
 def named_solver(arguments) -> dict:
-    """The settings objects that these arguments name, for ``swell.prepare``; None where none is named.
+    """Return {part: settings object, or None if the user named none}, keyword arguments for ``swell.prepare``.
 
     Raises
     ------

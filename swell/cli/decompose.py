@@ -1,9 +1,9 @@
-"""Divide a mesh among ranks: a folder processor<k> for each part, of which each rank of mpiexec reads its own.
+"""Divide a mesh into parts, one for each rank of mpiexec; write part k to a folder processor<k>.
 
     swell decompose mesh.msh --parts 4 --out case
     mpiexec -n 4 swell fvm case --patch-bc inlet=1 ... --out p.pvtu
 
-The parts are as even as they can be, with few faces between them, and such as OpenFOAM's decomposePar writes.
+The parts are nearly equal in size, with few faces between them. The folders are as OpenFOAM's decomposePar writes them.
 """
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ HELP = "divide a mesh into parts, one for each rank"
 
 
 def add_arguments(parser):
-    """The arguments of ``swell decompose``."""
+    """Add the arguments of ``swell decompose``."""
     parser.add_argument("MESH", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads, or box:NX,NY,NZ")
-    parser.add_argument("--parts", type=int, required=True, metavar="N", help="how many, one for each rank")
+    parser.add_argument("--parts", type=int, required=True, metavar="N", help="number of parts, one for each rank")
     parser.add_argument("--out", required=True, metavar="CASE", help="the folder to write: a new one, or an OpenFOAM "
                         "case itself")
 
 
 def run(arguments) -> int:
-    """Read, divide, write, tell."""
+    """Read the mesh, divide it, write and describe the parts; return the exit status."""
     if arguments.parts < 1:
         raise InputError(f"--parts {arguments.parts}: expected 1 or more, as many as there will be ranks")
     import numpy as np

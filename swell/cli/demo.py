@@ -1,7 +1,7 @@
-"""The main job, from a PDE to a picture: steady heat conduction in a chip package.
+"""Solve a real problem, from a PDE to a picture: steady heat conduction in a chip package.
 
-Assembles the problem, lets the advisor choose how to solve it, shows the progress, and writes the temperature, pictures
-of it and of the convergence, and an HTML report to a folder.
+Assembles the problem, lets the advisor choose the solver, and shows the progress. Writes the temperature, pictures of
+it and of the convergence, and an HTML report to a folder.
 """
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from swell.core.errors import InputError
 from swell.core.settings import shown
 
 HELP = "solve a real PDE problem, and write pictures and a report"
-PACKAGE_MM = (4.0, 20.0, 20.0)                   # z, y, x
-DIE_MM = 1.4                                     # a height inside the silicon, where the cores are
+PACKAGE_MM = (4.0, 20.0, 20.0)                   # size of the package along z, y, x
+DIE_MM = 1.4                                     # a height inside the silicon, at the heat sources
 
 
 def add_arguments(parser):
-    """The arguments of ``swell demo``."""
+    """Add the arguments of ``swell demo``."""
     parser.add_argument("--cells", type=int, default=64, metavar="N",
                         help="cells along each side; default 64, which gives 262 144 unknowns")
     parser.add_argument("--device", metavar="DEVICE", help="cpu (the default), cuda, cuda:1, ...")
@@ -26,7 +26,7 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
-    """Assemble, solve, print, write."""
+    """Assemble, solve, print and write; return the exit status."""
     folder = _folder(arguments.out)
     if arguments.device:
         from swell.core.devices import make_space
@@ -47,12 +47,12 @@ def run(arguments) -> int:
 
 
 def _folder(name):
-    """The folder for the files, made now if need be.
+    """Return the folder for the files as a path; make it if it does not exist.
 
     Raises
     ------
     InputError
-        If it cannot be made or written to.
+        If the folder cannot be made or written to.
     """
     from swell.io.files import as_path
     folder = as_path(name)
@@ -65,7 +65,7 @@ def _folder(name):
 
 
 def _write(folder, A, result, shape, description):
-    """The physical answer, the files, and where they are."""
+    """Print the physical result, write the files, and list them."""
     import numpy as np
 
     from swell import report
@@ -90,7 +90,7 @@ def _write(folder, A, result, shape, description):
 
 
 def temperature_figure(temperature, hottest):
-    """Two sections of the field, in K above the coolant: through the die, and upright through the hottest point.
+    """Draw two sections of the field, in K above the coolant: through the die, and upright through the hottest point.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Say what is installed, which GPU there is, what is missing, what it is for, and the command that installs it.
+"""List installed and missing parts, their purpose, the commands that install missing ones, and the GPU.
 
-Solves a small system on the CPU, and on a GPU where there is one. Exit status 0 if the CPU works.
+Solves a small system on the CPU, and on the GPU if there is one. Exit status 0 if the CPU works.
 """
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from importlib import metadata
 
 from swell.cli.output import as_json
 
-HELP = "what is installed, what is missing, and how to get it"
-CHECK_SIDE = 50         # of the Poisson problem that is solved: 2500 unknowns
+HELP = "list installed and missing parts, and how to install them"
+CHECK_SIDE = 50         # points along an edge of the small Poisson problem: 2500 unknowns
 PETSC = "pip install petsc petsc4py, which builds both for this NumPy (a distribution's may be built for NumPy 1)"
 GPU_EXTRA = "pip install 'swell[cuda13]'   (CUDA 12: 'swell[cuda12]')"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that swell uses.
+    """One package, library or device that swell uses.
 
     Attributes
     ----------
     name, purpose : str
     found : str
-        Version or description; empty where it is missing.
+        Version or description; empty if it is missing.
     remedy : str
         The command that installs it.
     """
@@ -39,7 +39,7 @@ class Part:
     remedy: str = ""
 
 
-# (name, distributions under which it may be installed, purpose, how to install)
+# (name, names of distributions that may provide it, purpose, how to install it)
 PACKAGES = (
     ("NumPy", ("numpy",), "arrays", "pip install numpy"),
     ("SciPy", ("scipy",), "sparse input, SuperLU", "pip install scipy"),
@@ -63,12 +63,12 @@ PACKAGES = (
 
 
 def add_arguments(parser):
-    """The arguments of ``swell doctor``."""
-    parser.add_argument("--json", action="store_true", help="print what was found as one JSON object")
+    """Add the arguments of ``swell doctor``."""
+    parser.add_argument("--json", action="store_true", help="print the findings as one JSON object")
 
 
 def run(arguments) -> int:
-    """Look, try, print."""
+    """Look for all parts, solve on the CPU and the GPU, print the findings; return the exit status."""
     system = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
     parts = [Part("Python", system, "the interpreter")]
     parts += [Part(name, _version(distributions), purpose, remedy)
@@ -77,7 +77,7 @@ def run(arguments) -> int:
     parts = [_loaded(part) if part.name == "petsc4py" and part.found else part for part in parts]
     parts.append(Part("MPI", _mpi(), "the library under mpi4py", "apt install libopenmpi-dev, or pip install mpich"))
     parts.append(Part("NVIDIA driver and GPU", _driver(), "computing on a GPU", "the driver of your system's packages"))
-    parts.append(Part("memory", _copy_speed(), "what the advisor's predictions are scaled by"))
+    parts.append(Part("memory", _copy_speed(), "scales the advisor's predictions"))
     cpu_works, cpu = _try_cpu()
     gpu_works, gpu = _try_gpu(parts)
     if arguments.json:
@@ -89,7 +89,7 @@ def run(arguments) -> int:
 
 
 def _version(distributions) -> str:
-    """The version of the first distribution that is installed."""
+    """The version of the first of these distributions that is installed, or empty."""
     for name in distributions:
         try:
             return metadata.version(name)
@@ -99,7 +99,7 @@ def _version(distributions) -> str:
 
 
 def _copy_speed() -> str:
-    """How fast one thread copies, from the file where the advisor keeps it, or measured now."""
+    """One thread's copy speed as text: from the advisor's file, or measured now."""
     from swell.advisor.machine import complaints, machine
     from swell.core.devices import make_space
     speed = machine(make_space("cpu")).copy
@@ -107,8 +107,10 @@ def _copy_speed() -> str:
 
 
 def _mpi() -> str:
-    """The MPI library, without starting it: looking must not join a parallel job. Asked in a process of its own, since
-    one that has loaded MPI so is ended by MPI when it goes on to use it."""
+    """The version of the MPI library, or empty.
+
+    MPI is not started, since this command must not join a parallel job. A separate process loads it, since MPI ends a
+    process that loads it in this way and uses it later."""
     asked = subprocess.run([sys.executable, "-c", "import mpi4py; mpi4py.rc.initialize = False\n"
                             "from mpi4py import MPI; print(MPI.Get_library_version())"],
                            capture_output=True, text=True, timeout=60, check=False)
@@ -116,8 +118,9 @@ def _mpi() -> str:
 
 
 def _loaded(petsc):
-    """petsc4py as missing where it is installed and does not load, as one built for NumPy 1 does not beside NumPy 2.
-    Tried in a process of its own, since loading it starts MPI."""
+    """Return the part petsc4py, marked as missing if it does not load (as one built for NumPy 1 with NumPy 2).
+
+    A separate process tries to load it, since loading starts MPI."""
     asked = subprocess.run([sys.executable, "-c", "from petsc4py import PETSc"], capture_output=True, text=True,
                            timeout=60, check=False)
     if asked.returncode == 0:
@@ -127,18 +130,18 @@ def _loaded(petsc):
 
 
 def _nccl() -> str:
-    """What CuPy finds of it where no package has brought it."""
+    """The NCCL version that CuPy finds, if no package provides NCCL; or empty."""
     try:
-        with warnings.catch_warnings():          # CuPy's own, where there is none
+        with warnings.catch_warnings():          # CuPy warns if there is no NCCL
             warnings.simplefilter("ignore")
-            from cupy.cuda import nccl           # a module of its own, which importing cupy.cuda does not load
+            from cupy.cuda import nccl           # importing cupy.cuda does not load this module
         return f"as CuPy finds it, {nccl.get_version()}" if nccl.available else ""
     except Exception:  # noqa: BLE001            CuPy without a driver fails in many ways
         return ""
 
 
 def _driver() -> str:
-    """The GPUs as the driver's own tool names them."""
+    """The GPUs as nvidia-smi lists them, or empty."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
@@ -148,7 +151,7 @@ def _driver() -> str:
 
 
 def _solve(device):
-    """Solve 2500 unknowns on a device and say how it went."""
+    """Solve 2500 unknowns on a device; return (converged, a sentence on the result)."""
     import numpy as np
 
     import swell
@@ -159,7 +162,7 @@ def _solve(device):
 
 
 def _try_cpu():
-    """(does it work, a sentence) for the CPU; whatever is broken there must be told, not raised."""
+    """Return (True if the CPU works, a sentence). Any error becomes the sentence; none is raised."""
     try:
         works, sentence = _solve("cpu")
         from numba import threading_layer
@@ -169,7 +172,7 @@ def _try_cpu():
 
 
 def _try_gpu(parts):
-    """(does it work, a sentence) for the GPU."""
+    """Return (True if the GPU works, a sentence). Any error becomes the sentence; none is raised."""
     found = {part.name: part.found for part in parts}
     if not found["CuPy"]:
         if found["NVIDIA driver and GPU"]:
@@ -188,18 +191,18 @@ def _try_gpu(parts):
         return works, (f"{properties['name'].decode()}, compute capability {capability}, "
                        f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free, driver for CUDA "
                        f"{_cuda(runtime.driverGetVersion())}, runtime {_cuda(runtime.runtimeGetVersion())}: {sentence}")
-    except Exception as error:  # noqa: BLE001     drivers fail in many ways; each is a sentence here
+    except Exception as error:  # noqa: BLE001     drivers fail in many ways
         words = " ".join(str(error).split())
         return False, f"CuPy is installed, but the GPU does not work: {type(error).__name__}: {words}"
 
 
 def _cuda(version):
-    """13000 as 13.0."""
+    """A CUDA version number as text: 13000 becomes 13.0."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _show(parts, cpu, gpu):
-    """What is there as a table, what is missing by the command that installs it, then the two sentences."""
+    """Print the parts as a table, the commands that install missing parts, and the sentences on CPU and GPU."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape

@@ -1,9 +1,9 @@
 """Solve Poisson's equation, -div(k grad p) = q, on an OpenFOAM case or a mesh file, by finite volumes.
 
-Every patch of the boundary needs a condition: --patch-bc inlet=1 (or inlet=dirichlet:1) fixes p, 'walls=neumann:0' its
-outward normal derivative, 'top=robin:A:B:C' A p + B dp/dn = C. A name may be a pattern, as in 'wall*=neumann:0' or
-'*=neumann:0', for the patches that no other condition names. Without conditions the mesh is described, its patches are
-listed, and nothing is solved (exit code 2).
+Every patch of the boundary needs a condition: --patch-bc inlet=1 (or inlet=dirichlet:1) fixes p, 'walls=neumann:0'
+fixes its outward normal derivative, 'top=robin:A:B:C' sets A p + B dp/dn = C. A name may be a pattern, as in
+'wall*=neumann:0' or '*=neumann:0'; it applies to patches that no other condition names. Without conditions the command
+describes the mesh, lists its patches, and solves nothing (exit code 2).
 """
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from swell.cli.output import as_json, check_paths
 from swell.core.errors import InputError
 
 HELP = "solve Poisson's equation on a mesh"
-DEFAULTS = {"method": "cg by default", "scaling": "jacobi by default where there is no preconditioner"}
-COUNTS = {"dirichlet": 1, "neumann": 1, "robin": 3}         # numbers that a condition takes
+DEFAULTS = {"method": "cg by default", "scaling": "jacobi by default if there is no preconditioner"}
+COUNTS = {"dirichlet": 1, "neumann": 1, "robin": 3}         # how many numbers a condition takes
 EXAMPLE = "such as inlet=1, walls=neumann:0 or top=robin:1:0.5:0"
 BOX = "box:"
 
 
 def add_arguments(parser):
-    """The arguments of ``swell fvm``."""
+    """Add the arguments of ``swell fvm``."""
     parser.add_argument("CASE", help="OpenFOAM case or polyMesh folder, a mesh file that meshio reads (.msh, .vtk, "
                         ".exo, .med, .inp, ..., also .gz), or box:NX,NY,NZ for the unit cube (box:NX,NY: a "
-                        "square); started by mpiexec also a decomposed case, a part for each rank")
+                        "square); under mpiexec also a decomposed case, with a part for each rank")
     parser.add_argument("--patch-bc", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a patch, {EXAMPLE}; may be repeated")
     parser.add_argument("--source", type=float, default=0.0, metavar="Q", help="q; default 0")
     parser.add_argument("--diffusivity", type=float, default=1.0, metavar="K", help="k; default 1")
-    parser.add_argument("--balance", action="store_true", help="where no patch fixes p, shift the source until it "
-                        "equals the fluxes at the boundary, rather than refuse it")
-    parser.add_argument("--corrections", type=int, default=50, metavar="N", help="non-orthogonal corrections at most; "
+    parser.add_argument("--balance", action="store_true", help="if no patch fixes p, shift the source until it equals "
+                        "the fluxes at the boundary; otherwise an imbalance is an error")
+    parser.add_argument("--corrections", type=int, default=50, metavar="N", help="limit of non-orthogonal corrections; "
                         "default 50, 0 for none")
     add_solver(parser, DEFAULTS)
     parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R", help="tolerance for the residual of the "
                         "equation with its corrections, relative to the right-hand side, and for the cells' "
-                        "imbalances, relative to what flows; default 1e-8")
+                        "imbalances, relative to the fluxes; default 1e-8")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each linear solve")
-    parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu; .pvtu and a .vtu of each rank where "
-                        "CASE is decomposed")
+    parser.add_argument("--out", metavar="FILE", help="write p for ParaView: .vtu; for a decomposed CASE .pvtu, with a "
+                        ".vtu from each rank")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
     add_output(parser)
 
 
 def run(arguments) -> int:
-    """Solve on one rank, or on those that mpiexec started."""
+    """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
     from swell.cli import ranks
     return ranks.together(arguments, _run)
 
 
 def _run(arguments, ranks) -> int:
-    """Check everything that can be checked without the mesh; then read, solve, write and print."""
+    """Check all arguments that need no mesh; then read, solve, write and print. ``ranks`` is a Communicator or None."""
     check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
                 {"--out": (".vtu", ".pvtu"), "--report": (".html", ".htm")})
     wanted = [_condition(text) for text in arguments.patch_bc]
@@ -96,7 +96,7 @@ def _run(arguments, ranks) -> int:
         progress.phase, progress.tolerance = f"solving for {facts['cells']} cells", arguments.rtol
         solution = problem.solve(**chosen, rtol=arguments.rtol, maxiter=arguments.maxiter, device=arguments.device,
                                  balance=arguments.balance, monitor=progress.monitor, ranks=ranks)
-    if ranks is None or ranks.rank == 0 or arguments.out:        # of a mesh in parts
+    if ranks is None or ranks.rank == 0 or arguments.out:        # each rank writes its part of a decomposed mesh
         _write(arguments, problem, solution, facts)
     if ranks is None or ranks.rank == 0:
         _print(arguments, solution, facts)
@@ -104,7 +104,7 @@ def _run(arguments, ranks) -> int:
 
 
 def _condition(text):
-    """A name or pattern and its condition, from NAME=CONDITION."""
+    """Parse NAME=CONDITION; return (name or pattern, condition), or raise InputError."""
     from swell.pde.fvm import Dirichlet, Neumann, Robin
     makers = {"dirichlet": Dirichlet, "neumann": Neumann, "robin": Robin}
     name, _, words = text.rpartition("=")
@@ -129,7 +129,7 @@ def _is_number(text) -> bool:
 
 
 def _check_files(arguments, mesh, ranks):
-    """The files that were asked for are such as this mesh has; each rank writes its part of a mesh in parts."""
+    """Raise InputError unless the named files suit the mesh. If it is decomposed, take rank 0's --out on every rank."""
     from swell.pde.fvm import PartMesh
     parts = isinstance(mesh, PartMesh)
     if parts:
@@ -140,7 +140,7 @@ def _check_files(arguments, mesh, ranks):
 
 
 def read_case(case, ranks):
-    """The mesh that CASE names."""
+    """Read or generate the mesh that CASE names; ``ranks`` is a Communicator or None."""
     from swell.pde.fvm import box, read_mesh
     if not case.startswith(BOX):
         return read_mesh(case, ranks)
@@ -151,7 +151,9 @@ def read_case(case, ranks):
 
 
 def _assign(mesh, wanted, facts) -> dict:
-    """The condition of each patch: exact names first, then the first pattern that fits."""
+    """Return {patch: condition}: a condition with the patch's exact name, else the first pattern that fits.
+
+    Raise InputError for a patch without a condition, and for a name that fits no patch."""
     from swell.pde.fvm.boundary import UNCONDITIONED
     patches = [patch["name"] for patch in facts["patches"] if patch["kind"] not in UNCONDITIONED and patch["faces"]]
     if not wanted and patches:
@@ -166,7 +168,7 @@ def _assign(mesh, wanted, facts) -> dict:
         elif fnmatch.filter(patches, name):
             patterns.append((name, condition))
         else:
-            mesh.patch(name)                    # says that there is none, and what is near
+            mesh.patch(name)                    # raises InputError with the nearest name
     for patch in patches:
         fitting = [condition for pattern, condition in patterns if fnmatch.fnmatchcase(patch, pattern)]
         if fitting:
@@ -175,17 +177,17 @@ def _assign(mesh, wanted, facts) -> dict:
     if missing:
         raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "
                          f"--patch-bc {missing[0]}=VALUE to fix p there, --patch-bc {missing[0]}=neumann:0 for a wall "
-                         "that nothing crosses, or --patch-bc '*=neumann:0' for all the others")
+                         "without flux, or --patch-bc '*=neumann:0' for all the others")
     return conditions
 
 
 def _describe(facts):
-    """The mesh as text."""
+    """Print a description of the mesh."""
     angles, aspects = facts["non_orthogonality"], facts["aspect_ratio"]
     print(f"{facts['case']}: {facts['cells']} cells, {facts['faces']} faces ({facts['internal_faces']} internal), "
           f"{facts['points']} points; read and checked in {facts['read_seconds']:.2g} s")
     if "ranks" in facts:
-        print(f"  divided among {facts['ranks']} ranks, of which each has read its own part")
+        print(f"  divided among {facts['ranks']} ranks; each has read its own part")
     if facts["parts"] > 1:
         print(f"  {facts['parts']} parts that share no face; patches must fix p in each")
     print(f"  volume {facts['volume']:.6g}, cells from {facts['cell_volume']['min']:.3g} to "
@@ -198,7 +200,7 @@ def _describe(facts):
 
 
 def _write(arguments, problem, solution, facts):
-    """The files that were asked for."""
+    """Write the files that the arguments name."""
     if arguments.out:
         solution.write(arguments.out)
     if arguments.report:
@@ -214,9 +216,9 @@ def _write(arguments, problem, solution, facts):
 
 
 def _print(arguments, solution, facts):
-    """The result on stdout, and a word on an interruption on stderr."""
+    """Print the result on stdout, and a note of an interruption on stderr."""
     if solution.interrupted:
-        print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
+        print("swell: interrupted; the output and the files have the current iterate", file=sys.stderr)
     span = solution.span()
     if arguments.json:
         print(as_json({**facts, "p": span, "corrections": solution.corrections,

@@ -3,8 +3,8 @@
   swell helmholtz cabin.msh --source firewall --ear 0.9,0.35,0.9 --band 20:600:5 --damping 0.02 --plot ear.png
 
 The source is a boundary that vibrates (1 mm/s, or --velocity), or a point x,y,z (a monopole of 1e-3 m3/s). Walls are
-rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)), amplitudes are peaks, levels are of |p|/sqrt(2)
-re 20 uPa. Frequencies that fail are marked, and the sweep goes on; Ctrl-C keeps what is done.
+rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)); amplitudes are peaks; levels are |p|/sqrt(2) in
+dB re 20 uPa. Frequencies that fail are marked, and the sweep goes on; Ctrl-C ends it and keeps the finished ones.
 """
 from __future__ import annotations
 
@@ -19,57 +19,58 @@ from swell.core.errors import InputError
 from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
-WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers a condition takes
+WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers in each condition
 EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
 
 
 def add_arguments(parser):
-    """The arguments of ``swell helmholtz``."""
+    """Add the arguments of ``swell helmholtz``."""
     parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a "
                         f"generated one: {GENERATED}")
     parser.add_argument("--source", metavar="NAME|X,Y,Z", action="append", default=[],
                         help="boundary that vibrates, or a point source; may be repeated")
     parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[],
-                        help="where to listen, m; may be repeated")
+                        help="point of the response, m; may be repeated")
     parser.add_argument("--band", metavar="FROM:TO:STEP", help="frequencies in Hz; also a list F1,F2,...")
     parser.add_argument("--velocity", metavar="V", default=None,
-                        help="of the boundaries that are sources, m/s; default 1e-3")
+                        help="normal velocity of boundaries that are sources, m/s; default 1e-3")
     parser.add_argument("--wall", metavar="NAME=CONDITION", action="append", default=[],
                         help=f"condition of a boundary, {EXAMPLE}; may be repeated; rigid otherwise")
     parser.add_argument("--speed", type=float, default=343.0, metavar="C", help="speed of sound, m/s; default 343")
-    parser.add_argument("--density", type=float, default=1.204, metavar="RHO", help="kg/m3; default 1.204")
+    parser.add_argument("--density", type=float, default=1.204, metavar="RHO",
+                        help="density of the medium, kg/m3; default 1.204")
     parser.add_argument("--damping", type=float, default=0.0, metavar="ETA",
                         help="loss factor of the medium; default 0")
     parser.add_argument("--medium", metavar="NAME=C:RHO:ETA", action="append", default=[],
                         help="a region of another medium: speed, density and (if any) damping; may be repeated")
-    parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="of the elements; default 1")
-    add_solver(parser, dict.fromkeys(PARTS, "chosen where none is named"))
-    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; "
-                        "started by mpiexec, cuda is a GPU for each rank")
+    parser.add_argument("--degree", type=int, default=1, choices=(1, 2), help="degree of the elements; default 1")
+    add_solver(parser, dict.fromkeys(PARTS, "chosen by swell if none is named"))
+    parser.add_argument("--device", metavar="DEVICE", default="cpu", help="cpu (default), cuda, cuda:1, ...; under "
+                        "mpiexec, cuda is one GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
     parser.add_argument("--rtol", type=float, metavar="R",
                         help="relative tolerance of each solve; default 1e-6, and 1e-4 in complex64")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
-    parser.add_argument("--no-reuse", action="store_true", help="solve each frequency from the beginning")
+    parser.add_argument("--no-reuse", action="store_true", help="solve each frequency without reuse of earlier ones")
     parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency: .csv")
     parser.add_argument("--plot", metavar="FILE", help="write a picture of the level over the frequency: .png")
     parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies each "
                         "gets its own, as FILE_300Hz.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
-                        help="frequencies of the fields; the last of the band by default")
+                        help="frequencies of the fields; default: the last of the band")
     parser.add_argument("--save-mesh", metavar="FILE",
-                        help="write the mesh, such as a generated one: .msh; it may be all that is asked for")
+                        help="write the mesh, such as a generated one: .msh; needs no --band, --ear and --source")
     add_output(parser)
 
 
 def run(arguments) -> int:
-    """Sweep on one rank, or on those that mpiexec started."""
+    """Sweep on one rank, or on the ranks that mpiexec started; return the exit status."""
     from swell.cli import ranks
     return ranks.together(arguments, _run)
 
 
 def _run(arguments, ranks) -> int:
-    """Check everything that can be checked without the mesh; then read, sweep, write and print."""
+    """Check all arguments that need no mesh; then read, sweep, write and print. ``ranks`` is a Communicator or None."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
                  "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
@@ -99,7 +100,7 @@ def _run(arguments, ranks) -> int:
     if not arguments.json and not arguments.quiet:
         print(f"{arguments.MESH}: {mesh}")
     if arguments.save_mesh and band is None and not ears and not arguments.source:
-        return 0                                                 # the mesh was all that was asked for
+        return 0                                                 # the user asked for the mesh alone
     if band is None or not ears:
         raise InputError(f"{'--band' if band is None else '--ear'} is missing; the mesh has the boundaries "
                          f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "
@@ -122,7 +123,7 @@ def _run(arguments, ranks) -> int:
 
 
 class _Watch:
-    """What the live line says after each frequency."""
+    """Updates the live line after each frequency."""
 
     def __init__(self, progress, count):
         self.progress, self.count, self.done, self.failed = progress, count, 0, 0
@@ -139,7 +140,7 @@ class _Watch:
 
 
 def _number(text, option) -> complex:
-    """A complex number."""
+    """Parse a complex number, or raise InputError."""
     try:
         return complex(text.replace(" ", "").replace("i", "j"))
     except ValueError:
@@ -147,7 +148,7 @@ def _number(text, option) -> complex:
 
 
 def _point(text, option) -> tuple:
-    """Two or three coordinates."""
+    """Parse two or three coordinates, or raise InputError."""
     try:
         point = tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -158,7 +159,7 @@ def _point(text, option) -> tuple:
 
 
 def _wall(text):
-    """(name, condition) from NAME=CONDITION."""
+    """Parse NAME=CONDITION; return (name, condition), or raise InputError."""
     from swell.pde import helmholtz
     name, _, words = text.rpartition("=")
     kind, *numbers = words.lower().split(":")
@@ -173,7 +174,7 @@ def _wall(text):
 
 
 def _medium(text):
-    """(region, Medium) from NAME=C:RHO or NAME=C:RHO:ETA."""
+    """Parse NAME=C:RHO or NAME=C:RHO:ETA; return (region, Medium), or raise InputError."""
     from swell.pde.helmholtz import Medium
     name, _, words = text.rpartition("=")
     try:
@@ -196,17 +197,17 @@ def _conditions(walls) -> dict:
 
 
 def _source(text, mesh, velocity):
-    """A point, or a boundary with its velocity."""
+    """Return a source: a point as a tuple, or {boundary: velocity}."""
     if text in mesh.boundaries or "," not in text:
         return {text: velocity}
     return _point(text, "--source")
 
 
 def _fields(arguments, band):
-    """Frequencies whose fields are written."""
+    """Return the frequencies whose fields are written; raise InputError for one that is not in the band."""
     from swell.pde import helmholtz
     if arguments.vtu_at and not arguments.vtu:
-        raise InputError("--vtu-at says when, but --vtu FILE.vtu is missing, which says where")
+        raise InputError("--vtu FILE.vtu is missing: --vtu-at needs it, for the fields")
     if not arguments.vtu or band is None:
         return ()
     fields = helmholtz.band(arguments.vtu_at) if arguments.vtu_at else band[-1:]
@@ -222,7 +223,7 @@ def _words(point):
 
 
 def _write(arguments, response) -> list:
-    """The files that were asked for: their names."""
+    """Write the files that the arguments name; return their names."""
     written = []
     if arguments.csv:
         response.write_csv(arguments.csv)
@@ -240,14 +241,14 @@ def _write(arguments, response) -> list:
 
 
 def _print(arguments, mesh, response, written):
-    """The result on stdout."""
+    """Print the result on stdout, and a note of an early end on stderr."""
     if arguments.json:
         facts = mesh.facts()
-        facts["nodes"] = facts.pop("points")                     # points are those of the response
+        facts["nodes"] = facts.pop("points")                     # "points" are the response's
         print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), "written": written}))
     elif not arguments.quiet:
         print(response)
         for path in written:
             print(f"  written: {path}")
     if len(response.points) < response.asked:
-        print(f"swell: {response.notes[-1]}; what is printed and written is of those", file=sys.stderr)
+        print(f"swell: {response.notes[-1]}; the output and the files have these alone", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Say what a matrix is like, and how swell would solve it.
+"""Describe a matrix, and recommend a solver.
 
-Size, symmetry, definiteness, dominance, bandwidth, blocks, lengths of rows, storage, pattern and a recommendation. With
---amg also the levels of algebraic multigrid, which takes its setup.
+Shows size, symmetry, definiteness, dominance, bandwidth, blocks, entries a row, storage, pattern and a recommendation.
+With --amg, also sets up algebraic multigrid and shows its levels.
 """
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 from swell.cli import source
 from swell.cli.output import as_json, check_paths, readable
 
-HELP = "what a matrix is like, and how to solve it"
+HELP = "describe a matrix, and recommend a solver"
 BAR = 40                # characters of the longest bar of the histogram
 BINS = 12
 
 
 def add_arguments(parser):
-    """The arguments of ``swell info``."""
+    """Add the arguments of ``swell info``."""
     parser.add_argument("A", help=source.HELP)
     parser.add_argument("--picture", metavar="FILE", help="write a picture of the pattern: .png")
     parser.add_argument("--amg", action="store_true", help="set up algebraic multigrid, and show its levels")
-    parser.add_argument("--json", action="store_true", help="print what was found as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the findings as one JSON object")
 
 
 def run(arguments) -> int:
-    """Read, look, print."""
+    """Read the matrix, analyse it, print the findings; return the exit status."""
     check_paths({"--picture": arguments.picture}, (arguments.A,), {"--picture": (".png",)})
     A, notes = source.read_system(arguments.A)
     from swell.inputs import read_matrix
@@ -46,7 +46,7 @@ def run(arguments) -> int:
 
 
 def _look(A, host) -> dict:
-    """Everything that is found, in plain types."""
+    """Analyse a matrix, as swell's A and SciPy's host; return the findings as a dict of plain types."""
     import numpy as np
 
     from swell.formats.blocks import block_size, fill_ratios
@@ -81,7 +81,7 @@ def _bandwidth_rcm(A) -> int:
 
 
 def _histogram(lengths) -> list[dict]:
-    """How many rows have how many entries, in at most `BINS` steps."""
+    """A histogram of the rows' numbers of entries, with at most `BINS` bins."""
     import numpy as np
     if not lengths.size:
         return []
@@ -93,7 +93,7 @@ def _histogram(lengths) -> list[dict]:
 
 
 def _recommendation(A) -> list[dict]:
-    """The advisor's chain: what to try, in order, and why."""
+    """The advisor's choices in order, with reasons and predictions."""
     from swell.advisor.choose import choose
     from swell.core.configuration import Configuration
     from swell.core.settings import describe
@@ -106,7 +106,7 @@ def _recommendation(A) -> list[dict]:
 
 
 def _hierarchy(A) -> dict:
-    """The levels of algebraic multigrid and the seconds of their setup, or why there are none."""
+    """Set up algebraic multigrid; return its levels and the seconds of the setup, or {"refused": reason}."""
     from swell.core.compilation import Stopwatch, timed
     from swell.core.errors import FactorisationError, InputError
     from swell.preconditioners.amg.report import facts
@@ -121,7 +121,7 @@ def _hierarchy(A) -> dict:
 
 
 def _show(found, A):
-    """The findings as text."""
+    """Print the findings as text."""
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
@@ -140,7 +140,7 @@ def _show(found, A):
 
 
 def _summary(found):
-    """One property a line."""
+    """A table of properties, one a line."""
     from rich import box
     from rich.table import Table
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
@@ -159,7 +159,7 @@ def _summary(found):
 
 
 def _diagonal(found):
-    """Dominance, zeros and empty rows in a sentence."""
+    """Text on diagonal dominance, zeros on the diagonal and empty rows."""
     text = f"dominant in {found['dominant_rows']:.1%} of the rows"
     if found["zero_diagonal"]:
         text += f"; zero in {found['zero_diagonal']} rows"
@@ -167,7 +167,7 @@ def _diagonal(found):
 
 
 def _blocks(found):
-    """The fill ratio of each block size, and what it means."""
+    """Text on dense blocks: the verdict, and the fill ratio of each block size."""
     if not found["block_fill"]:
         return "none: no size from 2 to 8 divides the number of unknowns"
     ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in found["block_fill"].items())
@@ -177,7 +177,7 @@ def _blocks(found):
 
 
 def _rows(found):
-    """The histogram of the rows' lengths as bars."""
+    """The histogram of entries a row as a table with bars."""
     from rich import box
     from rich.table import Table
     lengths = found["row_lengths"]
@@ -196,7 +196,7 @@ def _rows(found):
 
 
 def _show_pattern(console, A):
-    """The pattern in braille characters, framed."""
+    """Print the pattern in braille characters, in a frame."""
     from swell.report.pattern import text
     lines = text(A, width=24)
     if lines:
@@ -208,11 +208,11 @@ def _show_pattern(console, A):
 
 
 def _show_recommendation(console, chain):
-    """What to try, in order."""
+    """Print the advisor's choices in order."""
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]
-        rank = "recommended" if k == 0 else "if that is slow, or fails"
+        rank = "recommended" if k == 0 else "if this is slow, or fails"
         console.print(f"[bold]{rank}[/]: {', '.join([choice['method'], *parts])}", soft_wrap=True)
         for why in choice["why"]:
             console.print(f"  because {why}", markup=False, soft_wrap=True)
@@ -223,7 +223,7 @@ def _show_recommendation(console, chain):
 
 
 def _show_hierarchy(console, amg):
-    """The levels of algebraic multigrid, or why there are none."""
+    """Print the levels of algebraic multigrid, or the reason why there are none."""
     from rich import box
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""What the commands write: paths that are checked before the work begins, and JSON that any reader takes."""
+"""Output of the commands: checks of paths before the work begins, and strict JSON."""
 from __future__ import annotations
 
 import json
@@ -12,24 +12,25 @@ VECTORS = (".npy", ".mtx", ".txt")
 
 
 def check_paths(paths: dict, sources=(), endings=None):
-    """Say now, rather than after the solve, that a file could not be written.
+    """Check before the solve that the output files can be written.
 
     Parameters
     ----------
     paths : dict of str to (str or None)
-        The file that each option names; None where it was not given.
+        From an option to the file that it names, or None.
     sources : sequence of (str or None)
-        Files that are read, which no output may replace.
+        Input files, which no output may replace.
     endings : dict of str to tuple of str, optional
-        The extensions that an option's file may have.
+        From an option to the extensions that its file may have.
 
     Raises
     ------
     InputError
+        For a wrong extension, a folder that is missing or not writable, an input file, or a file named twice.
     """
     from swell.io.files import as_path, status
-    read = {os.path.realpath(as_path(source)) for source in sources if source}       # Path.resolve ends at a circle of
-    taken = {}                                                                       # links with an error
+    read = {os.path.realpath(as_path(source)) for source in sources if source}       # Path.resolve raises an error for
+    taken = {}                                                                       # a circle of links
     for option, name in paths.items():
         if name is None:
             continue
@@ -54,17 +55,17 @@ def check_paths(paths: dict, sources=(), endings=None):
 
 
 def readable(name: str) -> str:
-    """A file's name as text that a report or a picture can hold: bytes that are no UTF-8 become question marks."""
+    """A file's name for a report or a picture: bytes that are not UTF-8 become question marks."""
     return name.encode("utf-8", "replace").decode()
 
 
 def as_json(data) -> str:
-    """Strict JSON: numbers that it does not know (NaN, Inf) become null."""
+    """Convert data to strict JSON; NaN and Inf, which it lacks, become null."""
     return json.dumps(_plain(data), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value):
-    """The same in types that JSON knows."""
+    """Convert a value to JSON's types: dict, list, str, int, finite float, bool, None."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

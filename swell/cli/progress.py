@@ -1,7 +1,7 @@
-"""The live line of a solve on stderr: iteration, residual on its way to the tolerance, rate and elapsed time.
+"""The live line of a solve on stderr: iteration, residual, progress to the tolerance, rate and elapsed time.
 
-The monitor that the solver calls in every iteration only keeps two numbers; a thread of the display shows them a few
-times a second, so that a solve of microseconds an iteration does not notice.
+The monitor, which the solver calls in every iteration, only stores two numbers. A thread of the display shows them a
+few times a second, so that even iterations of microseconds are not slowed down.
 """
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 
-UPDATES = 8             # a second
+UPDATES = 8             # updates of the line a second
 
 
 class Progress:
-    """A context in which the line is shown, where stderr is a terminal.
+    """Context manager that shows the line if stderr is a terminal.
 
     Parameters
     ----------
     shown : bool
-        False shows nothing, as where the user asked for quiet.
+        False shows nothing, as with --quiet.
 
     Attributes
     ----------
     phase : str
-        What is being done, shown until iterations are reported.
+        The present work, shown until the first iteration.
     tolerance : float
         The relative residual at which the bar is full.
     """
@@ -38,8 +38,8 @@ class Progress:
         self.phase = "preparing"
         self.tolerance = 1e-8
         self._began = time.perf_counter()
-        self._first = None                       # residual and time of iteration 0
-        self._latest = None
+        self._first = None                       # (residual, time, number) of the first iteration
+        self._latest = None                      # (number, residual) of the latest iteration
         self._spinner = Spinner("dots")
         self._live = Live(console=Console(stderr=True), get_renderable=self._line, refresh_per_second=UPDATES,
                           transient=True) if shown and sys.stderr.isatty() else None
@@ -54,14 +54,14 @@ class Progress:
             self._live.stop()
 
     def monitor(self, iteration, residual):
-        """What ``swell.solve(monitor=...)`` is given."""
+        """The monitor for ``swell.solve(monitor=...)``; never stops the solve."""
         if iteration == 0 or self._first is None:
             self._first = (residual, time.perf_counter(), iteration)
         self._latest = (iteration, residual)
         return False
 
     def _line(self):
-        """What is shown now."""
+        """The present line."""
         now = time.perf_counter()
         line = Table.grid(padding=(0, 2))
         if self._latest is None:
@@ -76,7 +76,7 @@ class Progress:
 
 
 def share_done(first, residual, tolerance) -> float:
-    """How far the residual has come from the first one to the tolerance, on a logarithmic scale.
+    """Progress of the residual from the first one (0) to the tolerance (1), on a logarithmic scale.
 
     Examples
     --------

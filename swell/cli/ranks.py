@@ -1,4 +1,4 @@
-"""Commands on the ranks that mpiexec started: all work, rank 0 prints and writes."""
+"""Commands on the ranks that mpiexec started: all ranks work, rank 0 prints and writes."""
 from __future__ import annotations
 
 import os
@@ -8,14 +8,14 @@ import numpy as np
 from swell.cli import BAD_INPUT, INTERRUPTED, UNSOLVED
 from swell.core.errors import InputError, SwellError
 
-WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # what rank 0 alone writes
+WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # options for output, which rank 0 alone writes
 
 
 def together(arguments, run) -> int:
-    """``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` where no launcher started this.
+    """Call ``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` without a launcher; return its status.
 
-    An error of one rank becomes that of all, and rank 0 says it; one that swell did not expect ends them all, and so
-    does Ctrl-C before there is a solution, which the other ranks may not have heard of.
+    An error of one rank is raised on all ranks, and rank 0 reports it. An unexpected error ends all ranks. So does
+    Ctrl-C before there is a solution, since it may have reached one rank alone.
     """
     from swell.distributed.launcher import launched
     if launched() == 1:
@@ -29,7 +29,7 @@ def together(arguments, run) -> int:
         arguments.quiet = True
         vars(arguments).update(dict.fromkeys(WRITTEN & set(vars(arguments))))
     try:
-        on_device(ranks, arguments.device or "cpu")         # a wrong one is said before anything is read
+        on_device(ranks, arguments.device or "cpu")         # raises for a wrong device before anything is read
         with ranks.agreed():
             return run(arguments, ranks)
     except SwellError:
@@ -43,7 +43,7 @@ def together(arguments, run) -> int:
 
 
 def matrix(ranks, arguments):
-    """(DistributedMatrix, notes): of a file each rank reads its rows; a generated one is made whole on rank 0."""
+    """Return (DistributedMatrix, notes). Each rank reads its rows of a file; rank 0 generates a whole matrix."""
     from swell import distributed
     from swell.cli import source
     device = arguments.device or "cpu"
@@ -56,7 +56,7 @@ def matrix(ranks, arguments):
 
 
 def vectors(arguments, A, notes):
-    """This rank's part of the right-hand side and of the starting vector (or None)."""
+    """Return (this rank's rows of the right-hand side, of the starting vector or None)."""
     from swell.io import read_vector
     whole = [None if path is None else read_vector(path) for path in (arguments.rhs, arguments.x0)]
     for name, vector in zip(("--rhs", "--x0"), whole):

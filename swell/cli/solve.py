@@ -1,7 +1,7 @@
 """Solve A x = b from files.
 
-With no method named, an advisor chooses by what it finds in A, and falls over to its next choice where the first fails.
-Names may carry settings: --method 'gmres(restart=50)'. Ctrl-C ends with the current iterate, which is still written.
+Without --method, an advisor analyses A and chooses; if its first choice fails, it takes the next one. Names may carry
+settings: --method 'gmres(restart=50)'. Ctrl-C stops the iterations; the current iterate is still written.
 """
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ HELP = "solve a system from files"
 
 
 def add_arguments(parser):
-    """The arguments of ``swell solve``."""
+    """Add the arguments of ``swell solve``."""
     parser.add_argument("A", help=source.HELP)
     parser.add_argument("--rhs", metavar="FILE", help="right-hand side, or several as columns (.mtx, .npy, .txt, "
                         "PETSc); all ones by default")
     parser.add_argument("--x0", metavar="FILE", help="starting vector; zero by default")
     add_solver(parser)
-    parser.add_argument("--nullspace", metavar="NAME", help="what A annihilates: constants, or a file of vectors as "
+    parser.add_argument("--nullspace", metavar="NAME", help="null space of A: constants, or a file with a basis as "
                         "columns")
-    parser.add_argument("--smoother", metavar="NAME", help="for cg, before it and between its iterations: "
+    parser.add_argument("--smoother", metavar="NAME", help="smoother for cg, before it and between its iterations: "
                         + ", ".join(names("smoother")))
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ..., or cuda:all")
     parser.add_argument("--dtype", choices=DTYPES, metavar="DTYPE", help="convert A first: " + ", ".join(DTYPES))
-    parser.add_argument("--block", type=int, metavar="N", help="consecutive rows that belong together, as the unknowns "
-                        "of a mesh point; default: as the file says, or as detected")
-    parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="started by mpiexec: which rows "
-                        "a rank has, consecutive ones or a part of the matrix' graph; default rows")
+    parser.add_argument("--block", type=int, metavar="N", help="number of consecutive rows that belong together, as "
+                        "the unknowns of a mesh point; default: from the file, or detected")
+    parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="under mpiexec: distribution of "
+                        "the rows, consecutive rows or parts of the matrix' graph; default rows")
     parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
                         help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8")
     parser.add_argument("--atol", type=float, default=0.0, metavar="R", help="see --rtol; default 0")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="judge each N-th iteration; default 1")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="judge the residual every N iterations; "
+                        "default 1")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit")
     parser.add_argument("--out", metavar="FILE", help="write x: .npy, .mtx or .txt")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report")
@@ -46,13 +47,13 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
-    """Solve on one rank, or on those that mpiexec started."""
+    """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
     from swell.cli import ranks
     return ranks.together(arguments, _run)
 
 
 def _run(arguments, ranks) -> int:
-    """Check everything that can be checked without A; then read, solve, write and print."""
+    """Check all arguments that need no A; then read, solve, write and print. ``ranks`` is a Communicator or None."""
     chosen, stopping = _checked(arguments, ranks)
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
@@ -63,7 +64,7 @@ def _run(arguments, ranks) -> int:
             b, x0 = _vectors(arguments, A.shape[0], notes)
         else:
             from swell.cli.ranks import matrix, vectors
-            (A, notes), block = matrix(ranks, arguments), None   # A knows its own
+            (A, notes), block = matrix(ranks, arguments), None   # A has its block size
             b, x0 = vectors(arguments, A, notes)
         progress.phase = "preparing the solver"
         result, M = _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress)
@@ -76,7 +77,7 @@ def _run(arguments, ranks) -> int:
 
 
 def _checked(arguments, ranks):
-    """(what to solve with, when to stop): what can be checked without A."""
+    """Check the arguments that need no A; return (keyword arguments of ``swell.prepare``, Stopping)."""
     if ranks is None and arguments.partition != "rows":
         raise InputError(f"--partition {arguments.partition} is for ranks: start mpiexec -n 2 swell solve ...")
     if ranks is not None and arguments.report:
@@ -94,7 +95,7 @@ def _checked(arguments, ranks):
 
 
 def _vectors(arguments, n, notes):
-    """The right-hand side and the starting vector."""
+    """Return (right-hand side, starting vector or None)."""
     import numpy as np
 
     from swell.io import read_vector
@@ -105,7 +106,7 @@ def _vectors(arguments, n, notes):
 
 
 def _nullspace(given):
-    """"constants", or the vectors of a file."""
+    """Return "constants", "none" or None as given, or read the basis vectors from a file."""
     if given is None or given.lower() in ("constants", "none"):
         return given
     from swell.io import read_vector
@@ -113,35 +114,35 @@ def _nullspace(given):
 
 
 def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
-    """(result, the first choice's preconditioner); the progress display is the monitor."""
+    """Prepare and solve, with the progress display as monitor; return (Result, the first choice's preconditioner)."""
     import numpy as np
 
     import swell
     solver = swell.prepare(A, **chosen, device=arguments.device, dtype=arguments.dtype, block=block, stopping=stopping,
                            b_like=b)
     solver.notes[:0] = notes
-    norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # what is not finite, the solver refuses
+    norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # the solver refuses b that is not finite
     progress.tolerance = stopping.threshold(norm_b) / norm_b if norm_b else stopping.rtol
     return solver.solve(b, x0=x0, monitor=progress.monitor), solver.M
 
 
 def _write(arguments, result, A, M):
-    """The files that were asked for."""
+    """Write the files that the arguments name."""
     if arguments.out:
         from swell.io import write_vector
         write_vector(arguments.out, result.x)
     if arguments.report:
         from swell.preconditioners.amg.settings import AMGOperator
         from swell.report import html
-        whole = arguments.device != "cuda:all"   # else M is of rank 0's rows
+        whole = arguments.device != "cuda:all"   # otherwise M is for rank 0's rows only
         html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A,
              levels=M if whole and isinstance(M, AMGOperator) else None)
 
 
 def _print(arguments, result, A):
-    """The result on stdout, and a word on an interruption on stderr."""
+    """Print the result on stdout, and a note of an interruption on stderr."""
     if result.reason.name == "INTERRUPTED":
-        print("swell: interrupted; the current iterate is what follows and what was written", file=sys.stderr)
+        print("swell: interrupted; the output and the files have the current iterate", file=sys.stderr)
     if arguments.json:
         print(as_json({"matrix": arguments.A, "n": A.shape[0], "nnz": A.nnz, "rhs": arguments.rhs or "ones",
                        **result.as_dict(), "out": arguments.out, "report": arguments.report}))

@@ -1,6 +1,6 @@
-"""Where a command's matrix comes from: a file, the gallery by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``, or an
-acoustic problem in a generated cavity, by ``paper:NAME`` (those of the paper's table 1), ``cabin:SIZE`` or
-``cylinder:SIZE``, also ``...:HZ``."""
+"""Sources of a command's matrix: a file; the gallery, by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``; or an acoustic
+problem in a generated cavity, by ``paper:NAME`` (a name in the paper's table 1), ``cabin:SIZE`` or ``cylinder:SIZE``,
+optionally with ``:HZ``."""
 from __future__ import annotations
 
 import difflib
@@ -9,24 +9,24 @@ from swell.core.errors import InputError
 
 HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, SciPy .npz, NumPy .npy, PETSc binary), or gallery:NAME, or "
         "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or an acoustic one such as "
-        "paper:Audi3D-2, cabin:0.1:divided or cylinder:0.05:300, the last number being the frequency in Hz")
+        "paper:Audi3D-2, cabin:0.1:divided or cylinder:0.05:300, where the last number is the frequency in Hz")
 PREFIX = "gallery:"
 GENERATED = (PREFIX, "paper:", "cabin:", "cylinder:")
 
 
 def read_system(source: str):
-    """The matrix that ``source`` names.
+    """Read or generate the matrix that ``source`` names.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix
     notes : list of str
-        What the reader did to its entries.
+        Sentences on A, such as changes that the reader made to its entries.
 
     Raises
     ------
     InputError
-        If there is no such file or name, or the file is damaged.
+        If the file or name does not exist, or the file is damaged.
     """
     if source.startswith(GENERATED[1:]):
         return _acoustic(source)
@@ -45,7 +45,7 @@ def read_system(source: str):
 
 
 def block_size(source: str):
-    """The block size that the file of a matrix names, or None."""
+    """The block size that a matrix file states, or None."""
     if source.startswith(GENERATED):
         return None
     from swell.io import block_size
@@ -53,11 +53,11 @@ def block_size(source: str):
 
 
 def _acoustic(source):
-    """A(ω) of a generated cabin or cylinder, and what it is."""
+    """Assemble A(ω) for a generated cabin or cylinder; return (A, notes)."""
     from swell.pde.helmholtz.named import cavity, named_mesh
     from swell.pde.helmholtz.table1 import posed
     name, _, last = source.rpartition(":")
-    frequency = _number(last) if ":" in name else None           # one colon: what follows is the mesh's own
+    frequency = _number(last) if ":" in name else None           # after the only colon comes a part of the mesh's name
     if frequency is None:
         name = source
     if name.startswith("paper:") and ":" in name.removeprefix("paper:"):
@@ -68,7 +68,7 @@ def _acoustic(source):
 
 
 def _number(text):
-    """A number, or None."""
+    """The number in a text, or None if it is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Compile the kernels that common calls need, before they are needed.
+"""Compile the kernels of common calls in advance.
 
 Solves small and large model problems with the usual methods, in as many processes at a time as the machine has cores.
-What is compiled stays on disk: later processes load it. Without --method, the advisor's choices and cg, bicgstab, gmres
-(complex: cocg) and direct with their usual preconditioners.
+The compiled kernels stay on disk, where later processes load them. Without --method: the advisor's choices, and cg,
+bicgstab, gmres (complex: cocg, bicgstab, gmres) and direct with their usual preconditioners.
 """
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ HELP = "compile the kernels of common calls"
 SIDES = (12, 30), (150,)         # of model problems: small ones in CSR and in SELL, one above ``core.cpu.SERIAL``
 REAL = ("auto", None), ("cg", "ic0"), ("cg", "amg"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
 COMPLEX = ("auto", None), ("cocg", "ilu0"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
-ROUNDS = 3              # two processes that keep one function at the same time lose what the first has kept
+ROUNDS = 3              # of two processes that store one function at the same time, the first one's version is lost
 CHILD = "import sys; from swell.cli.warm_up import child; child(sys.argv[1])"
 
 
 def add_arguments(parser):
-    """The arguments of ``swell warm-up``."""
-    parser.add_argument("--method", metavar="NAME", help="this method alone")
+    """Add the arguments of ``swell warm-up``."""
+    parser.add_argument("--method", metavar="NAME", help="compile for this method alone")
     parser.add_argument("--precond", metavar="NAME", help="with this preconditioner")
-    parser.add_argument("--complex", action="store_true", help="for complex numbers")
+    parser.add_argument("--complex", action="store_true", help="compile for complex numbers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     parser.set_defaults(scaling=None, format=None, ordering=None)
 
 
 def run(arguments) -> int:
-    """Check, compile in processes, and say how long it took.
+    """Check the arguments, compile in processes, print the time; return the exit status.
 
     Raises
     ------
     InputError
-        For a method that is not there, a preconditioner without a method, or a folder that cannot be written.
+        For an unknown method, a preconditioner without a method, or a folder that cannot be written.
     MissingDependency
-        If there is no such device.
+        If the device is not available.
     """
     from swell.core.devices import make_space
     named_solver(arguments)
@@ -54,20 +54,20 @@ def run(arguments) -> int:
     start = time.perf_counter()
     jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex,
              "device": arguments.device} for method, precond in solvers for sides in SIDES]
-    compiled = _all(jobs[:len(SIDES)]) + _all(jobs[len(SIDES):])                 # the first ones have what all share
+    compiled = _all(jobs[:len(SIDES)]) + _all(jobs[len(SIDES):])                 # the first jobs compile shared kernels
     rounds = 1
-    while compiled and rounds < ROUNDS and arguments.device == "cpu":            # CuPy keeps a file for each kernel
+    while compiled and rounds < ROUNDS and arguments.device == "cpu":            # CuPy stores each kernel in a file
         compiled, rounds = _all(jobs, say=False), rounds + 1
     print(f"compiled in {time.perf_counter() - start:.0f} s; the kernels are kept in {folder}")
     return 0
 
 
 def kept_in(device) -> str:
-    """The folder in which a device's kernels are kept; InputError if it cannot be written."""
+    """Return the folder of a device's compiled kernels; raise InputError if it cannot be written."""
     variable, folder = ("NUMBA_CACHE_DIR", caches.of_numba())
     if device == "cuda":
         variable, folder = ("CUPY_CACHE_DIR", caches.of_cupy())
-    named = os.environ.get(variable) or folder   # Numba takes another folder where it cannot write this one
+    named = os.environ.get(variable) or folder   # Numba takes another folder if it cannot write this one
     if not caches.writable(named):
         raise InputError(f"compiled kernels cannot be kept in {named}: name a folder that can be written with "
                          f"{variable}")
@@ -75,14 +75,14 @@ def kept_in(device) -> str:
 
 
 def _all(jobs, say=True) -> int:
-    """Run the jobs in processes, as many at a time as there are cores; how many functions they compiled."""
+    """Run the jobs in processes, as many at a time as there are cores; return how many functions they compiled."""
     from numba import config
     with ThreadPoolExecutor(config.NUMBA_NUM_THREADS) as pool:
         return sum(pool.map(lambda job: _one(job, say), jobs))
 
 
 def _one(job, say):
-    """Run a job in a process of its own; how many functions it compiled."""
+    """Run a job in a separate process; return how many functions it compiled."""
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=False,
                           env={**os.environ, "SWELL_QUIET": "1"})
@@ -96,7 +96,7 @@ def _one(job, say):
 
 
 def child(job):
-    """Solve model problems, and print how many functions were compiled."""
+    """Solve the model problems of a job (JSON), and print how many functions were compiled."""
     import numpy as np
 
     import swell
