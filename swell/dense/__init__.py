@@ -9,7 +9,7 @@ Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names a
 "Parallel computation of LU decomposition on GPUs" (Czech Technical University in Prague, 2023), whose equations the
 files of this package cite.
 
-Large products and getrf are the library's: on a CPU their bits depend on the number of threads of NumPy's BLAS.
+The library computes large products and getrf: on a CPU their bits depend on the number of threads of NumPy's BLAS.
 """
 from __future__ import annotations
 

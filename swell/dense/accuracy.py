@@ -1,9 +1,10 @@
-"""How good factors and solutions are: the thesis' maximum absolute differences, and relative measures beside them.
+"""Accuracy of factors and solutions: the thesis' maximum absolute differences, and relative errors.
 
-The thesis takes max |A − L U P| (2.7) for factors, and for solutions max |L U P X − B| (2.8), against L U instead of A.
-They say nothing without ‖A‖. The normwise backward errors do: ‖P A − L U‖₁ / ‖A‖₁ and, by Rigal and Gaches (1967), for
-the worst right-hand side, ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): the size of the smallest change of A and b for which x is
-exact. All is computed in double precision; what is not finite is infinite here, so that no NaN can look like a success.
+The thesis takes max |A − L U P| (2.7) for factors, and max |L U P X − B| (2.8) for solutions, with L U instead of A.
+Without ‖A‖ these numbers mean little. Normwise backward errors need no such context: ‖P A − L U‖₁ / ‖A‖₁ for factors
+and, by Rigal and Gaches (1967), ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞) for the worst right-hand side. The latter is the size
+of the smallest change of A and b for which x is exact. All is computed in double precision. A result that is not finite
+is returned as infinity, so that no NaN can look like a success.
 """
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PROBES = 4              # vectors by which factors are compared with A
+PROBES = 4              # random vectors that compare factors with A
 
 
 @dataclass(frozen=True)
 class DecompositionAccuracy:
-    """Of factors.
+    """Accuracy of factors.
 
     Attributes
     ----------
@@ -26,7 +27,7 @@ class DecompositionAccuracy:
     backward_error : float
         ‖P A − L U‖₁ / ‖A‖₁.
     growth : float
-        The largest entry of L and U over that of A, the one with the unit diagonal scaled by the other's diagonal.
+        The largest entry of L and U over A's largest entry; see `LUFactors.largest`.
     """
 
     max_difference: float
@@ -36,7 +37,7 @@ class DecompositionAccuracy:
 
 @dataclass(frozen=True)
 class SolutionAccuracy:
-    """Of a solution.
+    """Accuracy of a solution.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class SolutionAccuracy:
     max_residual : float
         max |A X − B|.
     backward_error : float
-        Against A, the worst right-hand side's.
+        ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞) of the worst right-hand side.
     """
 
     max_difference: float
@@ -54,7 +55,7 @@ class SolutionAccuracy:
 
 
 def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
-    """Compare factors with the matrix that they are of."""
+    """Compare the factors with their matrix A, an array of shape (n, n)."""
     space = factors.space
     with space.active():
         A = _wide(space, A)
@@ -65,10 +66,10 @@ def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
 
 
 def lost(A, factors) -> float:
-    """‖(P A − L U) V‖ / ‖A V‖ for a few random V, in the type of the factors: O(n²). Where it is 1, zero would be as
-    near to A as L U is."""
+    """Return ‖(P A − L U) V‖ / ‖A V‖ for a few random V, in the type of the factors; it takes O(n²) operations. At 1,
+    L U is no better an approximation of A than zero."""
     space = factors.space
-    with space.active(factors.n), np.errstate(over="ignore", invalid="ignore"):      # what overflows is inf here
+    with space.active(factors.n), np.errstate(over="ignore", invalid="ignore"):      # an overflow gives inf
         signs = np.random.default_rng(0).integers(0, 2, (factors.n, PROBES)) * 2 - 1
         V = space.from_host(signs.astype(factors.dtype))
         ours = space.from_host(A)[factors.order] @ V
@@ -78,7 +79,7 @@ def lost(A, factors) -> float:
 
 
 def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
-    """Compare a solution with the system, and with the factors."""
+    """Compare a solution X with the system A X = B, and with the factors of A."""
     space = factors.space
     with space.active():
         A, B, X = (_wide(space, M) for M in (A, B, X))
@@ -91,11 +92,11 @@ def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
 
 
 def _wide(space, M):
-    """An array of the space in double precision."""
+    """Return M in the space, in double precision."""
     return space.from_host(M).astype(np.result_type(M.dtype, np.float64))
 
 
 def _finite(value) -> float:
-    """A number, or inf for what is none."""
+    """Return the value as a float; infinity if it is NaN or infinite."""
     value = float(value)
     return value if math.isfinite(value) else math.inf

@@ -1,7 +1,7 @@
-"""Solution with the factors of many matrices of one size, as ``factor_batch`` gives them: trsm for all at a time.
+"""Solution with the factors of many matrices of one size, from ``factor_batch``: trsm for all of them at once.
 
-On a GPU two calls of cuBLAS, each for all matrices, for one alone the call that is made for large ones; on a CPU one
-matrix after the other.
+A GPU makes two calls of cuBLAS, each for all matrices; a single matrix takes the call for large matrices. A CPU solves
+one matrix after the other.
 """
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from swell.dense.products import CUBLAS, addresses, layout
 
 
 def solve_batch(factors, B):
-    """X with A X = B for each of several matrices.
+    """Solve A X = B for each of m matrices.
 
     Parameters
     ----------
     factors : list of LUFactors
-        Of one call of ``factor_batch``.
-    B : array of their space, shape (m, n, k)
-        Of their type. It is not changed.
+        The result of one call of ``factor_batch``.
+    B : device array in the factors' space, shape (m, n, k)
+        In the factors' type. It is not changed.
 
     Returns
     -------
-    array of the space, shape (m, n, k)
+    device array, shape (m, n, k)
 
     Raises
     ------
     InputError
         If B has another shape or type.
     FactorisationError
-        If factors no longer represent A, or X is not finite; ``error.index`` says of which matrix.
+        If factors no longer represent A, or X is not finite; ``error.index`` is the number of the matrix.
     """
     if not factors:
         raise InputError("factors is an empty list: expected what factor_batch gives")
@@ -55,7 +55,7 @@ def solve_batch(factors, B):
         X = xp.empty((len(factors), B.shape[2], one.n), B.dtype).transpose(0, 2, 1)         # column-major
         X[...] = xp.take_along_axis(B, order[:, :, None], axis=1)
         _substitute(factors, X)
-        # In two steps: to one number a matrix CuPy would reduce by one block of threads each.
+        # In two steps, since CuPy would reduce each matrix to one number with a single block of threads.
         finite = space.to_host(xp.isfinite(X).all(axis=1).all(axis=1))  # sync
     if not finite.all():
         k = int(finite.argmin())
@@ -65,14 +65,14 @@ def solve_batch(factors, B):
 
 
 def _substitute(factors, X):
-    """L Y = X, U X = Y in place, by cuBLAS."""
+    """Solve L Y = X, then U X = Y, in place, by cuBLAS."""
     import cupy
     from cupy.cuda import cublas, device
     one, (count, n, columns) = np.array(1, X.dtype), X.shape
     (op, distance), unit = layout(factors[0].lu), factors[0].unit
     letter = CUBLAS[X.dtype.char]
     for lower in (True, False):
-        as_lower = lower == (op == cublas.CUBLAS_OP_N)           # read column-major, rows are the transpose
+        as_lower = lower == (op == cublas.CUBLAS_OP_N)           # cuBLAS reads a row-major matrix as its transpose
         head = (device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
                 cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
                 cublas.CUBLAS_DIAG_UNIT if unit == ("L" if lower else "U") else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,

@@ -1,14 +1,14 @@
-"""Crout's method by sections: what finished steps contribute is added once, as a matrix product.
+"""Crout's method by sections: the contributions of finished steps are subtracted once, as a matrix product.
 
-The matrix is cut into square sections (figure 2.2 of the thesis), and a section's rows and columns into fronts of x. A
-section's diagonal part and all below it come first, front by front, since pivots are looked for there; what lies to the
-right of the section follows. Before either, the contributions of all finished sections are subtracted by one product
-each, and before a front those of the section's finished fronts: 2/3 n³ operations in products, and O(n² x) in the
-fronts.
+The matrix is cut into square sections (figure 2.2 of the thesis), and a section's rows and columns into fronts of x.
+The diagonal part of a section and all rows below it come first, front by front, since pivots are chosen there. The part
+to the right of the section follows. Before each of the two, one product subtracts the contributions of all finished
+sections. Before each front, one product subtracts the contributions of the section's finished fronts. This takes
+2/3 n³ operations in products, and O(n² x) in the fronts.
 
-Matrices of one size are decomposed together, their products and fronts a launch each.
+Matrices of one size are decomposed together: one launch does a product, or a front, of all of them.
 
-Rows are swapped whole. That is right at any time, because all rows from the current front on are in the same state.
+Whole rows are swapped. This is right at any time, because all rows from the current front on are in the same state.
 """
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.dense.products import subtract_product
 
-SMALLEST, LARGEST = 256, 1024           # rows of a section by the thesis' rule
+SMALLEST, LARGEST = 256, 1024           # bounds for the rows of a section, from the thesis
 
 
 def section_size(n: int, x: int, wanted: int | None = None) -> int:
-    """Rows of a section: min(max(n / 10, 256), 1024), rounded up to a multiple of x (listing 2.6), or those wanted."""
+    """Return the rows of a section: ``wanted``, or min(max(n / 10, 256), 1024) for None (listing 2.6), rounded up to a
+    multiple of x."""
     size = min(max(n // 10, SMALLEST), LARGEST) if wanted is None else wanted
     return -(-size // x) * x
 
@@ -38,7 +39,8 @@ def check_section(owner):
 
 
 def parts(tiles, length, x, count=1):
-    """As much of ``tiles`` as says how many tiles of x there are in a length of so many matrices."""
+    """Return the part of ``tiles`` whose size tells the kernels the number of tiles of x in ``count`` matrices of this
+    length: one entry more than tiles."""
     return tiles[:count * -(-length // x) + 1]
 
 
@@ -48,7 +50,7 @@ def by_sections(work, section, x, panel, right):
     Parameters
     ----------
     panel : callable
-        ``panel(f, g)`` completes the columns f to g of L, and U between them; it swaps rows.
+        ``panel(f, g)`` completes columns f to g of L, and the block of U in rows and columns f to g; it swaps rows.
     right : callable
         ``right(f, g, left, end)`` completes the rows f to g of U, columns ``left`` to ``end``.
     """

@@ -1,11 +1,11 @@
 """CM(PP): Crout's method, sequential, on a CPU. Section 1.3.2 and Appendix A of the thesis; Forsythe, Algorithm 16
 (1960).
 
-For every j: column j of L (1.11), its pivot (1.13), row j of U (1.12), each element a whole sum. It is what the other
-methods are measured by, not a method for large matrices: 2/3 n³ operations, none of them in parallel, with a stride.
+For every j: column j of L (1.11), its pivot (1.13), row j of U (1.12), each element a whole sum. The other methods are
+compared with it. It is no method for large matrices: 2/3 n³ sequential operations, with strided access.
 
-Differs from the thesis: the pivot is looked for in every column by default (``pivoting="full"``); its sums are of the
-matrix's type (Appendix A declares them as integers, surely a slip); a zero pivot is an error in the last column too.
+Differs from the thesis: by default every column gets a pivot (``pivoting="full"``). The sums have the matrix's type
+(Appendix A declares them as integers, surely a slip). A zero pivot is an error in the last column too.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CM(Sequential):
     Attributes
     ----------
     pivoting : {"full", "conditional", "none"}
-        A pivot for every column; where |l_jj| <= ``pivot_tolerance``; never.
+        Choose a pivot in every column; only in columns with |l_jj| <= ``pivot_tolerance``; in none.
     pivot_tolerance : float
-        Absolute.
+        Absolute bound of conditional pivoting.
     """
 
     kernel = "crout"

@@ -1,5 +1,5 @@
-"""What decomposers share: the door for the matrix, the array that is decomposed in place, and the verdict on the
-pivots."""
+"""Base of all decomposers: the checks of the matrix, the array that is decomposed in place, and the checks of the
+pivots and of growth."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -18,25 +18,26 @@ PIVOTING = ("full", "conditional", "none")
 
 
 class Work:
-    """Matrices of one size while they are decomposed.
+    """Matrices of one size during their decomposition.
 
     Attributes
     ----------
     space : Space
     count, n : int
-        Matrices, and rows of each.
-    matrix : array of the space, shape (count, n, n)
-        A, on its way to L and U.
-    lu : array of the space, shape (count * n * n,)
-        The same memory as the kernels see it: entry (i, j) of a matrix at ``i row + j column`` from where it begins.
-    matrices : array of the space, shape (count + 1,)
-        Its size says to the kernels how many matrices there are.
-    pivots : array of the space, of int32, shape (count * n,)
-        The row that row j was swapped with; -1 where no pivot was looked for.
-    start : array of the space, of int64, shape (n,)
+        Number of matrices, and rows of each.
+    matrix : device array, shape (count, n, n)
+        A at the beginning, L and U at the end.
+    lu : device array, shape (count * n * n,)
+        The memory of ``matrix`` as a flat array for the kernels. Matrix k begins at k n²; its entry (i, j) is at
+        ``i row + j column`` from there.
+    matrices : device array, shape (count + 1,)
+        Only its size matters: it tells the kernels the number of matrices.
+    pivots : int32 device array, shape (count * n,)
+        The row that row j was swapped with; -1 if no pivot was chosen.
+    start : int64 device array, shape (n,)
         The order of the rows before the first swap.
     largest : numpy.ndarray, shape (count,)
-        max |A|.
+        max |A| of each matrix.
     """
 
     def __init__(self, space, A, order="C"):
@@ -54,15 +55,15 @@ class Work:
         self.largest = largest(space, self.matrix)
 
     def kernels(self, stem):
-        """The kernels of this package called ``stem``."""
+        """Return the kernels of swell.dense in the file ``stem``."""
         return self.space.kernels("swell.dense", stem, self.dtype)
 
     def tiles(self, x):
-        """An array whose parts say to the kernels how many tiles of ``x`` there are: one entry more than tiles."""
+        """Return an array for `blocked.parts`: the size of a part, less one, tells the kernels the number of tiles."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
     def swapped(self, pivots):
-        """The order of a matrix's rows after the swaps."""
+        """Return the order of a matrix's rows after the swaps ``pivots``."""
         order = list(range(self.n))
         for j, p in enumerate(pivots.tolist()):
             if p > j:
@@ -70,7 +71,7 @@ class Work:
         return self.start[self.space.from_host(np.array(order))]
 
     def pivots_by_section(self, pivots, section):
-        """How many pivots were looked for in every section of a matrix."""
+        """Return the number of chosen pivots in every section of a matrix."""
         return np.add.reduceat(pivots >= 0, range(0, self.n, section)).astype(np.int64)
 
 
@@ -80,11 +81,11 @@ class Decomposer(ABC):
     Attributes
     ----------
     problem, cost : str
-        For the documentation.
+        Text for the documentation.
     devices : tuple of str
-        Where it runs.
+        Names of the spaces that it runs in.
     factors : type
-        The kind of factors that it makes: where their unit diagonal is.
+        `CroutFactors` or `DoolittleFactors`: the unit diagonal is in U or in L.
     """
 
     problem = "any nonsingular dense matrix"
@@ -101,7 +102,7 @@ class Decomposer(ABC):
         A : array, shape (n, n)
             NumPy or CuPy; float32, float64, complex64 or complex128 (integers become double). It is not changed.
         space : Space or str, optional
-            Where to work, "cpu" or "cuda" for instance; by default where A is.
+            The space of the decomposition, such as "cpu" or "cuda"; by default the device of A.
 
         Returns
         -------
@@ -110,7 +111,7 @@ class Decomposer(ABC):
         Raises
         ------
         InputError
-            If A is not a finite square matrix, or the decomposer does not run there.
+            If A is not a finite square matrix, or the decomposer does not run in this space.
         FactorisationError
             If a pivot is zero (the message names the column) or the factors are not finite.
         OutOfMemory
@@ -123,26 +124,27 @@ class Decomposer(ABC):
         return self._decomposed(checked(A, space, self.copies)[None], space, prepare=prepare)[0]
 
     def factor_batch(self, A, space=None):
-        """Decompose matrices of one size: what is launched, and what Python does, is for all of them at a time.
+        """Decompose matrices of one size together: each launch, and each step in Python, serves all of them.
 
-        GEM, CM, PCM and ICM share out the threads of a CPU to matrices, and the launches on a GPU; so does getrf on a
-        GPU. One after the other: the plain forms of PCM and ICM, and getrf on a CPU, where LAPACK has threads of its
-        own. There is little to gain where one matrix fills the device.
+        The matrices share the threads of a CPU (GEM, CM, PCM, ICM), or the launches on a GPU (PCM, ICM, getrf). The
+        plain forms of PCM and ICM take one matrix after the other; so does getrf on a CPU, where LAPACK has its own
+        threads. There is little to gain if one matrix fills the device.
 
         Parameters
         ----------
         A : array, shape (m, n, n)
-            Otherwise, and ``space``, as for ``factor``.
+            Its type, and ``space``: see ``factor``.
 
         Returns
         -------
         list of LUFactors
-            What ``factor`` gives for each, to rounding; parts of one array.
+            For each matrix the result of ``factor``, up to rounding; all are parts of one array.
 
         Raises
         ------
         InputError, FactorisationError, OutOfMemory
-            As ``factor``. The message names the first matrix that has failed; of a FactorisationError it is ``index``.
+            See ``factor``. The message names the first matrix that failed; ``index`` of a FactorisationError is its
+            number.
         """
         space = self._space(A, space)
         A, found = checked(A, space, self.copies, 3), []
@@ -156,7 +158,7 @@ class Decomposer(ABC):
         return found
 
     def _decomposed(self, A, space, first=None, prepare=None):
-        """The factors of each matrix; ``first`` is the number of the first among those of a batch."""
+        """Return the factors of each matrix. ``first``: the number of A[0] in a batch, or None outside of batches."""
         with space.active(len(A) * self.size(A.shape[1])):
             work = Work(space, space.from_host(A), self.order)
             if not np.isfinite(work.largest).all():
@@ -169,32 +171,31 @@ class Decomposer(ABC):
             return self._verdict(work, A, section, [None] * len(A) if iterations is None else iterations)
 
     def size(self, n):
-        """What a kernel works on at a time, as ``Space.active`` counts it: a front's or a column's are for one
-        thread."""
+        """Return the work size for ``Space.active``: the rows of a front or a column, which one thread handles."""
         return n
 
     def together(self, space) -> bool:
-        """Whether ``decompose`` takes many matrices at a time there, or one."""
+        """True if ``decompose`` takes many matrices at a time in this space; False for one."""
         return True
 
     def most_lost(self, dtype) -> float:
-        """``LUFactors.lost`` up to which factors are solved with: a quarter of the digits is left then."""
+        """Return the largest ``LUFactors.lost`` of usable factors; a quarter of the digits is left then."""
         return float(np.finfo(dtype).eps) ** 0.25
 
     def tightened(self):
-        """The same settings with a smaller processing tolerance; None where the decomposition is exact."""
+        """Return these settings with a smaller processing tolerance; None if the decomposition is exact."""
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:
-        """Turn ``work.matrix`` into L and U: (size of a section, iterations of every matrix)."""
+        """Turn ``work.matrix`` into L and U. Returns (rows of a section, list of each matrix's iterations or None)."""
 
     @property
     def copies(self) -> int:
-        """Arrays of the matrix's size that a decomposition needs, the checks at its end included."""
+        """Number of arrays of the matrix's size that a decomposition needs, with the checks at its end."""
         return 5
 
     def _space(self, A, space):
-        """The space, which must be one that the decomposer runs in."""
+        """Return the space to work in; raise InputError if the decomposer does not run there."""
         space = space or guest_of(A).device_of(A)
         space = make_space(space) if isinstance(space, str) else space
         if space.name not in self.devices:
@@ -204,12 +205,12 @@ class Decomposer(ABC):
 
     @staticmethod
     def _not_finite(A):
-        """The first entry that is not finite, in words."""
+        """Return the first entry that is not finite, with its place, for a message."""
         i, j = (int(k[0]) for k in (~np.isfinite(A.get() if hasattr(A, "get") else A)).nonzero())
         return f"{A[i, j]} at ({i}, {j})"
 
     def _verdict(self, work, A, section, iterations):
-        """The factors of each matrix, unless a pivot is zero or something is not finite."""
+        """Return the factors of each matrix; raise FactorisationError for a zero pivot or a non-finite entry."""
         space, matrix = work.space, work.matrix
         diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
         pivots = space.to_host(work.pivots).reshape(work.count, work.n)
@@ -232,7 +233,7 @@ class Decomposer(ABC):
         return [replace(one, lost=lost(A[k], one)) if doubtful[k] else one for k, one in enumerate(made)]
 
     def _notes(self, work, largest, diagonal, growth):
-        """What there is to say of the smallest pivot and of the growth, by which half of the digits may be lost."""
+        """Return notes on a tiny smallest pivot, and on growth that may have cost half of the digits."""
         eps, notes = np.finfo(work.dtype).eps, ()
         column = int(diagonal.argmin())
         if diagonal[column] <= work.n * eps * largest:
@@ -245,7 +246,7 @@ class Decomposer(ABC):
         return notes
 
     def _failure(self, work, column, diagonal, index):
-        """The error for the first pivot that is zero or not finite."""
+        """Return the error for the first pivot that is zero or not finite."""
         name = type(self).__name__
         if diagonal[column] == 0:
             why = ("pivoting is off: take pivoting='full'" if self.pivoting == "none" else
@@ -257,14 +258,14 @@ class Decomposer(ABC):
 
 
 def checked(A, space, copies, axes=2):
-    """A, a matrix or (with three axes) matrices of one size, as an array of one of the four types.
+    """Return A, a matrix or (with three axes) matrices of one size, as an array of one of the four types.
 
     Raises
     ------
     InputError
-        If it is sparse, has another shape, is empty, or of another type.
+        If A is sparse, is empty, or has another shape or type.
     OutOfMemory
-        If so many copies of it do not fit.
+        If ``copies`` arrays of its size do not fit.
     """
     if hasattr(A, "tocsr"):
         raise InputError(f"A is {type(A).__name__}, a sparse matrix: expected a dense one; A.toarray() makes it so")
@@ -287,13 +288,13 @@ def checked(A, space, copies, axes=2):
 
 
 def check_pivoting(owner):
-    """Raise InputError unless the field ``pivoting`` is one that there is."""
+    """Raise InputError unless the field ``pivoting`` is one of `PIVOTING`."""
     if owner.pivoting not in PIVOTING:
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
 
 
 def check_tolerances(owner, *names):
-    """Raise InputError unless these bounds of pivots are numbers of at least zero that ``pivoting`` looks at."""
+    """Raise InputError unless these bounds of pivots are numbers of at least zero, and ``pivoting`` uses them."""
     check_not_negative(owner, *names)
     if owner.pivoting != "conditional":
         without_effect(owner, f"with pivoting={owner.pivoting!r}", "give pivoting='conditional'", *names)
@@ -308,11 +309,11 @@ def check_not_negative(owner, *names):
 
 
 def check_x(owner, choices):
-    """Raise InputError unless ``x`` is one of the sizes of blocks that there are."""
+    """Raise InputError unless ``x`` is one of ``choices``."""
     if owner.x not in choices or isinstance(owner.x, bool):
         raise InputError(f"{type(owner).__name__}(x={owner.x!r}): expected one of {', '.join(map(str, choices))}")
 
 
 def threshold(owner) -> float:
-    """|l| up to which a pivot is looked for, of settings with ``pivoting`` and ``pivot_tolerance``."""
+    """Return the largest |l| for which a pivot is chosen, from ``pivoting`` and ``pivot_tolerance`` of the settings."""
     return np.inf if owner.pivoting == "full" else owner.pivot_tolerance

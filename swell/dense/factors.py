@@ -1,4 +1,4 @@
-"""The factors of a dense matrix, P A = L U (1.4), stored in one array; their type says where the unit diagonal is."""
+"""The factors of a dense matrix, P A = L U (1.4), in one array; their class tells which one has the unit diagonal."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -11,17 +11,17 @@ from swell.core.errors import FactorisationError
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """What a decomposition counted while it ran.
+    """Counts of a decomposition.
 
     Attributes
     ----------
     section : int
-        Rows of a section; n where the method has none.
+        Rows of a section; n for a method without sections.
     pivots : numpy.ndarray of int, shape (sections,)
-        Diagonal elements for which a pivot was looked for.
+        Number of diagonal elements for which a pivot was chosen.
     iterations : numpy.ndarray of int, shape (sections, sections), or None
-        Of an iterative method: iterations of every section, added up over its fronts and pivots. In the part that runs
-        line by line (``ICM(form="fronts")``, below and to the right) of its slowest tile.
+        For an iterative method: the iterations of every section, summed over its fronts and pivots. ``ICM`` with
+        ``form="fronts"`` runs line by line below and to the right of the diagonal; there it is the slowest tile's sum.
     """
 
     section: int
@@ -31,22 +31,22 @@ class Metrics:
 
 @dataclass(frozen=True, eq=False)
 class LUFactors(ABC):
-    """P A = L U.
+    """The factors of P A = L U.
 
     Attributes
     ----------
-    lu : array of the space, shape (n, n)
-        L and U in one, without the unit diagonal.
-    order : array of the space, of int64, shape (n,)
+    lu : device array, shape (n, n)
+        L and U in one array, without the unit diagonal.
+    order : int64 device array, shape (n,)
         P A = A[order].
     space : Space
     decomposer : Decomposer
-        The settings that made it.
+        The settings that made these factors.
     metrics : Metrics
     notes : tuple of str
-        What a user should know, such as a pivot that is nearly zero.
+        Warnings for the user, such as a pivot that is nearly zero.
     lost : float
-        ‖(P A − L U) V‖ / ‖A V‖ for a few random V, where growth or a tolerance leaves doubt; else 0.
+        ‖(P A − L U) V‖ / ‖A V‖ for a few random V, if growth or a tolerance makes the factors doubtful; else 0.
     """
 
     lu: object
@@ -57,11 +57,11 @@ class LUFactors(ABC):
     notes: tuple = field(default=())
     lost: float = 0.0
 
-    unit = ""               # "L" or "U": where the unit diagonal is
+    unit = ""               # "L" or "U": the factor with the unit diagonal
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self.lu.shape[0]
 
     @property
@@ -76,25 +76,25 @@ class LUFactors(ABC):
 
     @abstractmethod
     def lower(self):
-        """L, as an array of the space."""
+        """Return L as a new device array."""
 
     @abstractmethod
     def upper(self):
-        """U, as an array of the space."""
+        """Return U as a new device array."""
 
     def largest(self) -> float:
-        """The largest entry of L and U, the one with the unit diagonal scaled by the diagonal of the other."""
+        """Return the largest modulus of L and U, the unit-diagonal factor scaled by the diagonal of the other."""
         return float(largest(self.space, self.lu[None], self.unit)[0])
 
     def solve(self, B, solver="trsm"):
-        """X with A X = B.
+        """Solve A X = B; return X, with the shape and on the device of B.
 
         Parameters
         ----------
         B : array, shape (n,) or (n, m)
-            On the host or in the space of the factors; X comes back where B is.
+            On the host or in the space of the factors.
         solver : str or DenseSolver
-            "trsm", "ss", "is(x=32)", "getrs", or their settings.
+            "trsm", "ss", "is(x=32)", "getrs", or a settings object.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class LUFactors(ABC):
         return resolve("dense_solver", solver).build(self).solve(B)
 
     def require_useful(self):
-        """Raise FactorisationError where L U misses P A by so much that a solution with it is none of A X = B."""
+        """Raise FactorisationError if L U differs so much from P A that a solve gives no solution of A X = B."""
         limit = self.decomposer.most_lost(self.dtype)
         if not self.lost <= limit:
             name = type(self.decomposer).__name__
@@ -116,7 +116,7 @@ class LUFactors(ABC):
 
 
 class CroutFactors(LUFactors):
-    """The unit diagonal is in U (1.10), as Crout's methods leave it."""
+    """Factors with the unit diagonal in U (1.10), from Crout's methods."""
 
     unit = "U"
 
@@ -129,7 +129,7 @@ class CroutFactors(LUFactors):
 
 
 class DoolittleFactors(LUFactors):
-    """The unit diagonal is in L (2.2), as Gaussian elimination and getrf leave it."""
+    """Factors with the unit diagonal in L (2.2), from Gaussian elimination and getrf."""
 
     unit = "L"
 
@@ -142,14 +142,14 @@ class DoolittleFactors(LUFactors):
 
 
 def largest(space, matrices, unit=""):
-    """The largest modulus in each matrix, NaN if there is one: a host array.
+    """Return the largest modulus in each matrix, NaN if it has a NaN: a host array of shape (m,).
 
     Parameters
     ----------
-    matrices : array of the space, shape (m, n, n)
-        One after the other, by rows or by columns.
+    matrices : device array, shape (m, n, n)
+        Contiguous matrices, row- or column-major.
     unit : str
-        Of factors, where the unit diagonal is: entries beside it are taken times the diagonal of the other factor.
+        For factors, the one with the unit diagonal ("L" or "U"): its entries are multiplied by the other's diagonal.
     """
     count, n, _ = matrices.shape
     by_rows = matrices.strides[-1] == matrices.itemsize

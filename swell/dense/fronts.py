@@ -1,13 +1,14 @@
-"""ICM by fronts: finished sections and fronts as matrix products, and iterations only where something has not settled.
+"""ICM by fronts: finished sections and fronts as matrix products, and iterations only on entries that are not final.
 
-A front is x rows and columns. Its diagonal block is iterated by one block of threads in shared memory, up to a bad
-element; then every row below it on its own, from the columns that the diagonal block has completed; a pivot, and the
-rest anew. The part to the right is iterated column by column. Within a block, a row or a column the iteration knows how
-far all is final, and computes only what comes after: a dense front takes 2 x iterations of x³/6 operations on average.
+A front is x rows and columns. One block of threads iterates its diagonal block in shared memory, up to a bad element.
+Then every row below it is iterated on its own, in the columns that the diagonal block has completed. The bad element
+gets a pivot, and the rest of the front follows in the same way. The part to the right is iterated column by column.
+Within a block, a row or a column the iteration tracks the final entries, and computes only the entries behind them: a
+dense front takes 2 x iterations of x³/6 operations on average.
 
-Matrices of one size go together, a block of threads for the diagonal block of each: how far it came is kept on the
-device, where the kernels that follow look. The host reads it once for every front and pivot, of all matrices, to know
-whether to go on; those that have no bad element left wait for the others.
+Matrices of one size are decomposed together, with a block of threads for each diagonal block. Its progress is stored on
+the device, where later kernels read it. The host reads the progress of all matrices once for every front and pivot, to
+decide whether to continue. Matrices without a bad element wait for the others.
 """
 from __future__ import annotations
 
@@ -15,24 +16,25 @@ import numpy as np
 
 from swell.dense.blocked import by_sections, parts
 
-THREADS = 1024          # of the block that looks for a pivot
+THREADS = 1024          # threads of the block that searches for a pivot
 
 
 class Fronts:
-    """One decomposition.
+    """One decomposition by fronts.
 
     Parameters
     ----------
     settings : ICM
     work : Work
-        With ``estimate``, an array like ``work.lu``, where the user has one.
+        Its ``estimate`` is None, or the user's initial estimate, an array like ``work.lu``.
     section : int
+        Rows of a section.
 
     Attributes
     ----------
-    state : array of the space, of int32, shape (3 count,)
-        For each matrix, of its diagonal block: the columns that were complete before the last pass, the bad element at
-        which it ended (or the block's size), its iterations.
+    state : int32 device array, shape (3 count,)
+        For the diagonal block of each matrix: the columns that were complete before the last pass, the bad element at
+        which the pass ended (or the block's size), and the iterations of the pass.
     """
 
     def __init__(self, settings, work, section):
@@ -46,12 +48,12 @@ class Fronts:
         self.below, self.right_of = (work.space.xp.zeros(shape, np.int32) for _ in range(2))
 
     def run(self):
-        """Decompose; the iterations of every section of each matrix."""
+        """Decompose. Returns the iterations of every section, an array for each matrix."""
         by_sections(self.work, self.section, self.settings.x, self.panel, self.right)
         return self._iterations()
 
     def panel(self, f, g):
-        """Columns f to g of L, and U between them."""
+        """Complete columns f to g of L, and the block of U in rows and columns f to g."""
         work, settings, kernels, size = self.work, self.settings, self.kernels, g - f
         n, x, tolerance, (lower, upper) = work.n, settings.x, float(settings.tolerance), settings.bounds
         place = work.lu, self.estimate, work.row, work.column, f, size
@@ -68,7 +70,7 @@ class Fronts:
             again = 1
 
     def right(self, f, g, left, end):
-        """Rows f to g of U, columns left to end."""
+        """Complete rows f to g of U, columns ``left`` to ``end``."""
         work, settings = self.work, self.settings
         x, counts = settings.x, self.right_of[f // self.section]
         self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,
@@ -76,7 +78,7 @@ class Fronts:
                                   parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
-        """Of every section: of the diagonal ones all, of the others those of the slowest tile."""
+        """Return the iterations of every section: all of a diagonal section, the slowest tile's of another one."""
         per, count = self.section // self.settings.x, self.work.count
         below, right = (self.work.space.to_host(counts).reshape(len(counts), count, -1)
                         for counts in (self.below, self.right_of))

@@ -1,6 +1,6 @@
 """GEM(PP): Gaussian elimination, sequential, on a CPU; the unit diagonal is in L. Table 2.1 of the thesis.
 
-Rows below j lose their multiple of row j (kij form). For comparison only: 2/3 n³ operations, none of them in parallel.
+A multiple of row j is subtracted from each row below it (kij form). For comparison only: 2/3 n³ sequential operations.
 """
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class GEM(Sequential):
     Attributes
     ----------
     pivoting : {"full", "conditional", "none"}
-        A pivot for every column; where |u_jj| <= ``pivot_tolerance``; never.
+        Choose a pivot in every column; only in columns with |u_jj| <= ``pivot_tolerance``; in none.
     pivot_tolerance : float
-        Absolute.
+        Absolute bound of conditional pivoting.
     """
 
     kernel = "eliminate"

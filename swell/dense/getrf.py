@@ -1,9 +1,9 @@
 """getrf: LU with full partial pivoting by the device's library, LAPACK through SciPy or cuSOLVER. The unit diagonal is
 in L.
 
-What the other decomposers are measured beside. Storage: the factors, column-major. Many matrices: up to BATCHED rows by
-cuBLAS in one call, larger ones one after the other by cuSOLVER, which is the faster the larger they are; by LAPACK
-always.
+The other decomposers are compared with it. Storage: the factors, column-major. Many matrices on a GPU: up to BATCHED
+rows one call of cuBLAS factors all; larger ones are factored one after the other by cuSOLVER, whose speed grows with
+their size. On a CPU LAPACK factors one after the other.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swell.dense.decomposer import Decomposer
 from swell.dense.factors import DoolittleFactors
 from swell.dense.products import CUBLAS, addresses
 
-BATCHED = 512           # rows up to which cuBLAS takes many matrices at a time: a guess until it is measured
+BATCHED = 512           # most rows for one cuBLAS call on many matrices: a guess until it is measured
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Getrf(Decomposer):
 
     def __post_init__(self):
         if self.pivoting not in ("full", "none"):
-            raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; conditional pivoting is "
-                             "that of GEM, CM, PCM and ICM")
+            raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; GEM, CM, PCM and ICM have "
+                             "conditional pivoting")
 
     def together(self, space):
         return space.name == "cuda"
@@ -53,12 +53,12 @@ class Getrf(Decomposer):
                              "GEM(pivoting='none')")
         from scipy.linalg import lu_factor
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")      # of a zero pivot, which is an error of ours
+            warnings.simplefilter("ignore")      # LAPACK warns of a zero pivot, which raises an error later
             work.matrix[0], work.pivots[...] = lu_factor(work.matrix[0], overwrite_a=True, check_finite=False)
         return work.n, None
 
     def _on_device(self, work):
-        """In place; without an array for pivots there are none."""
+        """Decompose in place. Without a pivot array (a null pointer) the library does not pivot."""
         import cupy
         from cupy.cuda import cublas, device
         from cupy_backends.cuda.libs import cusolver
@@ -76,4 +76,4 @@ class Getrf(Decomposer):
                 getattr(cusolver, f"{letter}getrf")(handle, n, n, lu.data.ptr, n, scratch.data.ptr,
                                                     chosen.data.ptr if pivots else 0, info.data.ptr)
         if pivots:
-            work.pivots -= 1                     # from one on, as in Fortran
+            work.pivots -= 1                     # the library counts from one, as in Fortran

@@ -1,4 +1,4 @@
-"""getrs: the solution that belongs to getrf, by LAPACK or cuSOLVER; for a unit diagonal in L. Section 2.1.2 of the
+"""getrs: the library solver that belongs to getrf, LAPACK or cuSOLVER; for a unit diagonal in L. Section 2.1.2 of the
 thesis."""
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Getrs(DenseSolver):
 
 
 class LibrarySolve(BoundSolver):
-    """getrs for one matrix. The rows of B are in the order of P already: the library is told of no swaps."""
+    """getrs for one matrix. The rows of B are already in the order of P, so the library gets identity pivots."""
 
     def __init__(self, settings, factors):
         super().__init__(settings, factors)

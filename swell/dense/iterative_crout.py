@@ -1,30 +1,29 @@
 """ICM_x(PP): the iterative Crout method. Sections 1.3.3 and 2.2.2 and Appendix C of the thesis; after ParILUT.
 
-The formulas of Crout's method are a fixed-point iteration: every element is computed from the last iterate of those
-that it needs, (1.11) below and on the diagonal, (1.12) above, from an initial estimate (A, or one that the user has),
-until no element changes by more than the processing ``tolerance``. Sections of the matrix are processed one after the
-other: the diagonal one, those below it, those to its right (figure 2.2). An element of the diagonal that is not within
-``pivot_lower < |l_jj| <= pivot_upper`` (2.6) is bad: what comes after it waits, until the columns up to it have settled
-and its row has been swapped with that of the column's largest (1.13).
+The formulas of Crout's method form a fixed-point iteration. Every element is computed from the last iterate of the
+elements that it needs: by (1.11) on and below the diagonal, by (1.12) above. The initial estimate is A, or the user's.
+The iteration ends when no element changes by more than the processing ``tolerance``. Sections of the matrix are
+processed one after the other: the diagonal one, the sections below it, the sections to its right (figure 2.2). A
+diagonal element outside ``pivot_lower < |l_jj| <= pivot_upper`` (2.6) is bad: all elements after it wait. When the
+columns up to it have settled, its row is swapped with the row of the column's largest element (1.13).
 
-``form="plain"`` is the thesis' (sections.py): whole sums, for all of a section, in every iteration. ``form="fronts"``,
-the default (fronts.py): what finished sections and fronts contribute is subtracted once, as matrix products
-(blocked.py); within a front of x rows and columns, which is iterated in a block's shared memory, only what has not
-settled is computed.
+``form="plain"`` is the thesis' form (sections.py): every iteration computes whole sums, for the whole section.
+``form="fronts"`` is the default (fronts.py): matrix products subtract the contributions of finished sections and fronts
+once (blocked.py). A front of x rows and columns is iterated in a block's shared memory, and only its elements that are
+not final are computed.
 
-The iteration is nilpotent: an element is final one iteration after all that it needs. So it ends after 2 s + 1
-iterations of a section of s rows at most, and no intermediate value matters, not even one that overflowed: it is
-computed anew.
+The iteration is nilpotent: an element is final one iteration after all elements that it needs. So a section of s rows
+ends after at most 2 s + 1 iterations. No intermediate value matters, not even an overflowed one: it is computed anew.
 
-Why the thesis' form gave NaN without the upper bound: values computed from what has not settled grow from step to step,
-by 1 / l_jj for an l_jj that is still wrong, until they overflow and inf − inf = NaN. That alone is harmless; but |old −
-NaN| > tolerance is false, so that a NaN counted as settled, and NaN <= lower or upper < NaN are false, so that it was
-no bad element: the section ended with it. The upper bound stops the growth before it overflows, which is why it helped;
-it is not needed. Here an element has settled if |old − new| <= tolerance, and is good if lower < |l| <= upper: NaN is
-neither.
+The thesis' form gave NaN without the upper bound. The reason: values computed from elements that have not settled grow
+from step to step, by 1 / l_jj for an l_jj that is still wrong, until they overflow and inf − inf = NaN. That alone is
+harmless. But |old − NaN| > tolerance is false, so a NaN counted as settled; NaN <= lower and upper < NaN are false, so
+it was no bad element. The section ended with it. The upper bound helped because it stops the growth before the
+overflow; it is not needed. Here an element has settled if |old − new| <= tolerance, and is good if
+lower < |l| <= upper: NaN is neither.
 
-Differs from the thesis besides: "full" pivoting; with tolerance > 0 a section does not end while its bad element has
-just changed place; a zero pivot is an error in the last column too.
+Other differences from the thesis: "full" pivoting; with tolerance > 0 a section does not end in an iteration in which
+its bad element has changed place; a zero pivot is an error in the last column too.
 """
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ from swell.dense.decomposer import Decomposer, check_not_negative, check_pivotin
 from swell.dense.factors import CroutFactors
 
 FORMS = ("fronts", "plain")
-TIGHTER = 100           # a tolerance that is too loose is divided by it
+TIGHTER = 100           # divisor of a tolerance that is too loose
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,19 @@ class ICM(Decomposer):
     Attributes
     ----------
     x : {8, 16, 32}
-        Blocks of x by x threads; the width of a front.
+        Width of a front; blocks have x by x threads.
     tolerance : float
-        The processing tolerance, absolute: an element that changed by no more has settled. 0: exact.
+        Processing tolerance, absolute: an element that changed by no more has settled. 0: exact.
     pivoting : {"conditional", "full", "none"}
-        A pivot for bad elements; for every element of the diagonal; never.
+        Choose a pivot for bad elements; for every diagonal element; for none.
     pivot_lower, pivot_upper : float
-        What is not bad, absolute: lower < |l_jj| <= upper. The upper bound may be inf.
+        Absolute bounds of good elements: lower < |l_jj| <= upper. The upper bound may be inf.
     section : int or None
         Rows of a section, a multiple of x; None: min(max(n / 10, 256), 1024).
     form : {"fronts", "plain"}
-        As above.
+        "fronts": matrix products and fronts, the fast form; "plain": whole sums in every iteration, as in the thesis.
     order : {"C", "F"}
-        Whether rows or columns are contiguous.
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous.
     """
 
     x: int = 32
@@ -94,10 +93,10 @@ class ICM(Decomposer):
         Parameters
         ----------
         A, space
-            As for every decomposer.
+            See ``Decomposer.factor``.
         estimate : CroutFactors, optional
-            Where to begin instead of A, such as the factors of a matrix that was nearly the same. The rows of A are
-            taken in its order. Complex ones are for a complex A alone.
+            Initial estimate in place of A, such as the factors of a similar matrix. The rows of A are then taken in
+            its order. A complex estimate needs a complex A.
         """
         if estimate is None:
             return self._factor(A, space)
@@ -111,7 +110,7 @@ class ICM(Decomposer):
 
     @staticmethod
     def _begin(work, estimate):
-        """Rows in the order of the estimate, and the estimate beside them."""
+        """Put the rows of A in the order of the estimate, and store the estimate in ``work``."""
         work.start = work.space.xp.asarray(estimate.order)
         work.matrix[...] = work.matrix[:, work.start]
         work.estimate = as_stored(work, estimate.lu)
@@ -126,7 +125,7 @@ class ICM(Decomposer):
         return found
 
     def most_lost(self, dtype):
-        return 1.0 if self.tolerance else super().most_lost(dtype)             # what a tolerance loses was asked for
+        return 1.0 if self.tolerance else super().most_lost(dtype)             # the user asked for this loss
 
     def tightened(self):
         if not self.tolerance:
@@ -146,7 +145,7 @@ class ICM(Decomposer):
 
     @property
     def bounds(self):
-        """(lower, upper) between which an element of the diagonal is good."""
+        """(lower, upper): a diagonal element l is good if lower < |l| <= upper."""
         return {"conditional": (float(self.pivot_lower), float(self.pivot_upper)), "full": (np.inf, np.inf),
                 "none": (-np.inf, np.inf)}[self.pivoting]
 
@@ -165,7 +164,7 @@ class ICM(Decomposer):
 
 
 def as_stored(work, matrix):
-    """A copy of a matrix as the kernels see it, in the layout of ``work``."""
+    """Return a copy of a matrix as a flat array, in the memory order of ``work.lu``."""
     flat = work.space.empty(work.n * work.n, work.dtype)
     square = flat.reshape(work.n, work.n)
     (square if work.column == 1 else square.T)[...] = matrix

@@ -1,21 +1,21 @@
 """IS_x(PP): substitution as a fixed-point iteration. Section 2.2.2 and Appendix E of the thesis.
 
-Every y_i = (b_i − Σ l_ij y_j) / l_ii is computed from the last iterate, all at once, until none changes by more than
-``tolerance``; then x in the same way. Like ICM's the iteration is nilpotent: y_i is final one iteration after all
-before it.
+All y_i = (b_i − Σ l_ij y_j) / l_ii are computed at once from the last iterate, until none changes by more than
+``tolerance``; then x in the same way. Like ICM's, the iteration is nilpotent: y_i is final one iteration after all
+entries before it.
 
-Why the thesis' solver returned invalid values on some systems: it is its test, |old − new| > tolerance, which is false
-for a NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle; where they overflow, inf − inf = NaN, and
-as soon as all that is not final is NaN, nothing "changes", and the iteration ends with NaN, though a few iterations
-more would have computed all of it anew from finite values. (Hence "the computation of certain values is skipped".) In a
-dense factor the first entry that is not final depends on one such entry only, is ±inf rather than NaN, and keeps the
-iteration going: so it is sparse systems that came out invalid, eleven of the thesis' twelve. Here an entry has settled
-if |old − new| <= tolerance, which no NaN is: the iteration ends after n + 1 iterations at most, with the result of
-substitution, and if a value is not finite even then, the solution itself overflows, and that is an error.
+The thesis' solver returned invalid values on some systems. The reason is its test, |old − new| > tolerance, which is
+false for a NaN. Iterates may grow like the powers of D⁻¹(L − D) before they settle. If they overflow, inf − inf = NaN.
+When all entries that are not final are NaN, nothing "changes", and the iteration ends with NaN. A few more iterations
+would have computed these entries anew from finite values. (Hence "the computation of certain values is skipped".) In a
+dense factor the first entry that is not final depends on only one such entry. It is ±inf rather than NaN, and keeps the
+iteration going. So only sparse systems gave invalid results, eleven of the thesis' twelve. Here an entry has settled if
+|old − new| <= tolerance, which is false for a NaN. So the iteration ends after at most n + 1 iterations, with the
+result of substitution. If a value is not finite even then, the solution itself overflows, and that is an error.
 
 ``form="plain"`` iterates the whole system, as the thesis does, with a host read an iteration. ``form="blocked"``, the
-default: blocks of x rows one after the other, the contributions of finished ones as a matrix product, and a block of x
-by 8 threads that iterates x rows of 8 right-hand sides in shared memory, from the first that is not final.
+default, takes blocks of x rows one after the other. A matrix product subtracts the contributions of finished blocks. A
+block of x by 8 threads iterates x rows of 8 right-hand sides in shared memory, from the first row that is not final.
 """
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ class IS(DenseSolver):
     x : {8, 16, 32, 64, 128}
         Rows of a block.
     tolerance : float
-        The processing tolerance, absolute; 0: exact. Where it leaves nothing of a right-hand side, that is an error.
+        Processing tolerance, absolute; 0: exact. A tolerance so large that a solution is no better than zero is an
+        error.
     form : {"blocked", "plain"}
-        As above.
+        "blocked": blocks of x rows one after the other, the fast form; "plain": the whole system, as in the thesis.
     """
 
     x: int = 32
     tolerance: float = 0.0
     form: str = "blocked"
 
-    cost = "2 n² a right-hand side, in products, and x² iterations a block at worst"
+    cost = "2 n² a right-hand side, in products, and x iterations a block at worst"
 
     def __post_init__(self):
         check_x(self, (8, 16, 32, 64, 128))
@@ -68,7 +69,7 @@ class IterativeSubstitution(BoundSolver):
     Attributes
     ----------
     iterations : tuple of int
-        Of the last solution, forward and backward: in blocks, the sum of those of the slowest right-hand sides.
+        Forward and backward iterations of the last solution. With blocks, the sum over blocks of the slowest tile's.
     """
 
     iterations = (0, 0)
@@ -87,7 +88,7 @@ class IterativeSubstitution(BoundSolver):
         return X
 
     def _check(self, B, X):
-        """Raise FactorisationError where zero would be as near to a solution: ‖P B − L U X‖ is not below ‖P B‖."""
+        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖."""
         xp, factors = self.space.xp, self.factors
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
         left = xp.linalg.norm((B - factors.lower() @ (factors.upper() @ X)) / size, axis=0)
@@ -98,7 +99,7 @@ class IterativeSubstitution(BoundSolver):
                                      "left in its solution, which misses it by as much as zero would: take less")
 
     def _blocks(self, X, backward):
-        """Blocks of x rows, the contributions of finished ones subtracted by products."""
+        """Solve in blocks of x rows; products subtract the contributions of finished blocks. Returns the iterations."""
         n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
         counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // TOGETHER) + 1), np.int32)
         blocks = range(0, n, x)
@@ -111,7 +112,7 @@ class IterativeSubstitution(BoundSolver):
         return int(space.to_host(counts).max(axis=1).sum())  # sync
 
     def _whole(self, X, backward):
-        """All rows at a time."""
+        """Iterate all rows together. Returns the iterations."""
         n, x, m, space = self.factors.n, self.settings.x, X.shape[1], self.space
         b, now = X.T.reshape(-1).copy(), X.T.reshape(-1)
         then, changed = now.copy(), space.empty(1, np.int32)

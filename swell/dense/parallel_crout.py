@@ -3,15 +3,16 @@ the thesis.
 
 For every j: column j of L (1.11), its pivot by a parallel reduction (2.5), the swap, row j of U (1.12); no host read.
 
-``form="plain"`` is the thesis': whole sums for every element, so that n³/3 words are read (at most one use of each),
-and 4 launches a column. ``form="blocked"``, the default: what finished fronts of x columns contribute is subtracted as
-matrix products (blocked.py), and one block of threads completes a front, whose columns need no launch between them: n²
-x / 2 words are read there, by one multiprocessor; n / x fronts of some ten launches. No host read in either.
+``form="plain"`` is the thesis' form: whole sums for every element. It reads n³/3 words, each used at most once, and
+makes 4 launches a column. ``form="blocked"`` is the default: matrix products subtract the contributions of finished
+fronts of x columns (blocked.py). One block of threads completes a front, without launches between its columns. There
+one multiprocessor reads n² x / 2 words; each of the n / x fronts takes some ten launches. Neither form reads on the
+host.
 
 Storage: the factors, and A.
 
-Differs from the thesis: pivots are chosen on the device; in the plain form blocks of x² threads share out a sum's terms
-(a warp's lanes read neighbours), where the thesis gives every element one thread; a pivot for every column by default.
+Differs from the thesis: pivots are chosen on the device. In the plain form blocks of x² threads share the terms of a
+sum (a warp's lanes read neighbours); the thesis gives every element one thread. By default every column gets a pivot.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from swell.dense.blocked import by_sections, check_section, parts, section_size
 from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
-THREADS = 1024          # of the block that completes a front
+THREADS = 1024          # threads of the block that completes a front
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,15 @@ class PCM(Decomposer):
     Attributes
     ----------
     x : {8, 16, 32}
-        The width of a front; blocks of x² threads.
+        Width of a front; blocks have x² threads.
     pivoting : {"full", "conditional", "none"}
-        A pivot for every column; where |l_jj| <= ``pivot_tolerance``; never.
+        Choose a pivot in every column; only in columns with |l_jj| <= ``pivot_tolerance``; in none.
     pivot_tolerance : float
-        Absolute.
+        Absolute bound of conditional pivoting.
     form : {"blocked", "plain"}
-        Whether finished steps are added as matrix products, or every sum is whole.
+        "blocked": subtract the contributions of finished steps by matrix products; "plain": compute whole sums.
     section : int or None
-        Rows of a section, a multiple of x; None: by the thesis' rule.
+        Rows of a section, a multiple of x; None: min(max(n / 10, 256), 1024), as in the thesis.
     """
 
     x: int = 32
@@ -84,7 +85,7 @@ class PCM(Decomposer):
         return section, None
 
     def _columns(self, work):
-        """Whole columns and rows, one after the other."""
+        """Decompose by the plain form: whole columns and rows, one after the other."""
         kernels, swaps, tiles = work.kernels("parallel_crout"), work.kernels("pivoting"), work.tiles(self.x)
         x, n, tolerance, place = self.x, work.n, float(threshold(self)), (work.lu, work.row, work.column)
         for j in range(n):

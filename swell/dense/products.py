@@ -1,31 +1,31 @@
-"""C = C − A B on parts of matrices of one size, in place, by the space's library."""
+"""C = C − A B on parts of many matrices of one size, in place, by NumPy or cuBLAS."""
 from __future__ import annotations
 
 import numpy as np
 
-CUBLAS = {"f": "s", "d": "d", "F": "c", "D": "z"}      # its letter for a type
+CUBLAS = {"f": "s", "d": "d", "F": "c", "D": "z"}      # cuBLAS's letter for each type
 
 
 def subtract_product(space, C, A, B):
-    """C -= A B.
+    """Compute C -= A B for each of ``count`` matrices.
 
     Parameters
     ----------
-    C, A, B : arrays of the space, shapes (count, m, k), (count, m, l), (count, l, k)
-        Parts of row- or column-major matrices; on a GPU cuBLAS takes them as they lie, without a copy.
+    C, A, B : device arrays, shapes (count, m, k), (count, m, l), (count, l, k)
+        Parts of row- or column-major matrices; on a GPU cuBLAS reads them in place, without a copy.
     """
     if not (C.size and A.shape[2]):
         return
     if space.name == "cpu":
         C -= A @ B
-    elif C.strides[2] == C.itemsize:             # row-major: the transposed product, column-major
+    elif C.strides[2] == C.itemsize:             # row-major: compute the transposed product, column-major
         _gemm(*(M.transpose(0, 2, 1) for M in (C, B, A)))
     else:
         _gemm(C, A, B)
 
 
 def _gemm(C, A, B):
-    """C -= A B by cuBLAS, C column-major."""
+    """Compute C -= A B by cuBLAS, for a column-major C."""
     from cupy.cuda import cublas, device
     handle, minus, one = device.get_cublas_handle(), np.array(-1, C.dtype), np.array(1, C.dtype)
     (count, *shape), letter = C.shape, CUBLAS[C.dtype.char]
@@ -40,7 +40,7 @@ def _gemm(C, A, B):
 
 
 def layout(M):
-    """(cuBLAS's operation, leading dimension) by which parts of matrices, the last two axes, are read column-major."""
+    """Return (cuBLAS operation, leading dimension) that read M, its last two axes, as a column-major matrix."""
     from cupy.cuda import cublas
     rows, columns = (distance // M.itemsize for distance in M.strides[-2:])
     if rows == 1:
@@ -49,6 +49,6 @@ def layout(M):
 
 
 def addresses(matrices):
-    """Where each matrix of an array begins: an array on the device, as cuBLAS wants it of many matrices."""
+    """Return the address of each matrix of an array, as a device array for cuBLAS's batched functions."""
     import cupy
     return cupy.arange(len(matrices), dtype=np.uint64) * matrices.strides[0] + np.uint64(matrices.data.ptr)

@@ -1,14 +1,14 @@
-"""ICM by whole sections, as in the thesis: in every iteration every sum of a section is computed anew, from the first
-term.
+"""ICM by whole sections, as in the thesis: every iteration computes every sum of a section anew, from the first term.
 
-Section 2.2.2 (listings 2.7 to 2.10) and Appendix C: the diagonal section is iterated up to a bad element, then those
-below it up to that element's column, in streams; the element is pivoted; and again, until there is no bad element left.
-Then the sections to the right, in streams. Every iteration ends with a host read of the sections' flags.
+Section 2.2.2 (listings 2.7 to 2.10) and Appendix C: the diagonal section is iterated up to a bad element, then the
+sections below it up to that element's column, in streams. The element gets a pivot. This repeats until no bad element
+is left. Then the sections to the right are iterated, in streams. Every iteration ends with a host read of the flags.
 
-For comparison: its iterations follow the thesis' laws, 2 s + p (less one in the first) for a diagonal section of s rows
-with p pivots, s + p below, s + 1 to the right, on random dense matrices. ``ICM(form="fronts")`` is the fast one.
+This form is for comparison; ``ICM(form="fronts")`` is the fast one. On random dense matrices the iterations follow the
+thesis' laws: 2 s + p (less one in the first) for a diagonal section of s rows with p pivots, s + p below, s + 1 to the
+right.
 
-On a CPU there are no streams: sections follow one another, the rows of each in parallel.
+A CPU has no streams: sections follow one another, the rows of each in parallel.
 """
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 
-DIAGONAL, LOWER, RIGHT = 0, 1, 2        # what a section is to the kernel
+DIAGONAL, LOWER, RIGHT = 0, 1, 2        # kinds of sections in the kernels
 
 
 class Sections:
-    """One decomposition.
+    """One decomposition by whole sections.
 
     Parameters
     ----------
     settings : ICM
     work : Work
     section : int
+        Rows of a section.
 
     Attributes
     ----------
-    flags : array of the space, of int32
-        The bad element of the diagonal section, then for every other section of its row or column whether it changed.
+    flags : int32 device array, shape (sections + 1,)
+        ``flags[0]``: the bad element of the diagonal section. ``flags[1 + s]``: 1 if section s has changed.
     """
 
     def __init__(self, settings, work, section):
@@ -50,7 +51,7 @@ class Sections:
         self.streams = [work.space.xp.cuda.Stream(non_blocking=True) if cuda else None for _ in range(self.count)]
 
     def run(self):
-        """Decompose; the iterations of every section, of the one matrix that there is."""
+        """Decompose. Returns the iterations of every section, a list with the array of the only matrix."""
         for d in range(self.count):
             self._diagonal_and_below(d)
             self._together(RIGHT, d, self._end(d))
@@ -60,7 +61,7 @@ class Sections:
         return min((section + 1) * self.section, self.work.n)
 
     def _diagonal_and_below(self, d):
-        """The diagonal section and those below it, with pivots."""
+        """Complete the diagonal section and the sections below it, with pivots."""
         begin, end, last = d * self.section, self._end(d), self.work.n - 1
         search = begin
         while True:
@@ -74,7 +75,7 @@ class Sections:
             search = bad + 1
 
     def _diagonal(self, d, search):
-        """Iterate a diagonal section: its first bad element from ``search`` on, or n."""
+        """Iterate a diagonal section. Returns its first bad element from ``search`` on, or n."""
         begin, end = d * self.section, self._end(d)
         bad = self._bad(search, end)
         for _ in range(2 * (end - begin) + 2):
@@ -90,18 +91,18 @@ class Sections:
         raise self._unsettled(d, d)
 
     def _bad(self, search, end):
-        """The same, read by the host."""
+        """Return the first bad element from ``search`` to ``end``; n if there is none."""
         self._find(search, end)
         return int(self.work.space.to_host(self.flags[:1])[0])  # sync
 
     def _find(self, search, end):
-        """The first bad element from ``search`` to ``end`` into ``flags[0]``; n if there is none."""
+        """Write the first bad element from ``search`` to ``end`` to ``flags[0]``; n if there is none."""
         work, (lower, upper) = self.work, self.settings.bounds
         self.kernels.find_bad(work.lu, work.row, work.column, search, end, lower, upper, work.n, self.flags)
 
     def _together(self, kind, d, cutoff):
-        """Iterate the sections below (to column ``cutoff``) or to the right of a diagonal one, each in a stream, until
-        all have settled."""
+        """Iterate the sections below (up to column ``cutoff``) or to the right of diagonal section d, each in a stream,
+        until all have settled."""
         active = list(range(d + 1, self.count))
         work = self.work
         for _ in range(2 * self.section + 2):
@@ -121,7 +122,7 @@ class Sections:
         raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])))
 
     def _compute(self, kind, d, s, bad, cutoff):
-        """One iteration of a section, and its iterate taken over."""
+        """Do one iteration of a section, and make the result its current iterate."""
         work, x = self.work, self.settings.x
         top, left = (s if kind == LOWER else d) * self.section, (s if kind == RIGHT else d) * self.section
         bottom = min(top + self.section, work.n)
@@ -133,14 +134,14 @@ class Sections:
         self.kernels.assign(work.lu, self.next, *box, x, x * x, tiles)
 
     def _pivot(self, j):
-        """Swap row j with that of the largest in its column, in A too."""
+        """Swap row j with the row of the largest element in its column, in A too."""
         work = self.work
         self.swaps.pick_pivot(work.lu, work.row, work.column, j, np.inf, work.n, work.pivots)
         for matrix in (work.lu, self.a):
             self.swaps.swap_rows(matrix, work.row, work.column, j, work.n, work.pivots)
 
     def _unsettled(self, i, j):
-        """The error for a section in which something is not finite to the end."""
+        """Return the error for a section that has not settled, since an entry stays non-finite."""
         return FactorisationError(f"ICM: section ({i}, {j}) of {self.section} rows has not settled after "
                                   f"{self.iterations[i, j]} iterations, when all of it must be final: its values "
                                   f"overflow {self.work.dtype}; scale the matrix, take pivoting='full' or a wider type")

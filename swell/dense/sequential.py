@@ -1,4 +1,4 @@
-"""What GEM and CM share: settings of their pivots, and a kernel on a CPU that takes one element after the other."""
+"""Base of GEM and CM: settings of their pivots, and a sequential kernel on a CPU."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class Sequential(Decomposer):
     Attributes
     ----------
     pivoting : {"full", "conditional", "none"}
-        A pivot for every column; where the element on the diagonal is at most ``pivot_tolerance``; never.
+        Choose a pivot in every column; only where the diagonal element is at most ``pivot_tolerance``; in none.
     pivot_tolerance : float
-        Absolute.
+        Absolute bound of conditional pivoting.
     """
 
     pivoting: str = "full"
@@ -23,14 +23,14 @@ class Sequential(Decomposer):
 
     cost = "2/3 n³, sequential"
     devices = ("cpu",)
-    kernel = ""             # its name in kernels/crout.py
+    kernel = ""             # name of the function in kernels/crout.py
 
     def __post_init__(self):
         check_pivoting(self)
         check_tolerances(self, "pivot_tolerance")
 
     def size(self, n):
-        return n * n                             # all of a matrix is for one thread
+        return n * n                             # one thread handles a whole matrix
 
     def decompose(self, work):
         getattr(work.kernels("crout"), self.kernel)(work.lu, work.row, work.column, self.pivoting != "none",

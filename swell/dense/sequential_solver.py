@@ -1,7 +1,6 @@
 """SS(PP): forward and backward substitution, sequential, on a CPU. Section 2.2.2 and Appendix D of the thesis.
 
-y_i = (b_i − Σ l_ij y_j) / l_ii for j < i, then x_i = y_i − Σ u_ij x_j for j > i, all right-hand sides of a row at a
-time.
+y_i = (b_i − Σ l_ij y_j) / l_ii for j < i, then x_i = y_i − Σ u_ij x_j for j > i, row by row for all right-hand sides.
 """
 from __future__ import annotations
 

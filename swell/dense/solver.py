@@ -1,7 +1,6 @@
-"""What solvers share: which factors they take (table 2.3 of the thesis), the door for right-hand sides, and the way
-back.
+"""Base of all dense solvers: the check of factors (table 2.3 of the thesis) and right-hand sides, and the return of X.
 
-A X = B with P A = L U: B in the order of P, then L Y = P B, then U X = Y, in place (section 1.3.1).
+A X = B with P A = L U: permute B by P, then solve L Y = P B, then U X = Y, in place (section 1.3.1).
 """
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ class DenseSolver(ABC):
     Attributes
     ----------
     accepts : tuple of types
-        The kinds of factors that it takes.
+        The classes of factors that it takes.
     devices : tuple of str
-        Where it runs.
+        Names of the spaces that it runs in.
     layout : {"C", "F"}
-        How it wants the right-hand sides to lie.
+        Memory order of the right-hand sides in ``substitute``: row- or column-major.
     """
 
     problem = "the factors of a dense matrix, many right-hand sides"
@@ -35,12 +34,12 @@ class DenseSolver(ABC):
     layout = "F"
 
     def build(self, factors):
-        """Bind to factors: a ``BoundSolver``.
+        """Return a ``BoundSolver`` for the factors.
 
         Raises
         ------
         InputError
-            If it does not take such factors, or does not run where they are; the message names solvers that do.
+            If it does not take such factors, or does not run on their device; the message names solvers that do.
         """
         fitting = ", ".join(name for name in TABLE["dense_solver"] if _fits(load("dense_solver", name), factors))
         name = name_of("dense_solver", type(self))
@@ -55,7 +54,7 @@ class DenseSolver(ABC):
 
     @abstractmethod
     def bind(self, factors):
-        """The ``BoundSolver``."""
+        """Return the ``BoundSolver``, without checks."""
 
 
 def _fits(solver, factors):
@@ -78,7 +77,7 @@ class BoundSolver(ABC):
         self.row, self.column = (factors.n, 1) if rows else (1, factors.n)
 
     def solve(self, B):
-        """X with A X = B.
+        """Solve A X = B.
 
         Parameters
         ----------
@@ -88,7 +87,7 @@ class BoundSolver(ABC):
         Returns
         -------
         array, shape of B
-            Where B is, of the type of the factors.
+            X, on the device of B, in the type of the factors.
 
         Raises
         ------
@@ -122,5 +121,5 @@ class BoundSolver(ABC):
 
     @abstractmethod
     def substitute(self, X):
-        """Solve L U X = X in place, X of shape (n, m) in the settings' layout, its rows in the order of P; returns
-        X."""
+        """Solve L U X = P B and return X. The argument holds P B, shape (n, m), in the settings' ``layout``; it may be
+        overwritten."""

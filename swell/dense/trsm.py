@@ -32,7 +32,7 @@ class TriangularSolves(BoundSolver):
 
     def _blas(self, X, lower, unit):
         from scipy.linalg import get_blas_funcs
-        rows = self.column == 1                  # read column-major, what lies by rows is the transpose
+        rows = self.column == 1                  # BLAS reads a row-major matrix as its transpose
         matrix = self.factors.lu.T if rows else self.factors.lu
         return get_blas_funcs("trsm", (matrix, X))(1, matrix, X, lower=lower != rows, trans_a=int(rows), diag=int(unit),
                                                    overwrite_b=True)

@@ -1,4 +1,4 @@
-"""Crout's method and Gaussian elimination on a CPU: one element of a matrix after the other, matrices in parallel."""
+"""Crout's method and Gaussian elimination on a CPU: sequential in a matrix, many matrices in parallel."""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -9,7 +9,7 @@ from swell.dense.kernels.pivoting import pivot_of_column
 
 @njit(cache=True)
 def remainder(lu, row, column, i, j, first, end):
-    """What is left of entry (i, j) less the contributions of the steps from ``first`` to ``end``."""
+    """Return entry (i, j) less the contributions of steps ``first`` to ``end``."""
     total = lu.dtype.type(0)
     for k in range(first, end):
         total += lu[i * row + k * column] * lu[k * row + j * column]
@@ -18,15 +18,14 @@ def remainder(lu, row, column, i, j, first, end):
 
 @parallel
 def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
-    """Of as many matrices as ``matrices.size`` says, less one: column j of L (1.11), its pivot (1.13), row j of U
-    (1.12)."""
+    """Decompose ``matrices.size`` − 1 matrices: column j of L (1.11), its pivot (1.13), row j of U (1.12)."""
     for m in prange(matrices.size - 1):
         crout_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
 def crout_one(lu, row, column, pivot, tolerance, n, pivots):
-    """The same for one matrix."""
+    """Decompose one matrix by Crout's method; stop at a zero pivot."""
     for j in range(n):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, 0, j)
@@ -39,14 +38,15 @@ def crout_one(lu, row, column, pivot, tolerance, n, pivots):
 
 @parallel
 def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
-    """Of all matrices: rows below j lose their multiple of row j; the multipliers are L, with the unit diagonal."""
+    """Decompose ``matrices.size`` − 1 matrices: subtract multiples of row j from the rows below it. The multipliers are
+    L, which has the unit diagonal."""
     for m in prange(matrices.size - 1):
         eliminate_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
 def eliminate_one(lu, row, column, pivot, tolerance, n, pivots):
-    """The same for one matrix."""
+    """Decompose one matrix by Gaussian elimination; stop at a zero pivot."""
     for j in range(n):
         diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         if diagonal == 0:

@@ -1,10 +1,10 @@
-// The fronts of the iterative Crout method on a GPU: what has settled is not computed again. Keys, and what is final, as in
-// fronts.py. A block is X by X threads: an element each in the diagonal block, an element of a row (a column) each beside it.
-// Many matrices, which lie n * n elements apart, go together; what `state` holds of each is said there, too.
+// The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys, final
+// elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row below it, or of a
+// column to its right. A launch handles many matrices, which are n * n elements apart.
 #include "context.cuh"
 #include "pivot.cuh"
 
-// The diagonal block, in shared memory.
+// Iterate the diagonal block, in shared memory, up to a bad element; `again` from behind the last one.
 // launch: a block of threads threads for each slice of matrices
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_diagonal(Context* ctx, T* lu, const T* estimate,
     long long row, long long column, int first, int size, int again, int x, int threads, double tolerance, double lower,
@@ -12,7 +12,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_dia
   if (stopped(ctx)) return;
   lu += (long long)blockIdx.x * n * n, estimate += (long long)blockIdx.x * n * n, state += 3 * blockIdx.x;
   const int search = !again ? 0 : state[1] + 1 < size ? state[1] + 1 : size;
-  __syncthreads();                                               // all have read it
+  __syncthreads();                                               // all threads have read `state`
   if (search == size) {
     if (threadIdx.x == 0) state[0] = state[1] = size, state[2] = 0;
     return;
@@ -50,7 +50,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_dia
     }
     __syncthreads();
     if (active) V[i][j] = v;
-    int after = changed > front + 1 ? changed : front + 1;       // what it needed was final: so is it
+    int after = changed > front + 1 ? changed : front + 1;       // the first element needed final ones only: it is final
     after = after < limit + 1 ? after : limit + 1;
     __syncthreads();
     if (inside && key >= after)
@@ -62,8 +62,8 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_dia
   if (threadIdx.x == 0) state[0] = search, state[1] = bad, state[2] = iterations;
 }
 
-// v = (a - sum of v[k] entering[lane][k] over k < lane) / entering[lane][lane] in every lane from front to end, by the X lanes
-// of a row or a column: the number of iterations.
+// Iterate v = (a - sum of v[k] entering[lane][k] over k < lane) / entering[lane][lane] in the lanes from front to end, by the X
+// lanes of a row or a column. Only `divide` divides. Returns the number of iterations.
 template <int X, class T> DEVICE int settle_line(T a, T& v, const T (&entering)[X][X + 1], bool divide, int front, int end,
                                                  double tolerance) {
   const int lane = threadIdx.x % X, group = threadIdx.x % 32 / X * X;
@@ -86,7 +86,7 @@ template <int X, class T> DEVICE int settle_line(T a, T& v, const T (&entering)[
     const unsigned changed = __ballot_sync(~0u, active && !settled(value, v, tolerance)) >> group & mine;
     if (active) v = value;
     int after = changed ? __ffs(changed) - 1 : end;
-    if (after < front + 1) after = front + 1;                    // what it needed was final: so is it
+    if (after < front + 1) after = front + 1;                    // the first element needed final ones only: it is final
     for (int k = X == 32 ? front : 0; k < X; ++k) {
       const T l = shuffle(v, group + k);
       if (k >= front && k < after && k < lane) base = fused(l, entering[lane][k], base);
@@ -96,8 +96,8 @@ template <int X, class T> DEVICE int settle_line(T a, T& v, const T (&entering)[
   return iterations;
 }
 
-// Element (line, lane) of X lines of X elements, by way of shared memory, so that neighbours in memory are read together.
-// `along`: the elements of a line are neighbours.
+// Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours in
+// memory. `along`: the elements of a line are neighbours.
 template <int X, class T> DEVICE T load_line(const T* from, T (&tile)[X][X + 1], long long line, long long element, bool along,
                                              int lines, int elements) {
   const int a = threadIdx.x / X, b = threadIdx.x % X, i = along ? a : b, k = along ? b : a;
@@ -115,7 +115,7 @@ template <int X, class T> DEVICE void store_line(T* to, T v, T (&tile)[X][X + 1]
   if (i < lines && begin <= k && k < end) to[i * line + k * element] = tile[i][k];
 }
 
-// The iterations of the slowest line, added to the tile's count.
+// Add the iterations of the slowest line to the tile's count.
 DEVICE void count_slowest(int iterations, int* count) {
   __shared__ int slowest;
   if (threadIdx.x == 0) slowest = 0;
@@ -125,7 +125,7 @@ DEVICE void count_slowest(int iterations, int* count) {
   if (threadIdx.x == 0) *count += slowest;
 }
 
-// Rows below the diagonal block, X of them a block.
+// Iterate (1.11) in the rows below the diagonal block, X rows a block.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_lower(Context* ctx, T* lu, const T* estimate,
     long long row, long long column, int first, int size, int x, int threads, double tolerance, int n, const int* state,
@@ -150,7 +150,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_low
   count_slowest(iterations, counts + top / X);
 }
 
-// The row of each matrix's bad element changes place with that of the largest below it.
+// Swap the row of each matrix's bad element with the row of the largest in its column; in the estimate too unless `own`.
 // launch: a block of threads threads for each slice of matrices
 template <typename T> __global__ void __launch_bounds__(1024) pivot(Context* ctx, T* lu, T* estimate, long long row,
     long long column, int first, int size, int threads, bool own, int n, const int* state, int* pivots, const int* matrices) {
@@ -174,7 +174,7 @@ template <typename T> __global__ void __launch_bounds__(1024) pivot(Context* ctx
   }
 }
 
-// Columns to the right of the diagonal block, X of them a block.
+// Iterate (1.12) in the columns to the right of the diagonal block, X columns a block.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_right(Context* ctx, T* lu, const T* estimate,
     long long row, long long column, int first, int size, int left, int right, int x, int threads, double tolerance, int n,

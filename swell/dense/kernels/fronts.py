@@ -1,14 +1,14 @@
-"""The fronts of the iterative Crout method on the CPU: what has settled is not computed again; ``fronts.cu`` is the
-same on a GPU.
+"""The fronts of the iterative Crout method on the CPU: final entries are not computed again; ``fronts.cu`` is the GPU's
+version.
 
-``lu`` is the matrix as one array, entry (i, j) at ``i row + j column``. A front is the rows and columns from ``first``
-on, ``size`` of them. Entry (i, j) of it belongs to step min(i, j): its key is 2 j below and on the diagonal (L) and 2 i
-+ 1 above (U), and it needs entries of smaller keys only. Entries whose key lies below ``front`` are final; the others
-hold what is left of A.
+``lu`` is the matrix as a flat array, entry (i, j) at ``i row + j column``. A front has the ``size`` rows and columns
+from ``first`` on. Its entry (i, j) belongs to step min(i, j). Its key is 2 j on and below the diagonal (L), 2 i + 1
+above (U); it needs only entries of smaller keys. Entries with keys below ``front`` are final; the others hold A less
+the contributions of finished fronts.
 
-Many matrices, which lie n * n elements apart, go together. ``state`` has three numbers for each: the columns of its
+Many matrices, n * n elements apart, are decomposed together. ``state`` has three numbers for each: the columns of its
 front that were complete before a pass, the bad element at which the pass ended (``size`` if there was none), and the
-iterations of its diagonal block.
+iterations of its diagonal block in the pass.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 @parallel
 def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, tolerance, lower, upper, n, state,
                     matrices):
-    """Iterate the diagonal block of as many matrices as ``matrices.size`` says, less one, up to a bad element:
-    ``again`` from behind the last one."""
+    """Iterate the diagonal blocks of ``matrices.size`` − 1 matrices, each up to a bad element; with ``again``, start
+    behind the last bad element."""
     for k in prange(matrices.size - 1):
         done = min(state[3 * k + 1] + 1, size) if again else 0
         state[3 * k], state[3 * k + 1], state[3 * k + 2] = done, size, 0
@@ -34,8 +34,8 @@ def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, t
 
 @njit(cache=True)
 def settle_block(lu, estimate, row, column, first, size, front, search, tolerance, lower, upper, found):
-    """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all is final, or all that comes before
-    a bad element on the diagonal, from ``search`` on, one that is not within ``lower < |l| <= upper``. ``found``
+    """Iterate (1.11) and (1.12) in the diagonal block, from ``estimate``, until all entries are final, or all before a
+    bad element. A bad element is a diagonal one, from ``search`` on, outside ``lower < |l| <= upper``. ``found``
     becomes the bad element (``size`` if there is none) and the number of iterations."""
     v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
     for i in range(size):
@@ -66,11 +66,11 @@ def settle_block(lu, estimate, row, column, first, size, front, search, toleranc
                 value = a[i, j] - total                          # (1.11)
                 if i < j and v[i, i] != 0:
                     value = value / v[i, i]                      # (1.12)
-                if not (abs(value - v[i, j]) <= tolerance):      # nor has a NaN settled
+                if not (abs(value - v[i, j]) <= tolerance):      # a NaN has not settled
                     changed = min(changed, key)
                 new[i, j] = value
         v[:] = new
-        after = min(max(changed, front + 1), limit + 1)          # what it needed was final: so is it
+        after = min(max(changed, front + 1), limit + 1)          # the first entry needed final ones only: it is final
         advance(v, base, front, after, size)
         front = after
         iterations += 1
@@ -83,7 +83,7 @@ def settle_block(lu, estimate, row, column, first, size, front, search, toleranc
 
 @njit(cache=True)
 def advance(v, base, before, after, size):
-    """Add to ``base`` what the steps contribute that have become final, in their order."""
+    """Add to ``base`` the contributions of the steps that have become final, in their order."""
     for k in range(before // 2, after // 2):
         for i in range(k + 1, size):
             for j in range(k + 1, size):
@@ -92,8 +92,8 @@ def advance(v, base, before, after, size):
 
 @njit(cache=True)
 def settle_line(a, v, base, entering, divide, front, end, tolerance):
-    """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c] over k < c < end, those before ``front`` being
-    final: the number of iterations."""
+    """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c], k < c, for c from ``front`` to ``end``; entries
+    before ``front`` are final. Only ``divide`` divides. Returns the number of iterations."""
     for c in range(front, end):
         base[c] = 0
         for k in range(front):
@@ -101,7 +101,7 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
     iterations = 0
     while front < end:
         changed = end
-        for c in range(end - 1, front - 1, -1):                  # from the end: what c needs is still the last iterate
+        for c in range(end - 1, front - 1, -1):                  # backwards: c must read the last iterate
             total = base[c]
             for k in range(front, c):
                 total += v[k] * entering[c, k]
@@ -123,8 +123,8 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 @parallel
 def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
     """Iterate (1.11) in the rows below the diagonal block, in the columns that the last pass has completed there.
-    ``tiles`` has one entry more than there are tiles of ``x`` such rows, of all matrices. The iterations of a tile,
-    those of its slowest row, are added to ``counts``, which has an entry for every ``x`` rows of each matrix."""
+    ``tiles`` has one entry more than there are tiles of ``x`` such rows, of all matrices. ``counts`` has an entry for
+    every ``x`` rows of each matrix; the iterations of a tile's slowest row are added to it."""
     across, per = -(-(n - first - size) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
         k, top = tile // across, first + size + tile % across * x
@@ -135,7 +135,7 @@ def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, 
 
 @njit(cache=True)
 def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, bottom):
-    """Rows top to bottom of L: the iterations of the slowest."""
+    """Iterate rows ``top`` to ``bottom`` of L. Returns the iterations of the slowest row."""
     entering = np.zeros((end, end), lu.dtype)
     for c in range(end):
         for k in range(c):
@@ -154,8 +154,8 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
 
 @parallel
 def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots, matrices):
-    """Swap the row of every matrix's bad element with that of the largest below it, in the estimate too unless it is
-    the matrix itself."""
+    """Swap the row of each matrix's bad element with the row of the largest element in its column; in the estimate too,
+    unless it is the matrix itself (``own``)."""
     for k in prange(matrices.size - 1):
         j = first + state[3 * k + 1]
         if state[3 * k + 1] < size and j < n - 1:
@@ -168,8 +168,8 @@ def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots
 
 @parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
-    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``; ``counts`` and ``tiles`` as for the rows
-    below."""
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``; ``counts`` and ``tiles`` as in
+    ``settle_lower``."""
     across, per = -(-(right - left) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
         k, begin = tile // across, left + tile % across * x
@@ -179,7 +179,7 @@ def settle_right(lu, estimate, row, column, first, size, left, right, x, threads
 
 @njit(cache=True)
 def columns_of_tile(lu, estimate, row, column, first, size, tolerance, left, end):
-    """Columns left to end of U: the iterations of the slowest."""
+    """Iterate columns ``left`` to ``end`` of U. Returns the iterations of the slowest column."""
     entering = np.zeros((size, size), lu.dtype)
     for c in range(size):
         for k in range(c + 1):

@@ -1,8 +1,8 @@
-// How large the entries of dense matrices are, on a GPU; growth.py is the same on a CPU.
+// The largest entries of dense matrices, on a GPU; growth.py is the CPU's version.
 #include "breakdown.cuh"
 #include "context.cuh"
 
-// A warp a line, whose entries follow one another in memory.
+// out = the largest modulus in each line, as in growth.py. A warp a line; the entries of a line are contiguous.
 // launch: elements of out, 256 threads, a warp each
 template <typename T> __global__ void largest_of_lines(Context* ctx, const T* lu, int column, int unit, int n, double* out,
                                                        long long out_size) {

@@ -1,4 +1,4 @@
-"""How large the entries of dense matrices are, on a CPU."""
+"""The largest entries of dense matrices, on a CPU."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,9 +9,9 @@ from swell.core.compiled import parallel
 
 @parallel
 def largest_of_lines(lu, column, unit, n, out):
-    """out[m n + l] = the largest modulus in line l of matrix m, a row where ``column`` is 1 and a column otherwise; NaN
-    if there is one. Entries on the side with the unit diagonal (``unit`` 1: of U, 2: of L, 0: none) are taken times the
-    diagonal entry that they were divided by."""
+    """out[m n + l] = the largest modulus in line l of matrix m, a row if ``column`` is 1, else a column; NaN if the
+    line has one. ``unit`` names the factor with the unit diagonal (1: U, 2: L, 0: none); its entries are multiplied by
+    the diagonal entry that divided them."""
     for line in prange(out.size):
         l, first = line % n, line * n
         of_line = abs(lu[first + l])

@@ -1,10 +1,10 @@
-// Crout's method on a GPU. A column and a row: a block of X by X threads for X elements, which share out their sums' terms.
-// A front: one block for X columns, so that there is no launch between two columns; a block for X columns beside it. Of many
-// matrices, which lie n * n elements apart, each has its blocks.
+// Crout's method on a GPU. A column and a row: a block of X by X threads for X elements; its threads share the terms of the
+// sums. A front: one block for X columns, so that no launch is needed between two columns; and a block for every X columns to
+// its right. Of many matrices, which are n * n elements apart, each has its own blocks.
 #include "context.cuh"
 #include "pivot.cuh"
 
-// l[i, j]: X lanes a row, each with every X-th term.
+// l[i, j] for i >= j (1.11): X lanes a row, each with every X-th term.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) column_step(Context* ctx, T* lu, long long row,
     long long column, int j, int first, int x, int threads, int n, const int* tiles) {
@@ -19,7 +19,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) column_ste
   if (i < n && lane == 0) lu[i * row + j * column] -= sum;       // (1.11)
 }
 
-// u[j, i]: neighbours in a row by neighbouring threads, X slices of the sum's terms.
+// u[j, i] for left <= i < n (1.12): neighbouring threads have neighbours in the row; the terms of a sum are in X slices.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(Context* ctx, T* lu, long long row,
     long long column, int j, int first, int left, int x, int threads, int n, const int* tiles) {
@@ -44,7 +44,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(C
   lu[j * row + i * column] = value;
 }
 
-// Columns of L from `first` on, and U between them, with pivots. U of the front stays in shared memory.
+// Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots. U stays in shared memory.
 // launch: a block of threads threads for each slice of matrices
 template <typename T, int X> __global__ void __launch_bounds__(1024) front(Context* ctx, T* lu, long long row, long long column,
     int first, int size, bool pivot, int x, int threads, double tolerance, int n, int* pivots, const int* matrices) {
@@ -65,7 +65,7 @@ template <typename T, int X> __global__ void __launch_bounds__(1024) front(Conte
       own[s * column] = value;
       take_larger(largest, where, size_of(value), i);
     }
-    largest_of_block(largest, where);                            // after its barrier the column is complete
+    largest_of_block(largest, where);                            // its barrier completes the column
     if (pivot) {
       const bool wanted = !(double(modulus(lu[j * (row + column)])) > tolerance);
       __syncthreads();
@@ -90,7 +90,7 @@ template <typename T, int X> __global__ void __launch_bounds__(1024) front(Conte
   }
 }
 
-// The front's rows of U to its right, a thread an element, X columns a block.
+// Complete the front's rows of U in columns left to end, a thread an element, X columns a block.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) beside(Context* ctx, T* lu, long long row,
     long long column, int first, int size, int left, int end, int x, int threads, int n, const int* tiles) {

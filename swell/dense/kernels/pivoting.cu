@@ -1,7 +1,8 @@
-// The choice of a pivot and the swap of two rows, on a GPU; as in pivoting.py.
+// The choice of a pivot and the swap of two rows, on a GPU; pivoting.py is the CPU's version.
 #include "context.cuh"
 #include "pivot.cuh"
 
+// pivots[j] = the row of the largest element in column j from row j on; -1 if |lu[j, j]| is above `tolerance`.
 // launch: one block of 1024 threads
 template <typename T> __global__ void __launch_bounds__(1024) pick_pivot(Context* ctx, const T* lu, long long row,
     long long column, int j, double tolerance, int n, int* pivots) {
@@ -15,7 +16,7 @@ template <typename T> __global__ void __launch_bounds__(1024) pick_pivot(Context
   if (threadIdx.x == 0) pivots[j] = wanted ? where : -1;
 }
 
-// A thread an element of the rows: there are as many as there are pivots.
+// Swap row j with its pivot's row, a thread an element; the array of pivots has the length of a row.
 // launch: elements of pivots, 256 threads
 template <typename T> __global__ void swap_rows(Context* ctx, T* lu, long long row, long long column, int j, int n,
                                                 const int* pivots) {

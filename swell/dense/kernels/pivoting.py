@@ -1,4 +1,4 @@
-"""The choice of a pivot and the swap of two rows, on the CPU; ``pivoting.cu`` is the same on a GPU."""
+"""The choice of a pivot and the swap of two rows, on the CPU; ``pivoting.cu`` is the GPU's version."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,8 +7,8 @@ from numba import njit
 
 @njit(cache=True)
 def pick_pivot(lu, row, column, j, tolerance, n, pivots):
-    """``pivots[j]`` is the row of the largest |lu[i, j]|, i >= j, the first of them (1.13), if |lu[j, j]| is not above
-    ``tolerance``; -1 otherwise. A NaN counts as the largest."""
+    """``pivots[j]`` = the first row with the largest |lu[i, j]|, i >= j (1.13); -1 if |lu[j, j]| is above
+    ``tolerance``. A NaN counts as infinity."""
     largest, chosen = -1.0, -1
     if not (abs(lu[j * (row + column)]) > tolerance):
         for i in range(j, n):
@@ -22,7 +22,7 @@ def pick_pivot(lu, row, column, j, tolerance, n, pivots):
 
 @njit(cache=True)
 def swap_rows(lu, row, column, j, n, pivots):
-    """Swap row j with its pivot's."""
+    """Swap row j with its pivot's row ``pivots[j]``."""
     p = pivots[j]
     if p <= j:
         return
@@ -33,7 +33,7 @@ def swap_rows(lu, row, column, j, n, pivots):
 
 @njit(cache=True)
 def pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots):
-    """Choose the pivot of column j, if ``pivot`` says so, and swap the rows: the element on the diagonal."""
+    """If ``pivot``, choose the pivot of column j and swap rows. Returns the diagonal element."""
     if pivot:
         pick_pivot(lu, row, column, j, tolerance, n, pivots)
         swap_rows(lu, row, column, j, n, pivots)

@@ -3,6 +3,7 @@
 #include "context.cuh"
 #include "settled.cuh"
 
+// next = the new iterate of a section; flags[section] = 1 if an element has changed.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int KIND, int X> __global__ void __launch_bounds__(X * X) compute(Context* ctx, int kind, const T* a,
     const T* lu, T* next, long long row, long long column, int top, int bottom, int left, int right, int bad, int x,
@@ -11,9 +12,9 @@ template <typename T, int KIND, int X> __global__ void __launch_bounds__(X * X) 
   __shared__ T L[X][X + 1], U[X][X + 1];
   const int across = (right - left + X - 1) / X, ty = threadIdx.x / X, tx = threadIdx.x % X;
   const int r = top + blockIdx.x / across * X, c = left + blockIdx.x % across * X;
-  if (KIND == 0 && r > bad && c > bad) return;                   // all of it waits for the bad element
+  if (KIND == 0 && r > bad && c > bad) return;                   // the whole tile waits for the bad element
   const int i = r + ty, j = c + tx, own = KIND == 1 ? j : KIND == 2 ? i : i < j ? i : j;
-  int most = KIND == 1 ? c + X : KIND == 2 ? r + X : (r < c ? r : c) + X;        // no element of the tile has more terms
+  int most = KIND == 1 ? c + X : KIND == 2 ? r + X : (r < c ? r : c) + X;        // most terms of an element of the tile
   const int terms = KIND == 1 ? right : KIND == 2 ? bottom : right < bottom ? right : bottom;
   most = most < terms ? most : terms;
   T sum = T(0);
@@ -35,6 +36,7 @@ template <typename T, int KIND, int X> __global__ void __launch_bounds__(X * X) 
   next[i * row + j * column] = value;
 }
 
+// Copy the new iterate of a section to lu.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) assign(Context* ctx, T* lu, const T* next, long long row,
     long long column, int top, int bottom, int left, int right, int bad, int x, int threads, const int* tiles) {
@@ -44,6 +46,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) assign(Con
   if (i < bottom && j < right && !(i >= bad && j > bad)) lu[i * row + j * column] = next[i * row + j * column];
 }
 
+// flags[0] = the first bad element from search to end; n if there is none.
 // launch: one block of 1024 threads
 template <typename T> __global__ void __launch_bounds__(1024) find_bad(Context* ctx, const T* lu, long long row,
     long long column, int search, int end, double lower, double upper, int n, int* flags) {

@@ -1,5 +1,5 @@
-"""One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the same
-on a GPU."""
+"""One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the
+GPU's version."""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -10,8 +10,9 @@ from swell.core.compiled import parallel
 @parallel
 def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags,
             tiles):
-    """``next`` is (1.11) and (1.12) with whole sums of ``lu``, in rows top to bottom and columns left to right, without
-    what lies to the lower right of the bad element. ``flags[section]`` becomes 1 if anything has changed."""
+    """Compute ``next`` by (1.11) and (1.12), with whole sums of ``lu``, in rows ``top`` to ``bottom`` and columns
+    ``left`` to ``right``, except to the lower right of the bad element. ``flags[section]`` becomes 1 if an element has
+    changed."""
     across = -(-(right - left) // x)
     changed = 0
     for tile in prange(tiles.size - 1):
@@ -23,7 +24,7 @@ def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, th
 
 @njit(cache=True)
 def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolerance):
-    """A tile of x by x: how many elements have changed."""
+    """Compute a tile of at most x by x. Returns the number of changed elements."""
     changed = 0
     for i in range(top, bottom):
         for j in range(left, right):
@@ -45,7 +46,7 @@ def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolera
 
 @parallel
 def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, tiles):
-    """What has been computed becomes the iterate."""
+    """Copy the computed elements of ``next`` to ``lu``."""
     for i in prange(top, bottom):
         for j in range(left, right):
             if not (i >= bad and j > bad):
@@ -54,8 +55,8 @@ def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, til
 
 @njit(cache=True)
 def find_bad(lu, row, column, search, end, lower, upper, n, flags):
-    """``flags[0]`` is the first j from ``search`` to ``end`` without lower < |l[j, j]| <= upper, which a NaN does not
-    have either; n if there is none."""
+    """``flags[0]`` = the first j from ``search`` to ``end`` outside lower < |l[j, j]| <= upper; n if there is none. A
+    NaN is outside."""
     flags[0] = n
     for j in range(search, end):
         if not (lower < abs(lu[j * (row + column)]) <= upper):

@@ -1,8 +1,8 @@
-// Forward and backward substitution as an iteration, on a GPU; V as in substitution.py. A block is ROWS rows by 8 right-hand sides.
+// Substitution as an iteration, on a GPU; V as in substitution.py. A block has ROWS rows by 8 right-hand sides.
 #include "context.cuh"
 #include "settled.cuh"
 
-// A block of rows until it has settled, in shared memory, from the first position that is not final for all 8.
+// Iterate a block of rows until it has settled, in shared memory, from the first position that is not final for all 8.
 // launch: a block of threads threads for each slice of counts
 template <typename T, int ROWS> __global__ void __launch_bounds__(8 * ROWS) settle(Context* ctx, const T* lu, long long row,
     long long column, int first, int size, int backward, int rows, int threads, double tolerance, T* V, int n, int m,
@@ -33,7 +33,7 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(8 * ROWS) sett
       own = value;
     }
     __syncthreads();
-    const int after = changed > front + 1 ? changed : front + 1;   // what it needed was final: so is it
+    const int after = changed > front + 1 ? changed : front + 1;   // the first entry needed final ones only: it is final
     if (active) v[r][p] = own;
     __syncthreads();
     if (inside)
@@ -45,7 +45,7 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(8 * ROWS) sett
   if (threadIdx.x == 0) counts[blockIdx.x] += iterations;
 }
 
-// One iteration of all rows: a thread an entry.
+// One iteration of all rows, from now to then, a thread an entry; changed[0] = 1 if an entry has changed.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int ROWS> __global__ void __launch_bounds__(8 * ROWS) sweep(Context* ctx, const T* lu, long long row,
     long long column, int backward, const T* b, const T* now, T* then, int rows, int threads, double tolerance, int n, int m,

@@ -1,7 +1,8 @@
 """Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is
 the iteration on a GPU.
 
-In the iteration ``V`` is one array, entry (i, r) at ``i + r n``; backward, positions count from the last row.
+In the iteration ``V`` is a flat array, entry (i, r) at ``i + r n``. In backward substitution positions count from the
+last row.
 """
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def forward_backward(lu, row, column, X, n):
 
 @parallel
 def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
-    """Iterate the rows ``first`` to ``first + size`` until they have settled. The iterations of every 8 right-hand
-    sides, those of the slowest, are added to ``counts``, which has one entry more than there are such tiles."""
+    """Iterate the rows ``first`` to ``first + size`` until they have settled. ``counts`` has an entry for every 8
+    right-hand sides, and one more; the iterations of the slowest of them are added to it."""
     for tile in prange(counts.size - 1):
         slowest = 0
         for r in range(8 * tile, min(8 * tile + 8, m)):
@@ -41,7 +42,7 @@ def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, 
 
 @njit(cache=True)
 def settle_block(lu, row, column, first, size, backward, tolerance, v):
-    """One right-hand side: the number of iterations."""
+    """Iterate one right-hand side. Returns the number of iterations."""
     start, step = (first + size - 1, -1) if backward else (first, 1)
     b, base = np.empty(size, lu.dtype), np.zeros(size, lu.dtype)
     for p in range(size):
@@ -49,7 +50,7 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
     front = iterations = 0
     while front < size:
         changed = size
-        for p in range(size - 1, front - 1, -1):                 # from the end: what p needs is still the last iterate
+        for p in range(size - 1, front - 1, -1):                 # backwards: p must read the last iterate
             i = start + step * p
             total = base[p]
             for q in range(front, p):
@@ -61,7 +62,7 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
             if not (abs(value - v[i]) <= tolerance):             # a NaN has not settled
                 changed = p
             v[i] = value
-        after = max(changed, front + 1)                          # what it needed was final: so is it
+        after = max(changed, front + 1)                          # the first entry needed final ones only: it is final
         for p in range(after, size):
             i = start + step * p
             for q in range(front, min(after, p)):
@@ -74,7 +75,7 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
 
 @parallel
 def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, m, changed, tiles):
-    """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if any entry has."""
+    """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if an entry has changed."""
     count = 0
     for t in prange(n * m):
         count += sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, t % n, t // n)
@@ -84,7 +85,7 @@ def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, 
 
 @njit(cache=True)
 def sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, i, r):
-    """One entry: whether it has changed."""
+    """Iterate one entry. Returns 1 if it has changed, else 0."""
     total = lu.dtype.type(0)
     for k in range(i + 1 if backward else 0, n if backward else i):
         total += lu[i * row + k * column] * now[k + r * n]

@@ -120,8 +120,8 @@ class DenseCoarse(LinearOperator):
 
 
 def _singular(why):
-    return FactorisationError(f"BDDC: the coarse problem is singular ({why}), and so is A: no value is given anywhere. "
-                              "Fix one, or give nullspace='constants' with another preconditioner", singular=True)
+    return FactorisationError(f"BDDC: the coarse problem is singular ({why}), and so is A: no unknown has a given "
+                              "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 
 
 class SparseCoarse(LinearOperator):

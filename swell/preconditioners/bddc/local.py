@@ -113,8 +113,8 @@ def _inverse(space, decomposer, B):
     bad = ~(wrong <= MOST_WRONG)
     if bad.any():
         k = int(bad.argmax())
-        raise FactorisationError(f"its inverse is none: B B⁻¹ misses I by {wrong[k]:.1e}, where at most {MOST_WRONG} "
-                                 f"was expected; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
+        raise FactorisationError(f"its computed inverse is wrong: B B⁻¹ differs from I by {wrong[k]:.1e}, expected at "
+                                 f"most {MOST_WRONG}; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
                                  not condition[k] * np.finfo(float).eps * n < 1, k)
     return X, condition, tuple(note for each in factors for note in each.notes)
 
