@@ -109,8 +109,8 @@ def _run(argv) -> int:
         return _without_command(arguments)
     try:
         if arguments.command not in ACROSS_RANKS and _among_others():
-            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; commands "
-                           f"that do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
+            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; those that "
+                           f"do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
         if vars(arguments).get("quiet"):
             quiet()                              # also of messages on compilation
         return arguments.run(arguments)
