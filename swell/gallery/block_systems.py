@@ -96,7 +96,7 @@ def multiconductor(n, phases=2, seed=0):
 
 
 def thermal_plate(n, degree=4, seed=0, mass=1e-2):
-    """Heat conduction in an insulated plate: linear triangles in its plane, polynomials across; positive definite.
+    """Heat conduction in an insulated plate, by linear triangles in its plane and polynomials across it.
 
         A = K ⊗ m + M ⊗ k
 
@@ -117,7 +117,7 @@ def thermal_plate(n, degree=4, seed=0, mass=1e-2):
     Returns
     -------
     scipy.sparse.csr_matrix, shape (s n, s n)
-        The s unknowns of a vertex follow each other; about 7 blocks in a block row.
+        Symmetric positive definite. The s unknowns of a vertex follow each other; a block row has about 7 blocks.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class PetscRows:
             raise InputError(f"{path} holds a dense matrix, which ranks cannot read by rows: solve it on one rank")
 
     def share(self, rank, ranks, starts):
-        """The entries of this rank's rows: a COO matrix of the whole shape."""
+        """The entries of this rank's rows, starts[rank] to starts[rank + 1] - 1: a COO matrix of the whole shape."""
         mat, first, stop = self.mat, starts[rank], starts[rank + 1]
         lengths = petsc.row_lengths(self.path, mat)
         begin, count = int(lengths[:first].sum()), int(lengths[first:stop].sum())
@@ -77,7 +77,7 @@ class NpzRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """The entries of this rank's rows: a COO matrix of the whole shape."""
+        """The entries of this rank's rows, starts[rank] to starts[rank + 1] - 1: a COO matrix of the whole shape."""
         first, stop = starts[rank], starts[rank + 1]
         begin, end = int(self.indptr[first]), int(self.indptr[stop])
         self.found = end - begin
@@ -100,7 +100,9 @@ class MatrixMarketRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """The entries of every ``ranks``-th piece of the text, a COO matrix; a stored triangle is expanded."""
+        """The entries of every ``ranks``-th piece of the text, a COO matrix; a stored triangle is expanded.
+
+        ``starts`` has no effect: the entries may lie in any rows."""
         header, found = self.header, []
         with files.opened(self.path) as stream:
             matrix_market.read_header(self.path, stream)
