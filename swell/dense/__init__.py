@@ -5,9 +5,9 @@
     X = factors.solve(B)
     every = dense.PCM(x=8).factor_batch(many)            # shape (m, n, n): matrices of one size together
 
-Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names are those of L. M. Čejka's thesis
-"Parallel computation of LU decomposition on GPUs" (Czech Technical University in Prague, 2023), whose equations the
-files of this package cite.
+Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names, and the equations that the files of this
+package cite, are from L. M. Čejka's thesis "Parallel computation of LU decomposition on GPUs" (Czech Technical
+University in Prague, 2023).
 
 The library computes large products and getrf: on a CPU their bits depend on the number of threads of NumPy's BLAS.
 """

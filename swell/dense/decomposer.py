@@ -115,7 +115,7 @@ class Decomposer(ABC):
         FactorisationError
             If a pivot is zero (the message names the column) or the factors are not finite.
         OutOfMemory
-            If the factors do not fit; the message says what they need.
+            If the factors do not fit; the message states the memory that they need.
         """
         return self._factor(A, space)
 

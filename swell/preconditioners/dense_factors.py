@@ -1,9 +1,9 @@
 """LU factors of a sparse matrix stored as a full one, by LAPACK on a CPU and cuSOLVER on a GPU.
 
-LAPACK multiplies zeros too, but follows no indices: on a CPU it is for matrices with entries in more than a tenth of
-their places. On a GPU cuSOLVER factors 4000 rows in 14 ms, less than cuDSS takes to analyse a sparse matrix of that
-size. With the largest pivot of each column, so zeros on the diagonal do no harm. The method ``direct`` takes it by
-itself (direct.py).
+LAPACK multiplies zeros too, but follows no indices: on a CPU it is for matrices with more than a tenth of their entries
+stored. On a GPU cuSOLVER factors 4000 rows in 14 ms, less than cuDSS takes to analyse a sparse matrix of this size.
+Both pivot on the largest entry of each column, so zeros on the diagonal do no harm. The method ``direct`` chooses full
+factors by itself (direct.py).
 
 An application: 1 solve with the factors, 2 n² operations. Storage: n² numbers.
 """
@@ -17,9 +17,9 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 
 
-SMALL, NEARLY_FULL = 100, 0.1    # on a CPU: rows, and share of entries, from which LAPACK takes over
-ON_GPU = 4000                    # rows up to which a GPU factors any matrix as a full one
-PIVOTS = 10_000                  # the same for zeros on the diagonal, where the matrix needs exchanges of rows
+SMALL, NEARLY_FULL = 100, 0.1    # on a CPU: least rows, and least share of stored entries, for LAPACK
+ON_GPU = 4000                    # most rows of any matrix that a GPU factors as a full one
+PIVOTS = 10_000                  # most rows if the diagonal has zeros, since the matrix then needs row exchanges
 
 
 def factored_full(A) -> bool:
@@ -42,7 +42,7 @@ class DenseFactorsOperator(LinearOperator):
     """
 
     capturable = False
-    loose, repairs = False, ()                   # pivots are the largest: there is nothing to repair
+    loose, repairs = False, ()                   # partial pivoting: there is nothing to repair
 
     def __init__(self, A):
         super().__init__(A.shape, A.dtype, A.space)
@@ -55,13 +55,13 @@ class DenseFactorsOperator(LinearOperator):
         A.space.check_fits(n * n * self.wide.itemsize, f"a full matrix of {n} rows", "use an iterative method")
         full = self._full(A).astype(self.wide, copy=False)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")      # of a zero pivot, which is an error here
+            warnings.simplefilter("ignore")      # the library warns of a zero pivot, which raises an error below
             self._factors = self._library.lu_factor(full, overwrite_a=True, check_finite=False)
         if n and not self._factors[0].diagonal().all():          # sync
             raise FactorisationError(f"{self._name} met a zero pivot: the matrix is singular", True)
 
     def _full(self, A):
-        """A as a full array, column by column."""
+        """Return A as a full column-major array."""
         if self.space.name == "cpu":
             return A.to_scipy().toarray(order="F")
         from cupyx.scipy.sparse import csr_matrix

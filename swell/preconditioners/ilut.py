@@ -1,6 +1,6 @@
 """ILUT: incomplete LU that keeps entries by their size. Saad 1994; Iterative Methods, section 10.4.
 
-Row i is eliminated in full. Entries below ``drop`` ‖aᵢ‖₂ are dropped, those of L before they are used. Then each side
+Row i is eliminated in full. Entries below ``drop`` ‖aᵢ‖₂ are dropped, entries of L before they are used. Then each side
 of the diagonal keeps its largest entries, at most ``fill`` times half the entries of row i of A. ``drop`` = 0 with a
 large ``fill`` is the LU factorisation without pivoting.
 

@@ -41,7 +41,7 @@ class ShiftedLaplacian(Preconditioner):
     Attributes
     ----------
     shift : float
-        β of A + iβ ω²M, not negative; 0 leaves A as it is.
+        β of A + iβ ω²M, not negative; 0 leaves A unchanged.
     inner : str or settings object
         Preconditioner of the shifted matrix.
     mass : sparse matrix, n × n, or None

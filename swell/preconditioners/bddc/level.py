@@ -296,7 +296,7 @@ class Level(LinearOperator):
         self._scatter.apply(self._u, z)
         self.subdomains.sum(z)
 
-    # -- what it is ------------------------------------------------------------------------------------------------
+    # -- description -----------------------------------------------------------------------------------------------
 
     @property
     def sizes(self):
