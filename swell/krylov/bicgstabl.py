@@ -2,7 +2,7 @@
 
 For any square A; also for eigenvalues far from the real axis, where BiCGSTAB's polynomials of degree one stagnate.
 Sleijpen and Fokkema 1993, algorithm 3.1. The polynomial is as in Sleijpen and van der Vorst 1995, section 4: it
-combines the minimal residual without r̂_l with the shortest r̂_l. ``convex`` bounds the cosine of their angle below.
+combines the minimal residual without r̂_l with the shortest r̂_l. ``convex`` is the least cosine of their angle.
 
 An iteration: 2 l products, 2 l + 1 applications of M, 2 l + 1 reductions, no host read. Vector traffic besides the
 products: 3 l (l + 1) words a row for the BiCG part, 3 l for x, 3 l + 8 for the polynomial. Storage: 2 l + 2 vectors
@@ -108,7 +108,7 @@ class BiCGSTABLIteration(ShadowIteration):
         if not alone:
             self.space.allreduce(self.sums)
             step.coefficients(self.sums, self.c, s, l, self.convex)
-        step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x alike
+        step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x likewise
         self.space.allreduce(self.next)
         if self.M is not None:
             self.M.apply(self.y, self.x, 1, 1)                                 # x += M y

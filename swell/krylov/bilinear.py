@@ -36,7 +36,7 @@ class BilinearIteration(Iteration):
     def kept(self, name, vector, needed=True):
         """Return (an array for the conjugate of ``vector``, the array to pass to fused products as this conjugate).
 
-        The first is empty, and the second is ``vector``, for a real vector or if ``needed`` is False.
+        For a real vector, or if ``needed`` is False, the first is empty, and the second is ``vector`` itself.
         """
         count = vector.size if needed and self.dtype.kind == "c" else 0
         room = self.workspace.array(name, count, self.dtype)

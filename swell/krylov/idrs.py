@@ -108,7 +108,7 @@ class IDRSIteration(Iteration):
             if not alone:
                 self.space.allreduce(self.alpha)
                 step.column(*dense, self.alpha, small, k, s, self.pp)
-            step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k alike
+            step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k likewise
         if M is not None:                                                      # r −= β g_k;  x += β u_k
             M.apply(r, self.hat)
         A.apply_dots(self.hat, self.t, r, self.rt)                             # t = A M r;  (r, t), (t, t)

@@ -42,7 +42,7 @@ class Counts(NamedTuple):
 
 
 class Method(ABC):
-    """Settings of a method. Its class attributes inform the documentation and the advisor.
+    """Settings of a method. Class attributes describe it for the documentation and the advisor.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Method(ABC):
     vectors : str
         Number of stored vectors besides x and b.
     stored : int or float
-        About this number, for the estimate of memory.
+        Approximate number of these vectors, for the estimate of memory.
     flexible : bool
         True if the preconditioner may vary between steps.
     self_adjoint_only : bool

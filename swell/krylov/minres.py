@@ -16,14 +16,13 @@ product. Storage: r, two v, two d, A z, and z if there is an M. Reports ‖b −
 
 Differs from the textbook:
 
-- The judge asks for ‖b − A x‖₂, so the residual is updated beside its M-norm.
+- The judge needs ‖b − A x‖₂, so the method updates the residual as well as its M-norm.
 - v and d are not scaled, but divided by β and γ where they are used.
 - The update of d begins before M is applied, so that one z is enough.
 - An M with (v, M v) ≤ 0 ends the run as INDEFINITE.
-- The run ends as BREAKDOWN, and the solve resumes from x, if A r vanishes to rounding. It also ends if the steps were
-so
-  long that their rounding errors may reach a hundredth of r, as happens if b is not in the range of A.
-- A run that ends in one of these ways does not make the refused step.
+- The run ends as BREAKDOWN, and the solve resumes from x, if A r vanishes to rounding. It also ends so if rounding
+  errors of long steps may reach a hundredth of r. This happens if b is not in the range of A.
+- In these cases the last step is not made.
 """
 from __future__ import annotations
 

@@ -6,18 +6,21 @@ gradients: Chen and Carson 2020, SIAM J. Sci. Comput. 42, with one reduction an 
     q = A p;   σ = (p, q), η = (q, q), δ = (r, q) in one sum;   α = ρ/σ
     x = x + α p;   r = r − α q;   p = r + (ρ'/ρ) p   with the predicted   ρ' = ρ − 2 α Re δ + α² η
 
-The next product sums ρ = (r, r) itself anew. One block stays on each multiprocessor and owns a part of the rows. x and
-r are in registers. p, with its halo (the neighbours' rows that the part needs), and q are in shared memory. An
-iteration moves the matrix, the boundaries of p and a few sums. The matrix is about 10 bytes an entry off a constant
-diagonal; a part of it stays on the chip if there is room. No block waits at a barrier of the grid: each value travels
-with the number of its pass. The halo arrives, and the residual is judged, during the product of the interior rows. For
-a small system the blocks are one cluster, and values go from shared memory to shared memory. A smaller system has one
-block. ``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code; measurements are in
-``benchmarks/NOTES.md``.
+The next product also sums ρ = (r, r) directly.
 
-An iteration: 1 product, 1 reduction that is waited for. A launch: ``steps`` iterations. Least traffic: the bytes of the
-matrix that are not kept on the chip. Set-up takes longer than cg's, most if rows must be reordered. Storage: x, r and p
-between the launches, the boundary of p twice, and the CSR matrix besides the parts. The system must fit on the
+One block stays on each multiprocessor and owns a part of the rows. x and r are in registers. p, with its halo (the
+neighbours' rows that the part needs), and q are in shared memory.
+
+An iteration moves the matrix, the boundaries of p and a few sums. The matrix is about 10 bytes an entry off a
+constant diagonal; a part of it stays on the chip if there is room. No block waits at a barrier of the grid: each
+value travels with the number of its pass. The halo arrives, and the residual is judged, during the product of the
+interior rows. For a small system the blocks are one cluster, and values go from shared memory to shared memory. A
+smaller system has one block. ``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code;
+measurements are in ``benchmarks/NOTES.md``.
+
+An iteration: 1 product, 1 reduction that blocks wait for. A launch: ``steps`` iterations. Least traffic: the bytes of
+the matrix that are not kept on the chip. Set-up takes longer than cg's, most if rows must be reordered. Storage: x, r
+and p between the launches, the boundary of p twice, and the CSR matrix besides the parts. The system must fit on the
 multiprocessors: on an H200 1.26 million rows in double, twice as many in single precision, fewer with large halos.
 
 Differs from cg: a residual is judged during the next product, so that the last product is in vain. Each judgement is

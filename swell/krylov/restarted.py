@@ -53,7 +53,7 @@ class RestartedMethod(Method):
         positive(self, "batch", 0)
         switch(self, "lengthen")
         if self.batch > self.restart:
-            without_effect(self, f"with restart={self.restart}, the most vectors that there are",
+            without_effect(self, f"with restart={self.restart}, the number of basis vectors",
                            "give a smaller batch", "batch")
         if self.basis not in ("full", "single"):
             raise InputError(f"{type(self).__name__}(basis={self.basis!r}): expected 'full', the precision of the "

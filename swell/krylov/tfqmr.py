@@ -68,7 +68,7 @@ class TFQMRIteration(ShadowIteration):
         step.even(self.even, self.shadow, self.w, s)                           # w = w − α A ŷ;  ‖w‖², ρ' = (r̂, w)
         self.space.allreduce(self.sums)
         step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.space.single_rank)
-                                                          # x = x + η d, twice;  r alike;  y = w + (ρ'/ρ) y
+                                                          # x = x + η d, twice;  r likewise;  y = w + (ρ'/ρ) y
 
     def _product(self, out):
         """Set out = A M y."""

@@ -1,4 +1,4 @@
-"""LeastSquaresResult: what ``lstsq`` returns."""
+"""LeastSquaresResult: the result of ``lstsq``."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from swell.core.stopping import Reason
 
 SENTENCES = {
     Reason.MAXITER: "the iteration limit was reached first: raise maxiter, or try scaling='columns' or a larger damp",
-    Reason.STAGNATED: "nothing moved any more: try scaling='columns', a larger damp, or a larger rtol",
+    Reason.STAGNATED: "the norms stopped falling: try scaling='columns', a larger damp, or a larger rtol",
     Reason.NONFINITE: "NaN or Inf appeared: divide A and b by their largest entries, or use float64",
     Reason.ATTAINABLE_ACCURACY: "rounding forbids this tolerance: Aᴴ r is at the level of its rounding errors; accept "
                                 "this x, raise rtol, or use float64",

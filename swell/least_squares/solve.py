@@ -155,7 +155,7 @@ class Solve:
         self.norm_b = self.space.norms(self.b)[0]
         if self.norm_b and not SAFE[0] < self.norm_b < SAFE[1]:
             raise InputError(f"‖b‖ is {self.norm_b:.1e}, whose square leaves the range of double precision: solve for "
-                             "b divided by that, and multiply x by it")
+                             "b divided by this norm, and multiply x by it")
         self.system = Stacked(A, damp, self._column_factors() if scaling else None)
         self.norm_A = self.system.norm_frobenius()
         self.setup_seconds = self.watch.seconds

@@ -94,7 +94,7 @@ class BlockJacobiSmoother(Smoother):
     inner_tolerance: float = 0.0
     omega: float = 1.0
 
-    problem = "any matrix with a diagonal without zeros; converges where A and 2 blockdiag(A) − A are SPD"
+    problem = "any matrix with a diagonal without zeros; converges if A and 2 blockdiag(A) − A are SPD"
     cost = "a sweep: 1 launch, the matrix and 4 words a row, and inner sweeps in shared memory"
 
     def __post_init__(self):

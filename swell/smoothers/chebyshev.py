@@ -154,7 +154,7 @@ def spectrum(A, diagonal, fraction, steps):
 def ritz_values(A, diagonal, steps):
     """Return (the real parts of the Ritz values of D⁻¹A, ascending; True if they are all its eigenvalues).
 
-    The inner product is the one of |D|, in which D⁻¹A is self-adjoint if A is. Each vector is orthogonalised twice
+    The inner product is xᴴ |D| y, in which D⁻¹A is self-adjoint if A is. Each vector is orthogonalised twice
     against all others: this is Arnoldi's method, which also holds for other matrices.
     """
     space, n = A.space, A.shape[0]

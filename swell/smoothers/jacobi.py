@@ -34,7 +34,7 @@ class JacobiSmoother(Smoother):
 
     omega: float = 1.0
 
-    problem = "any matrix with a diagonal without zeros; converges where 2D/ω − A and A are SPD"
+    problem = "any matrix with a diagonal without zeros; converges if 2D/ω − A and A are SPD"
     cost = "a sweep: 1 launch, the matrix and 3 words a row"
 
     def __post_init__(self):

@@ -1,5 +1,5 @@
-// Fused steps of conjugate gradients on a GPU; cg.py has the same kernels for a CPU. krylov/slots.py names the scalars
-// s.
+// Fused steps of conjugate gradients on a GPU; cg.py has the same kernels for a CPU.
+// krylov/slots.py names the scalars s.
 #include "judge.cuh"
 
 DEVICE double step_length(double rho, double sigma) { return sigma > 0 ? rho / sigma : 0.0; }

@@ -61,7 +61,7 @@ DEVICE Local<T> assemble(const I* slice_ptr, const T* diag, const T* entries, co
     __syncthreads();
   }
   const I end = slice_ptr[blockIdx.x + 1];
-  for (I at = slice_ptr[blockIdx.x] + t; at < end; at += 4 * height) {       // four entries under way at a time
+  for (I at = slice_ptr[blockIdx.x] + t; at < end; at += 4 * height) {       // loads of four entries in flight
     I code[4];
     T value[4], gathered[4];
 #pragma unroll

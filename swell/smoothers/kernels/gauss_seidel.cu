@@ -13,7 +13,7 @@ __global__ void color(Context* ctx, const I* rows, const I* ptr, const T* invers
   const I row = rows[place], end = ptr[place / 32 + 1];
   if (row < 0) return;
   T total = b[row];
-  for (I at = ptr[place / 32] + I(place % 32); at < end; at += 128) {        // four entries under way at a time
+  for (I at = ptr[place / 32] + I(place % 32); at < end; at += 128) {        // loads of four entries in flight
     I column[4];
     T value[4], gathered[4];
 #pragma unroll

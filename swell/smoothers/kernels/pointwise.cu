@@ -1,7 +1,7 @@
 // Sweeps that update each row by itself, one thread for each row, in modified SELL; pointwise.py has them for a CPU.
 #include "context.cuh"
 
-// b - A x in row i. Padding (column 0) ends a row; four entries are under way at a time.
+// b - A x in row i. Padding (column 0) ends a row; the loads of four entries are in flight at a time.
 template <int HEIGHT, class T, class I>
 DEVICE T residual(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, int zero,
                   long long i) {
