@@ -104,7 +104,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
             b_like=None, adapt=True) -> "Solver":
     """Set up a Solver: do all the work that does not depend on b, once. ``solve`` documents the parameters.
 
-    If no method is named, the Solver remembers how many iterations each choice took, and spreads the cost of a setup
+    If no method is named, the Solver remembers how many iterations each choice took. It spreads the cost of a setup
     over the solves so far. Later solves may then make another choice. ``adapt=False``: all choose as the first did.
 
     ``b_like`` is a right-hand side, or an array of the same type on the same device. It tells whether b will be
@@ -298,7 +298,7 @@ class Solver:
                                  "DistributedMatrix: prepare again")
             if self._borrowed and (keep_preconditioner or self.kept is not None):
                 what = "preconditioner, which is to be kept" if keep_preconditioner else "matrix in a format of its own"
-                raise InputError(f"update: copies of this Solver share its {what}; prepare one for each thread")
+                raise InputError(f"update: copies of this Solver share its {what}; prepare a Solver for each thread")
             with self.space.active(self.A.shape[0]):
                 if self._borrowed:
                     self.A = old.with_values(old.data.copy())

@@ -34,8 +34,8 @@ A kernel has the parameters of its Numba twin, in the same order, after ``Contex
 C++ needs: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance between
 its rows, in entries.
 Template parameters: ``T`` is the value type; a kernel that works on patterns alone has none. Any other ``typename`` is
-deduced from the first argument whose type mentions it. ``int NAME`` is the value of the argument NAME in lower case,
-and ``bool NAME`` tells whether the array of that name is not empty.
+deduced from the first argument whose type mentions it. ``int NAME`` is the value of the argument with this name in
+lower case. ``bool NAME`` is true if the array with this name in lower case is not empty.
 
 Before compilation, the loader prepends the names of ``core/slots.py`` and of the package's own ``slots.py``, as enums.
 """
@@ -44,6 +44,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import itertools
 import pathlib
 import re
@@ -177,6 +178,53 @@ def loaded(path: pathlib.Path, device: int, expression: str):
     return functions.result(path, device, expression)
 
 
+class Form:
+    """A kernel for one value type on one device: the parts of a launch that are alike in all spaces.
+
+    Every call of ``swell.solve`` makes a space. Forms outlive it, so a second call finds its kernels bound.
+    """
+
+    def __init__(self, path, name, dtype, device):
+        self.path, self.signature, self.device = path, signatures(path)[name], device
+        self.value = C_TYPES[dtype.name]
+        parameters, launch = self.signature.parameters, self.signature.launch
+        self.at = {p.name: k for k, p in enumerate(parameters)}
+        self.each = WIDE // dtype.itemsize if launch["pack"] else 1
+        self.wide = [k for k, p in enumerate(parameters) if p.wide]
+        formats = [self._format(p) for p in parameters]
+        self.complex = [k for k, format in enumerate(formats) if format in COMPLEX]
+        self.formats = "Q", *formats
+        # (kind, index of the deciding argument) for each template parameter except T
+        self._deciding = [(kind, next(k for k, p in enumerate(parameters) if p.type == T) if kind == "typename"
+                           else self.at[T.lower()]) for kind, T in self.signature.template if T != "T"]
+        self._functions = {}
+
+    def _format(self, parameter):
+        """The `struct` format of a parameter; it fills a multiple of 8 bytes."""
+        kind = self.value if parameter.type == "T" else parameter.type
+        return "Q" if parameter.pointer else FORMATS[kind]
+
+    def function(self, values):
+        """The compiled instantiation for these arguments' types."""
+        key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
+                     else values[k].size > 0 for kind, k in self._deciding])
+        if key not in self._functions:
+            with counted(of_cupy):
+                types = {"T": self.value, **self._types(values)}
+                expression = name_expression(self.signature, types)
+                self._functions[key] = loaded(self.path, self.device, expression)
+        return self._functions[key]
+
+    def _types(self, values):
+        """The template arguments except T, by name."""
+        names = [name for _, name in self.signature.template if name != "T"]
+        return {name: C_TYPES[values[k].dtype.name] if kind == "typename" else str(values[k]) if kind == "int"
+                else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
+
+
+form = functools.lru_cache(maxsize=None)(Form)
+
+
 class Kernel(Shareable):
     """One kernel for one value type; called with the arguments of its Numba twin.
 
@@ -184,17 +232,12 @@ class Kernel(Shareable):
     into a buffer whose addresses never change. A space has one caller at a time.
     """
 
-    def __init__(self, space, path, signature, dtype):
-        self.space, self.path, self.signature, self.dtype = space, path, signature, np.dtype(dtype)
-        self.value = C_TYPES[self.dtype.name]
-        self._at = {p.name: k for k, p in enumerate(signature.parameters)}
-        self._functions = {}
-        self._each = WIDE // self.dtype.itemsize if signature.launch["pack"] else 1
-        self._wide = [k for k, p in enumerate(signature.parameters) if p.wide]
-        formats = [self._format(p) for p in signature.parameters]
-        self._complex = [k for k, format in enumerate(formats) if format in COMPLEX]
-        self._pack, self._buffer, addresses = packing(["Q", *formats])
-        launch, attribute = signature.launch, None
+    def __init__(self, space, path, name, dtype):
+        self.space, self.path, self.dtype = space, path, np.dtype(dtype)
+        self._form = form(path, name, self.dtype, space.device)
+        self.signature = self._form.signature
+        self._pack, self._buffer, addresses = packing(self._form.formats)
+        launch, attribute = self.signature.launch, None
         if launch["together"] or launch["cooperative"]:
             attribute = COOPERATIVE
         elif space.dependent_launch:
@@ -209,17 +252,17 @@ class Kernel(Shareable):
         grid, block = self._geometry(count, values)
         if not grid:
             return
-        shared = int(values[self._at[launch["shared"]]]) if launch["shared"] else 0
-        cluster = int(values[self._at[launch["cluster"]]]) if launch["cluster"] else 1
-        function = self._function(values)
+        shared = int(values[self._form.at[launch["shared"]]]) if launch["shared"] else 0
+        cluster = int(values[self._form.at[launch["cluster"]]]) if launch["cluster"] else 1
+        function = self._form.function(values)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
-        for k in self._wide:
+        for k in self._form.wide:
             self._require_aligned(values[k], self.signature.parameters[k].name)
         for k, p in enumerate(self.signature.parameters):
             if p.pointer:
                 values[k] = values[k].data.ptr if values[k].size else 0
-        for k in reversed(self._complex):
+        for k in reversed(self._form.complex):
             values[k:k + 1] = values[k].real, values[k].imag
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
@@ -227,12 +270,7 @@ class Kernel(Shareable):
 
     def shared(self, sharing):
         """The kernel for the space of a copy, with its own buffer of arguments."""
-        return Kernel(sharing.space, self.path, self.signature, self.dtype)
-
-    def _format(self, parameter):
-        """The `struct` format of a parameter; it fills a multiple of 8 bytes."""
-        kind = self.value if parameter.type == "T" else parameter.type
-        return "Q" if parameter.pointer else FORMATS[kind]
+        return Kernel(sharing.space, self.path, self.signature.name, self.dtype)
 
     def _require_aligned(self, array, name):
         """Raise InputError if the array or one of its rows is misaligned."""
@@ -253,32 +291,8 @@ class Kernel(Shareable):
     def _measure(self, values, extra):
         """The value of a parameter NAME_size or NAME_stride."""
         name, _, what = extra.rpartition("_")
-        array = values[self._at[name]]
+        array = values[self._form.at[name]]
         return array.size if what == "size" else array.strides[0] // array.itemsize
-
-    def _function(self, values):
-        """The compiled instantiation for these arguments' types."""
-        key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
-                     else values[k].size > 0 for kind, k in self._deciding])
-        if key not in self._functions:
-            with counted(of_cupy):
-                types = {"T": self.value, **self._types(values)}
-                expression = name_expression(self.signature, types)
-                self._functions[key] = loaded(self.path, self.space.device, expression)
-        return self._functions[key]
-
-    @functools.cached_property
-    def _deciding(self):
-        """(kind, index of the deciding argument) for each template parameter except T."""
-        parameters = self.signature.parameters
-        return [(kind, next(k for k, p in enumerate(parameters) if p.type == name) if kind == "typename"
-                 else self._at[name.lower()]) for kind, name in self.signature.template if name != "T"]
-
-    def _types(self, values):
-        """The template arguments except T, by name."""
-        names = [name for _, name in self.signature.template if name != "T"]
-        return {name: C_TYPES[values[k].dtype.name] if kind == "typename" else str(values[k]) if kind == "int"
-                else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
 
     def _count(self, values):
         """The count of a launch, which kernels get as ``n``: elements, columns or slices; 1 for a fixed grid."""
@@ -286,31 +300,44 @@ class Kernel(Shareable):
         if launch["single"]:
             return 1
         if launch["slices"]:
-            return max(values[self._at[launch["slices"]]].size - 1, 0)
-        array = values[self._at[launch["array"]]]
+            return max(values[self._form.at[launch["slices"]]].size - 1, 0)
+        array = values[self._form.at[launch["array"]]]
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
     def _geometry(self, count, values):
         """The launch geometry: (blocks, threads in a block)."""
         launch = self.signature.launch
         if launch["slices"]:
-            return count, int(values[self._at[launch["height"]]])
+            return count, int(values[self._form.at[launch["height"]]])
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
-        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(values[self._at[launch["threads"]]])
-        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * self._each))
+        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(values[self._form.at[launch["threads"]]])
+        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * self._form.each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
 
 
 def packing(formats):
-    """(pack, buffer, addresses) for arguments of these formats. ``pack(buffer, 0, *values)`` writes the values; a
-    launch gives ``addresses``, one for each argument, to the driver."""
-    packer = struct.Struct("=" + "".join(formats))
+    """(pack, buffer, addresses) for arguments of these formats, a tuple. ``pack(buffer, 0, *values)`` writes the values;
+    a launch gives ``addresses``, one for each argument, to the driver."""
+    packer, offsets = _layout(formats)
     buffer = (ctypes.c_char * packer.size)()
     start = ctypes.addressof(buffer)
-    offsets = itertools.accumulate((struct.calcsize("=" + format) for format in formats[:-1]), initial=start)
-    return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*offsets)
+    return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*[start + offset for offset in offsets])
+
+
+@functools.lru_cache(maxsize=None)
+def _layout(formats):
+    """The packer of arguments of these formats, and where each begins."""
+    sizes = [struct.calcsize("=" + format) for format in formats[:-1]]
+    return struct.Struct("=" + "".join(formats)), list(itertools.accumulate(sizes, initial=0))
+
+
+@functools.lru_cache(maxsize=None)
+def kernel_file(package: str, stem: str) -> pathlib.Path:
+    """The .cu file of a package's kernels; cached, since the search and the hash of a path take longer than a launch."""
+    folder = importlib.util.find_spec(package).submodule_search_locations[0]
+    return pathlib.Path(folder) / "kernels" / f"{stem}.cu"
 
 
 class Kernels(Shareable):
@@ -323,7 +350,7 @@ class Kernels(Shareable):
         space, path, dtype = self.__dict__["_given"]
         if name not in signatures(path):
             raise AttributeError(f"{path.name} has no kernel {name}")
-        kernel = Kernel(space, path, signatures(path)[name], dtype)
+        kernel = Kernel(space, path, name, dtype)
         setattr(self, name, kernel)
         return kernel
 

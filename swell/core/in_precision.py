@@ -2,8 +2,8 @@
 
 A product in single precision reads half the bytes; as part of a preconditioner it costs no extra iterations. The
 entries of D A D, with D = diag(``scale``), must fit the narrower type: balanced by D they lie near 1. Vectors are
-multiplied by a power of two that brings their norm near 1, so that a right-hand side of 1e-100 does not vanish. A solve
-sets this factor by `expect` before it starts. The factor lies on the device, so that a captured graph uses a new one.
+multiplied by a power of two that brings their norm near 1: a right-hand side of 1e-100 must not vanish. A solve sets
+this factor by `expect` before it starts. The factor lies on the device, so that a captured graph uses a new one.
 
 Cost of an application: 1 pass over 3 vectors before, and 1 after, fused with the inner products that CG needs.
 """

@@ -6,8 +6,7 @@ kernel wrote, so results are as if kernels ran in stream order. Needs compute ca
 
 Cooperative launch: all blocks run at the same time, or the launch fails. Blocks may therefore wait for one another.
 Cluster launch: the blocks of a cluster always run at the same time, on neighbouring multiprocessors, and access each
-other's shared memory. A cluster has up to 8 blocks on every device with clusters, and up to 16 if the function has the
-attribute that allows it.
+other's shared memory. Every device with clusters allows 8 blocks in a cluster. Up to 16 need a function attribute.
 """
 from __future__ import annotations
 
@@ -75,8 +74,8 @@ class Launch:
         config.grid, config.block, config.shared, config.stream = grid, block, shared, stream
         status = _driver().cuLaunchKernelEx(self._reference, ctypes.c_void_p(function), self._addresses, None)
         if status == TOO_LARGE:
-            raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory cannot run at "
-                             "once on this GPU, as they must: a limit is set on what this process may use of it. Lift "
-                             "it, or use method='cg'")
+            raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory must run at the "
+                             "same time, and cannot on this GPU: this process may use a part of the GPU only. Lift "
+                             "that limit, or use method='cg'")
         if status:
             raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")

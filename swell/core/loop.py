@@ -43,8 +43,8 @@ def interruptible(on_interrupt):
 
     The first Ctrl-C also calls the functions of all other active blocks, around this one or in other threads. Only the
     main thread of the main interpreter receives signals. A block in another thread is called if the main thread is in
-    such a block too, or calls ``pass_on_interrupt``. An ignored SIGINT stays ignored (a shell ignores it for commands
-    started by ``&`` or nohup), and a handler that Python did not install stays in place.
+    such a block too, or calls ``pass_on_interrupt``. An ignored SIGINT stays ignored; a shell ignores it for commands
+    started by ``&`` or nohup. A handler that Python did not install stays in place.
     """
     _running.append(on_interrupt)
     try:

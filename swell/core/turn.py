@@ -16,12 +16,12 @@ class Turn(Shareable):
 
     def __enter__(self):
         if self._holder == threading.get_ident():
-            raise InputError("a Solver was called from within its own solve, as by its monitor or its M: give those "
-                             "another one, such as solver.copy()")
+            raise InputError("a Solver was called from within its own solve, perhaps by its monitor or its M: use "
+                             "another Solver there, such as solver.copy()")
         if self._process != os.getpid():         # in a forked child, where only the thread that forked lives on
             if self._lock.locked():
-                raise SwellError("another thread was using this Solver when this process was forked, and left it half "
-                                 "done here: prepare another one, or fork while no thread uses it")
+                raise SwellError("another thread was using this Solver when this process was forked, so its state here "
+                                 "is incomplete: prepare another Solver, or fork while no thread uses it")
             self._process = os.getpid()
         self._lock.acquire()
         self._holder = threading.get_ident()

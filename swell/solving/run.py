@@ -194,8 +194,8 @@ class Solve:
         part = self.setup.nullspace.check(p.b0, self.norm_b, p.stopping.threshold(self.norm_b))
         if not part:
             return
-        self.notes.append(f"a part of {part:.2e} ‖b‖ that no x can produce was taken out of b, as project=True "
-                          "asks; residuals leave it out")
+        self.notes.append(f"b was incompatible: a part of {part:.2e} ‖b‖ was taken out of b (project=True), and "
+                          "residuals do not include it")
         rest, self.largest_b = self.space.norms(p.b0)
         if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
             self.largest_b = 0                   # only rounding is left of b: x = 0
@@ -229,8 +229,8 @@ class Solve:
     def iterate(self, zero_guess):
         """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
 
-        If the true residual contradicts convergence, or after a breakdown, the solve is resumed as long as each run
-        halves the true residual. After a stagnation it is resumed as long as there is a longer basis."""
+        If the true residual contradicts convergence, the solve is resumed; so after a breakdown. Each further run must
+        halve the true residual. After a stagnation the solve is resumed as long as there is a longer basis."""
         last = np.inf
         for attempt in range(RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)
@@ -243,8 +243,8 @@ class Solve:
                 break
             last, zero_guess = residual, False
         if len(self.lengths) > 1:
-            self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: at the pace of shorter "
-                              "cycles the iteration limit would have come first")
+            self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: with shorter cycles the "
+                              "iteration limit would have come before convergence")
             if not residual <= self.least:       # in a singular system a longer basis may make x worse
                 self.space.copy(self._x_before, self.prepared.x)
                 return Reason.STAGNATED, *self._true_residual()
@@ -269,8 +269,8 @@ class Solve:
         return loop.reason, *self._true_residual()
 
     def _lengthen(self, residual) -> bool:
-        """Bind the method with a longer basis, for this solve only. Returns False if there is none, if it does not fit
-        into memory, or if rounding, and not the basis, keeps the residual from falling."""
+        """Bind the method with a longer basis, for this solve only; True if done. False if there is no longer basis, if
+        it does not fit into memory, or if the residual stagnates because of rounding."""
         p, s = self.prepared, self.setup
         longer = self.method.longer(s.A.shape[0])
         if longer is None or not residual <= self.least or last_word(

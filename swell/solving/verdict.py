@@ -39,8 +39,8 @@ def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, 
 def size_of_terms(A, x) -> float:
     """‖|A| |x|‖₂, the size of the terms in A x; NaN for a matrix-free A.
 
-    `last_word` uses it in two ways. Rounding x alone changes A x by about eps times this size. And if b − r = A x is
-    far smaller than this size, its terms cancel, as they do for a singular matrix.
+    `last_word` uses it in two ways, independent of the scaling of rows. Rounding x alone changes A x by about eps times
+    this size. If b − r = A x is far smaller than this size, its terms cancel, as for a singular matrix.
     """
     if not A.has_entries:
         return float("nan")                      # every comparison with NaN is false

@@ -1,7 +1,7 @@
 """Singular systems with a known null space.
 
-Examples: pressure with Neumann conditions everywhere is determined up to a constant, and the displacement of a free
-elastic body up to its rigid motions.
+Examples: pressure with Neumann conditions everywhere is determined up to a constant. The displacement of a free elastic
+body is determined up to its rigid motions.
 
 Z and W are orthonormal bases of the null spaces of A and of Aᴴ; Z = W if A is Hermitian. A x = b has a solution only
 if Wᴴ b = 0. The transform checks A Z = 0 and Wᴴ A = 0 at setup, and Wᴴ b = 0 for each b. It returns the solution of

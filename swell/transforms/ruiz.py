@@ -116,7 +116,7 @@ class RuizTransform(Scaling):
             with self.space.agreed():
                 first, empty = self.space.find_true(largest == 0)
                 if empty:
-                    raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A have no entry but zeros "
+                    raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A contain only zeros "
                                      f"(the first is {what} {first}): the matrix is singular; remove them")
             scales.append(1 / xp.sqrt(largest))
         return scales

@@ -174,8 +174,8 @@ def slow(state, norm2):
 def judge_cycle(state, norm2):
     """Judge the true residual at the end of a cycle.
 
-    If it contradicts a recursive verdict of convergence, the loop continues, unless the whole cycle reduced the norm
-    by less than a tenth or no iteration is left. SLOW_CYCLES slow cycles are a stagnation."""
+    If it contradicts a recursive verdict of convergence, the loop continues. There are two exceptions: the whole cycle
+    reduced the norm by less than a tenth, or no iteration is left. SLOW_CYCLES slow cycles are a stagnation."""
     flags, limits, history = state
     history[flags[Flag.ITERATION]] = math.sqrt(norm2)
     code = flags[Flag.VERDICT]

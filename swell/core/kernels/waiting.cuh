@@ -1,8 +1,8 @@
 // Rows that wait for one another within one launch, without barriers or flags.
 //
 // Warps draw their tasks in order, so a warp waits only for warps that are already running. All lanes of a warp must leave a
-// waiting loop together (`while (__any_sync(~0u, !done))`). Otherwise a lane that has left waits for the other lanes, and these
-// may be waiting for a value that it has yet to write.
+// waiting loop together (`while (__any_sync(~0u, !done))`). Otherwise a lane that has left waits for the other lanes. These may
+// be waiting for a value that it has yet to write.
 #pragma once
 #include "scalar.cuh"
 

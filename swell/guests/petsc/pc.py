@@ -74,8 +74,8 @@ class PC:
         else:
             same, A = pattern == self._pattern, inputs.read_matrix(mat, self.device, self.dtype).A
         if not A.has_entries:
-            raise InputError(f"a Mat of type {mat.getType()} has no entries to make a preconditioner from: give one "
-                             "that has as the second of KSP.setOperators(A, P)")
+            raise InputError(f"a Mat of type {mat.getType()} has no entries, which swell's preconditioners need: give "
+                             "a matrix with entries as P of KSP.setOperators(A, P)")
         if same:
             with A.space.active(A.shape[0]):
                 self._A.update(A)

@@ -80,5 +80,5 @@ def new_values(A, prepared):
     with communicator(A.comm).agreed():
         own, rest, columns = views.parts(A)
         if not np.array_equal(columns, prepared.halo.ghosts):
-            raise InputError("the Mat has entries in other columns than the prepared one: prepare again, ksp.reset()")
+            raise InputError("the pattern of the Mat differs from the prepared one: prepare again, ksp.reset()")
     return prepared.with_values(own.data, rest.data)
