@@ -79,7 +79,7 @@ def kernel(tmp_path, driver):
     path.write_text(SOURCE)
     space = types.SimpleNamespace(context=Array(1, "u1", 64), dependent_launch=True, multiprocessors=3, device=0, launches=0,
                                   shared_memory=200_000, current_stream=lambda: 5, describe=lambda: "a GPU")
-    return lambda name, dtype="float64": Kernel(space, path, signatures(path)[name], dtype)
+    return lambda name, dtype="float64": Kernel(space, path, name, dtype)
 
 
 @pytest.mark.parametrize("dtype, letter", [("float32", "f"), ("float64", "d"), ("complex64", "F"), ("complex128", "D")])
@@ -144,7 +144,7 @@ def test_shared_memory(kernel, driver):
 def test_devices_without_dependent_launch(kernel, driver):
     plain = kernel("plain")
     plain.space.dependent_launch = False
-    other = Kernel(plain.space, plain.path, plain.signature, "float64")
+    other = Kernel(plain.space, plain.path, "plain", "float64")
     other(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0, 0.0, False, 1.0)
     assert driver.attribute is None and driver.config.count == 0
 

@@ -3,9 +3,7 @@ from __future__ import annotations
 
 import collections
 import functools
-import importlib.util
 import math
-import pathlib
 import threading
 import weakref
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ import numpy as np
 
 from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
-from swell.core.cuda_kernels import C_TYPES, Kernels, functions
+from swell.core.cuda_kernels import C_TYPES, Kernels, functions, kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
 from swell.core.slots import COLUMNS, Flag, Limit
@@ -204,8 +202,7 @@ class CudaSpace(Space):
     def kernels(self, package, stem, dtype, state=None):
         key = package, stem, np.dtype(dtype)
         if key not in self._kernels:
-            folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
-            self._kernels[key] = Kernels(self, folder / "kernels" / f"{stem}.cu", dtype)
+            self._kernels[key] = Kernels(self, kernel_file(package, stem), dtype)
         return self._kernels[key]
 
     def compile_ahead(self, parts, dtype):
