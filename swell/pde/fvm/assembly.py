@@ -98,8 +98,8 @@ class Pattern:
             values = self.space.empty(self.nnz, self.dtype)
             out = CSRMatrix(self.space, self.indptr, self.indices, values, (self.n, self.n))
         places, middle, indptr, values = self._target(out)
-        a, b, beside = (self._array(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
-        self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, beside, indptr, values)
+        a, b, extra = (self._array(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
+        self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, extra, indptr, values)
         out.discard_adjoint()
         return out
 

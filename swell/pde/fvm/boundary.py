@@ -137,7 +137,7 @@ def _check_names(mesh, conditions):
             raise InputError(f"patch {name!r} is of kind {names[name].kind!r} and takes no condition: leave it out")
     for patch in mesh.patches:
         if patch.kind == "processor" and patch.size:
-            raise InputError(f"patch {patch.name!r} is of kind 'processor': the mesh goes on in another part of a "
+            raise InputError(f"patch {patch.name!r} is of kind 'processor': the mesh continues in another part of a "
                              "decomposed case. Start a rank for each part, or put the mesh together "
                              "(reconstructParMesh -constant)")
     missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind not in UNCONDITIONED and p.size]

@@ -131,7 +131,7 @@ def no_face_twice(mesh):
         if not wall and np.array_equal(one, two):
             raise InputError(f"face {b} of cell {mesh.owner[b]} has the same points as face {a} of cell "
                              f"{mesh.owner[a]} ({_near(mesh.points[one].mean(axis=0))}): one face would have two "
-                             "owners; merge them into one internal face, or drop the cell that is there twice")
+                             "owners; merge them into one internal face, or drop the duplicate cell")
 
 
 def shapes(mesh):
@@ -194,7 +194,7 @@ def every_part_is_fixed(mesh, fixed):
         raise InputError(f"the mesh falls into {count} parts that share no face, and no patch fixes a value in the "
                          f"part of cell {np.argmax(cells)} ({np.count_nonzero(cells)} cells, "
                          f"{_near(mesh.centres[np.argmax(cells)])}), so that the system is singular: give one of its "
-                         "patches a Dirichlet or Robin condition, or merge points that are there twice")
+                         "patches a Dirichlet or Robin condition, or merge duplicate points")
 
 
 def _integers(name, given) -> np.ndarray:

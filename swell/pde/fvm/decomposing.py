@@ -68,7 +68,7 @@ def _part_of_cells(mesh, parts):
     """Return the part of each cell as an integer array."""
     if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
         if parts < 1:
-            raise InputError(f"parts={parts}: expected 1 or more, as many as there will be ranks")
+            raise InputError(f"parts={parts}: expected 1 or more, one for each rank")
         return divided(mesh.n_cells, parts, mesh.owner[:mesh.n_internal], mesh.neighbour)
     part = np.asarray(parts)
     if part.shape != (mesh.n_cells,) or part.dtype.kind not in "iu":
@@ -86,17 +86,17 @@ def _faces(mesh, part, rank):
     inside = (first == rank) & (second == rank)
     other = np.where(first == rank, second, np.where(second == rank, first, -1))
     other[inside] = -1
-    beside = np.unique(other[other >= 0])
+    adjacent = np.unique(other[other >= 0])
     return [np.flatnonzero(inside),
             *(patch.start + np.flatnonzero(first[patch.faces] == rank) for patch in mesh.patches),
-            *(np.flatnonzero(other == neighbour) for neighbour in beside)], beside
+            *(np.flatnonzero(other == neighbour) for neighbour in adjacent)], adjacent
 
 
 def _write(mesh, part, rank, folder):
     """Write one part; return its cells."""
-    groups, beside = _faces(mesh, part, rank)
+    groups, adjacent = _faces(mesh, part, rank)
     names = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
-                                              "neighbProcNo": other} for other in beside}
+                                              "neighbProcNo": other} for other in adjacent}
     ends = np.cumsum([faces.size for faces in groups]).tolist()
     kinds = [*((patch.name, patch.kind) for patch in mesh.patches), *((name, "processor") for name in names)]
     patches = tuple(Patch(name, start, stop - start, kind)
@@ -111,7 +111,7 @@ def _write(mesh, part, rank, folder):
     owner = mesh.owner[faces]
     owner[turned] = mesh.neighbour[faces[turned]]
     there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[groups[0]]], patches)
-    patch_before = np.concatenate([np.arange(len(mesh.patches)), np.full(beside.size, -1)])
+    patch_before = np.concatenate([np.arange(len(mesh.patches)), np.full(adjacent.size, -1)])
     write_polymesh(there, folder, names, {"cellProcAddressing": own, "pointProcAddressing": used,
                                           "faceProcAddressing": np.where(turned, -1, 1) * (faces + 1),
                                           "boundaryProcAddressing": patch_before})

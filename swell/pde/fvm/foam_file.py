@@ -75,7 +75,7 @@ class FoamFile:
         if self.header.get("class") == "faceCompactList":
             ptr, points = self.labels(), self.labels()
             if not ptr.size or ptr[0] != 0 or ptr[-1] != points.size:
-                raise InputError(f"{self.path}: its faces end at {ptr[-1] if ptr.size else 'no'} points of "
+                raise InputError(f"{self.path}: its faces need {ptr[-1] if ptr.size else 'no'} points, and it lists "
                                  f"{points.size}; write the mesh again")
             return ptr, points
         if self.binary:

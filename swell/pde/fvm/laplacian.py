@@ -107,7 +107,7 @@ class Laplacian:
         metrics, boundary, inside = self.metrics, self.boundary, slice(0, self.metrics.n_internal)
         outside = slice(metrics.n_internal, None)
         c = metrics.space.xp.empty(metrics.owner.size, metrics.dtype)
-        beside = metrics.s[:, inside] - self.g[inside] * metrics.d[:, inside]   # s − g d
-        c[inside] = -self.k[inside] * (beside * metrics.interpolate(gradient)).sum(0)
+        oblique = metrics.s[:, inside] - self.g[inside] * metrics.d[:, inside] # s − g d
+        c[inside] = -self.k[inside] * (oblique * metrics.interpolate(gradient)).sum(0)
         c[outside] = self.k[outside] * metrics.area[outside] * boundary.slope * boundary.along(gradient)
         return c

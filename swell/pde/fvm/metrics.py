@@ -51,8 +51,8 @@ class Metrics:
     def __init__(self, mesh, space, dtype=np.float64):
         xp, dtype = space.xp, np.dtype(dtype)
         if isinstance(mesh, PartMesh):
-            raise InputError("this mesh is a rank's part, on which Poisson and ScalarTransport solve their steady "
-                             "equations: put it together for anything else (reconstructParMesh -constant)")
+            raise InputError("this mesh is a rank's part: only the steady Poisson and ScalarTransport solve on parts; "
+                             "for anything else put the mesh together (reconstructParMesh -constant)")
         self.mesh = mesh = mesh.coupled
         self.space, self.dtype = space, dtype
         self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size

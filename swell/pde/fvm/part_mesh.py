@@ -154,18 +154,18 @@ def read_part(case, ranks) -> PartMesh:
             raise InputError(f"{case} is decomposed into {count} parts, and there are {ranks.size} ranks: start "
                              f"mpiexec -n {count}, or decompose it again")
         folder = case / f"processor{ranks.rank}"
-        mesh, beside = read_polymesh(folder), neighbour_of(folder)
-        patches = [p for p in mesh.patches if p.name not in beside]
-        for name, rank in beside.items():
+        mesh, part_beyond = read_polymesh(folder), neighbour_of(folder)
+        patches = [p for p in mesh.patches if p.name not in part_beyond]
+        for name, rank in part_beyond.items():
             if rank == ranks.rank or rank >= ranks.size:
                 raise InputError(f"{folder}: patch {name!r} leads to part {rank}: expected one of the other "
                                  f"{ranks.size - 1}; decompose the case again")
         whole_instead("read in parts", patches)
-        if len({*beside.values()}) < len(beside):
+        if len({*part_beyond.values()}) < len(part_beyond):
             raise InputError(f"{folder} meets another part more than once, which is not supported: put the mesh "
                              "together (reconstructParMesh -constant)")
-    ranks.require_equal([(p.name, p.kind) for p in patches], "the patches that are no processor's")
-    return _joined(mesh, beside, ranks)
+    ranks.require_equal([(p.name, p.kind) for p in patches], "the patches other than processor patches")
+    return _joined(mesh, part_beyond, ranks)
 
 
 def whole_instead(what, patches):
@@ -177,10 +177,10 @@ def whole_instead(what, patches):
                              "-constant, and remove the folders processor0, processor1, ...)")
 
 
-def _joined(mesh, beside, ranks):
+def _joined(mesh, part_beyond, ranks):
     """Build the PartMesh: exchange cells and faces across the cuts, and number them globally."""
-    sides = {beside[p.name]: p for p in mesh.patches if p.name in beside}
-    patches = tuple(replace(p, kind=CUT) if p.name in beside else p for p in mesh.patches)
+    sides = {part_beyond[p.name]: p for p in mesh.patches if p.name in part_beyond}
+    patches = tuple(replace(p, kind=CUT) if p.name in part_beyond else p for p in mesh.patches)
     mesh = replace(mesh, patches=patches)
     lower = np.zeros(mesh.n_faces, bool)
     for rank, patch in sides.items():

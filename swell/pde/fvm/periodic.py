@@ -152,6 +152,6 @@ def _require_match(mesh, patch, other):
         if wrong.any():
             face = int(np.argmax(wrong))
             raise InputError(f"face {face} of patch {patch.name!r} is cyclic with face {face} of {other.name!r}, which "
-                             f"{what} is not supported; {int(np.count_nonzero(wrong))} of {patch.size} faces are so. "
+                             f"{what} is not supported; {int(np.count_nonzero(wrong))} of {patch.size} faces differ. "
                              "Write the mesh again with matched faces, or give both patches the type patch and a "
                              "condition")

@@ -181,7 +181,7 @@ class Flow:
         if not self.pressure:
             through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
             if abs(through.sum()) > 1e-10 * np.abs(through).sum():
-                raise InputError(f"the velocities given at the boundary let {through.sum():+.6g} out in all, and no "
+                raise InputError(f"the given boundary velocities let {through.sum():+.6g} out of the domain, and no "
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
     def of_component(self, axis, mesh):

@@ -94,8 +94,8 @@ class SubMesh:
         inside[wanted] = True
         first, second = mesh.links
         for _ in range(layers):
-            beside = inside[first] | inside[second]
-            inside[first[beside]] = inside[second[beside]] = True
+            touched = inside[first] | inside[second]
+            inside[first[touched]] = inside[second[touched]] = True
         here = inside[mesh.owner]
         here[:mesh.n_internal] |= inside[mesh.neighbour]
         faces = Faces.of(mesh, np.flatnonzero(here))

@@ -87,27 +87,27 @@ def checked(mesh, conditions) -> dict:
             raise InputError(f"the condition of boundary {name!r} is {condition!r}: expected Rigid(), Pressure(p), "
                              "Velocity(v), Impedance(Z) or Absorbing()")
         for other, theirs in owner.items():
-            if not alike(conditions[other], condition):
-                apart(mesh, other, theirs, name, facets, "conditions")
+            if not equal(conditions[other], condition):
+                require_disjoint(mesh, other, theirs, name, facets, "conditions")
         owner[name] = facets
     return dict(conditions)
 
 
-def alike(one, other) -> bool:
+def equal(one, other) -> bool:
     """True if two conditions are equal."""
     return type(one) is type(other) and (isinstance(one, (Rigid, Absorbing)) or np.array_equal(one.value, other.value))
 
 
-def apart(mesh, other, theirs, name, facets, what):
+def require_disjoint(mesh, other, theirs, name, facets, what):
     """Raise InputError if the boundaries ``other`` and ``name`` share faces; the message says ``what`` differs."""
     both = np.intersect1d(facets, theirs)
     if both.size:
         place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
         raise InputError(f"boundaries {other!r} and {name!r} share {both.size} faces (one near ({place})) and have "
-                         f"different {what}: give a face one")
+                         f"different {what}: put each face into one of them")
 
 
-def once(mesh, names):
+def disjoint_facets(mesh, names):
     """Yield (name, facets); a facet of several boundaries comes only with the first of them."""
     taken = np.zeros(len(mesh.exterior), bool)
     for name in names:

@@ -164,11 +164,11 @@ class Response:
                 loudest = int(np.argmax(np.where(good, self.level[:, k], -np.inf)))
                 lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {self.level[loudest, k]:.1f} dB at "
                              f"{self.frequencies[loudest]:g} Hz")
-        lines += [f"  {listed(alike)} Hz NOT converged ({alike[0].reason.name}) at "
-                  f"{max(point.result.residual for point in alike):.1e}: {alike[0].advice}"
-                  for alike in grouped(self.failed)]
-        lines += [f"  {listed(alike)} Hz: {alike[0].advice}"
-                  for alike in grouped(point for point in self.points if point.converged and point.advice)]
+        lines += [f"  {listed(group)} Hz NOT converged ({group[0].reason.name}) at "
+                  f"{max(point.result.residual for point in group):.1e}: {group[0].advice}"
+                  for group in grouped(self.failed)]
+        lines += [f"  {listed(group)} Hz: {group[0].advice}"
+                  for group in grouped(point for point in self.points if point.converged and point.advice)]
         lines += [f"  note: {note}" for note in self.notes]
         if self.points:
             lines.append("  the last solve:")

@@ -153,8 +153,8 @@ class Mesh:
         if bad.size:
             cell = int(np.argmax(np.bincount(self.fem.f2t[:, bad].ravel())))
             place = ", ".join(f"{v:.6g}" for v in self.centres[cell])
-            raise InputError(f"cell {cell} near ({place}) lies on the same side of a face as its neighbour ({bad.size} "
-                             "faces are so): it is inverted, or cells overlap: repair the mesh")
+            raise InputError(f"cell {cell} near ({place}) lies on the same side of a face as its neighbour; {bad.size} "
+                             "faces have this problem: cells are inverted, or overlap: repair the mesh")
 
     def _named(self, groups) -> dict:
         """Turn groups of corners into facet numbers by name; outer facets without a group become `OTHERS`."""

@@ -117,7 +117,7 @@ class Helmholtz:
     def admittances(self):
         """Yield (facets, 1/Z of each facet) for every Impedance or Absorbing wall."""
         plane = np.array([m.impedance for m in self.media])
-        for name, facets in walls.once(self.mesh, self.conditions):
+        for name, facets in walls.disjoint_facets(self.mesh, self.conditions):
             condition = self.conditions[name]
             if isinstance(condition, walls.Impedance):
                 admittance = np.full(len(facets), 1 / complex(condition.value))

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.pde.helmholtz.conditions import Pressure, Rigid, Velocity, alike, apart, boundary, once, values
+from swell.pde.helmholtz.conditions import (Pressure, Rigid, Velocity, boundary, disjoint_facets, equal,
+                                            require_disjoint, values)
 from swell.pde.helmholtz.locating import locate
 
 
@@ -91,17 +92,17 @@ def _add(mesh, conditions, panels, name, velocity):
         if other != name and not isinstance(theirs, (Rigid, Velocity)):
             if np.intersect1d(facets, mesh.boundaries[other]).size:
                 raise InputError(f"boundary {name!r} is the source and shares faces with {other!r}, which has the "
-                                 f"condition {type(theirs).__name__}: give a face one of them")
+                                 f"condition {type(theirs).__name__}: put each face into one of them")
     for other, theirs in panels.items():
-        if other != name and not alike(theirs, velocity):
-            apart(mesh, other, mesh.boundaries[other], name, facets, "velocities")
+        if other != name and not equal(theirs, velocity):
+            require_disjoint(mesh, other, mesh.boundaries[other], name, facets, "velocities")
     panels[name] = velocity
 
 
 def load(space, mesh, panels, monopoles) -> np.ndarray:
     """f of b = iω f, shape (n,), complex."""
     f = np.zeros(space.n, complex)
-    for name, facets in once(mesh, panels):
+    for name, facets in disjoint_facets(mesh, panels):
         f += space.load(facets, partial(values, panels[name].value, what=f"boundary {name!r}"))
     for source in monopoles:
         dofs, weights = space.at(*locate(mesh, source.position, "source"))

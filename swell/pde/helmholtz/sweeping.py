@@ -111,7 +111,7 @@ class Sweep:
             before, start = result, None if self._hopeless(result) else result.x
             result = self.solver.solve(b, x0=start, monitor=monitor)
             result.notes.append(f"repeated with a new preconditioner: with the old one {before.reason.name} after "
-                                f"{before.iterations} iterations at {before.residual:.1e}")
+                                f"{before.iterations} iterations, residual {before.residual:.1e}")
             self._learn(result, False)
         if result.converged:
             with self.space.active(self.n):
