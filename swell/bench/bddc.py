@@ -151,38 +151,38 @@ def _series(records):
     for r in records:
         if r.get("reason") == "converged":
             series.setdefault((r["subdomains"], r["decomposer"], r["levels"]), []).append(r)
-    for key, of in series.items():
-        yield key, sorted(of, key=lambda r: r["elements"])
+    for key, group in series.items():
+        yield key, sorted(group, key=lambda r: r["elements"])
 
 
-def _fit(of, value):
+def _fit(group, value):
     """Fit a + b (1 + log H/h) to value(record); return (a, b, largest deviation)."""
-    x, y = 1 + np.log([r["elements"] for r in of]), np.array([value(r) for r in of], float)
+    x, y = 1 + np.log([r["elements"] for r in group]), np.array([value(r) for r in group], float)
     b, a = np.polyfit(x, y, 1)
     return a, b, abs(a + b * x - y).max()
 
 
 def _fits(records):
     """Iterate over the rows of the table of fitted laws."""
-    for (subdomains, decomposer, levels), of in _series(records):
-        if len(of) > 2:
+    for (subdomains, decomposer, levels), group in _series(records):
+        if len(group) > 2:
             laws = []
             for value in (lambda r: r["iterations"], lambda r: np.sqrt(r["largest"])):
-                a, b, off = _fit(of, value)
+                a, b, off = _fit(group, value)
                 laws += [f"{a:.2f} + {b:.2f} (1 + log H/h)", f"{off:.2g}"]
-            yield (f"{subdomains}³", decomposer, levels, ",".join(str(r["elements"]) for r in of), *laws)
+            yield (f"{subdomains}³", decomposer, levels, ",".join(str(r["elements"]) for r in group), *laws)
 
 
 def _growth(records):
     """Iterations over H/h, with the fitted lines: figure 3.23a of the thesis."""
     from swell.report.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7, 4)
-    for k, ((subdomains, decomposer, levels), of) in enumerate(_series(records)):
-        sizes, colour = [r["elements"] for r in of], colour_of(k)
-        axes.plot(sizes, [r["iterations"] for r in of], "o", color=colour, ms=4,
+    for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
+        sizes, colour = [r["elements"] for r in group], colour_of(k)
+        axes.plot(sizes, [r["iterations"] for r in group], "o", color=colour, ms=4,
                   label=f"{subdomains}³ subdomains, {levels} levels, {decomposer}")
-        if len(of) > 2:
-            a, b, _ = _fit(of, lambda r: r["iterations"])
+        if len(group) > 2:
+            a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)
             axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
     return finish(figure, axes, "H/h, elements along an edge of a subdomain", "iterations of CG", 2)

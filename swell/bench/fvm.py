@@ -141,7 +141,7 @@ def solves(space, systems, arguments, everything):
 
 
 def _prepare(A, b, space, variant, stopping):
-    """Prepare a solver for one variant; it judges progress every ``EVERY`` iterations."""
+    """Prepare a solver for one variant; it judges the residual every ``EVERY`` iterations."""
     scaling, precond = VARIANTS[variant]
     stopping = Stopping(rtol=stopping.rtol, maxiter=stopping.maxiter, window=stopping.window, growth=stopping.growth,
                         every=EVERY)
@@ -181,8 +181,8 @@ def _iterations(records):
     for r in records:
         if r["benchmark"] == "fvm solve" and "iteration_seconds" in r:
             seconds.setdefault((r["matrix"], _where(r)), {})[r["variant"]] = 1e6 * r["iteration_seconds"]
-    for key, of in seconds.items():
-        times = [of[name] for name in SCALED]
+    for key, by_variant in seconds.items():
+        times = [by_variant[name] for name in SCALED]
         rows.append((*key, *(engine.cell(t) for t in times), *(engine.cell(t / times[0], 3) for t in times[1:])))
     return rows
 

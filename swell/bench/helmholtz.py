@@ -216,11 +216,11 @@ def rows(records) -> list:
     both = {}
     for r in records:
         both.setdefault((r["problem"], r["method"], r["precond"]), {})[r["on"]] = r
-    return [_row(key, of) for key, of in both.items()]
+    return [_row(key, by_device) for key, by_device in both.items()]
 
 
-def _row(key, of):
-    cpu, gpu = of.get("cpu"), of.get("cuda")
+def _row(key, by_device):
+    cpu, gpu = by_device.get("cpu"), by_device.get("cuda")
     first, paper = gpu or cpu, (gpu or cpu)["paper_iterations"] or ""
     if "failure" in first:
         words = textwrap.shorten(first["failure"], 70, placeholder=" …")

@@ -31,10 +31,10 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"swell: {message} (see {self.prog} --help)\n")
 
     def exit(self, status=0, message=None):
-        super().exit(status, message if _says(status) else None)
+        super().exit(status, message if _reports(status) else None)
 
     def print_help(self, file=None):
-        if _says(CONVERGED):
+        if _reports(CONVERGED):
             print(self.format_help(), end="", file=file)         # argparse ignores errors of writing, as on a full disk
 
 
@@ -108,9 +108,9 @@ def _run(argv) -> int:
     if arguments.command is None:
         return _without_command(arguments)
     try:
-        if arguments.command not in ACROSS_RANKS and _among_others():
-            return _of_all(f"swell {arguments.command} does not run across ranks: start it without mpiexec; those that "
-                           f"do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
+        if arguments.command not in ACROSS_RANKS and _launched_with_others():
+            return _complain_once(f"swell {arguments.command} does not run across ranks: start it without mpiexec; "
+                                  f"those that do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
         if vars(arguments).get("quiet"):
             quiet()                              # also of messages on compilation
         return arguments.run(arguments)
@@ -122,13 +122,13 @@ def _run(argv) -> int:
         return _complain(f"out of memory: {str(error) or 'an array did not fit'}; use a machine with more of it, a "
                          "method with short recurrences (cg, bicgstab), or --dtype float32", BAD_INPUT)
     except Exception as error:
-        if arguments.debug or _of_output(error):
+        if arguments.debug or _writing_output(error):
             raise
         return _complain(f"{type(error).__name__}: {error}; swell did not expect this: run it again with --debug and "
                          "report the output", BAD_INPUT)
 
 
-def _of_output(error) -> bool:
+def _writing_output(error) -> bool:
     """True for an error of writing to stdout; errors of other files are `InputError`, or name their file."""
     return isinstance(error, BrokenPipeError) or (
         isinstance(error, OSError) and error.errno in FULL and error.filename is None)
@@ -137,20 +137,20 @@ def _of_output(error) -> bool:
 def _without_command(arguments) -> int:
     """Run ``swell`` or ``swell --version``; return the exit status."""
     if not arguments.version:
-        return _of_all("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
+        return _complain_once("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
     from swell import __version__
-    if _says(CONVERGED):
+    if _reports(CONVERGED):
         print(f"swell {__version__}")
     return CONVERGED
 
 
-def _among_others() -> bool:
+def _launched_with_others() -> bool:
     """True if a launcher started several processes of this command."""
     from swell.distributed.launcher import launched
     return launched() > 1
 
 
-def _says(status) -> bool:
+def _reports(status) -> bool:
     """True on the one process, of all that a launcher started, that reports a command line's errors for all.
 
     With an error status the others wait first: some launchers end all processes when one has ended with an error."""
@@ -160,9 +160,9 @@ def _says(status) -> bool:
     return first()
 
 
-def _of_all(message, status) -> int:
+def _complain_once(message, status) -> int:
     """Print an error that every process of a launcher has, on one of them; return the exit status."""
-    return _complain(message, status) if _says(status) else status
+    return _complain(message, status) if _reports(status) else status
 
 
 def _complain(message, status) -> int:

@@ -13,7 +13,7 @@ from swell.core.settings import shown
 
 HELP = "solve a real PDE problem, and write pictures and a report"
 PACKAGE_MM = (4.0, 20.0, 20.0)                   # size of the package along z, y, x
-DIE_MM = 1.4                                     # a height inside the silicon, at the heat sources
+DIE_MM = 1.4                                     # a height inside the silicon, where the cores are
 
 
 def add_arguments(parser):

@@ -1,7 +1,7 @@
 """Solve A x = b from files.
 
 Without --method, an advisor analyses A and chooses; if its first choice fails, it takes the next one. Names may carry
-settings: --method 'gmres(restart=50)'. Ctrl-C stops the iterations; the current iterate is still written.
+settings: --method 'gmres(restart=50)'. Ctrl-C ends the iterations; the current iterate is still written.
 """
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class SolverOnAllGPUs:
         As in ``swell.prepare``.
     device : {"cuda", "cpu"}
     ranks : int, optional
-        Number of ranks. On "cuda" always one for each GPU.
+        Number of ranks; ignored on "cuda", where each GPU is a rank.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class SolverOnAllGPUs:
 
 
 def _agreed(communicator, solvers, call, *arguments):
-    """Run ``call`` on a rank; return its result, or the error that all ranks share: then they can be called again."""
+    """Run ``call`` on a rank; return its result, or the error that all ranks share. Ranks can be called again then."""
     try:
         try:
             answer = call(communicator, solvers[communicator.rank], *arguments)

@@ -12,7 +12,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.distributed.entries import fetched
 from swell.distributed.partition import owners
-from swell.distributed.subdomains import RankSubdomains, said_of
+from swell.distributed.subdomains import RankSubdomains, naming_rank
 from swell.preconditioners.bddc.settings import BDDCOperator
 from swell.preconditioners.bddc.splitting import elements, summed
 from swell.preconditioners.bddc.subdomains import Pieces
@@ -23,7 +23,7 @@ class RankBDDC(BDDCOperator):
     """z = M r by BDDC, for a DistributedMatrix."""
 
     def update(self, A):
-        with said_of(A.space.communicator):
+        with naming_rank(A.space.communicator):
             super().update(A)
 
     def _split(self, A):
@@ -36,13 +36,13 @@ class RankBDDC(BDDCOperator):
         owner, ghosts = self._owner + starts[communicator.rank], A.halo.ghosts
         every = np.concatenate((owner, *fetched(space, owner, ghosts)))
         numbers = np.concatenate((np.arange(space.first, space.stop), ghosts))
-        of, *entries = elements(_columns(A), every, numbers)
-        to, parts = owners(starts, of), []
+        subdomain, *entries = elements(_columns(A), every, numbers)
+        to, parts = owners(starts, subdomain), []
         for rank in range(communicator.size):
             some = to == rank
-            parts.append([part[some] for part in (of, *entries)])
-        of, *entries = (np.concatenate(part) for part in zip(*communicator.alltoall(parts), strict=True))
-        pieces = Pieces.of(summed(of - starts[communicator.rank], *entries))
+            parts.append([part[some] for part in (subdomain, *entries)])
+        subdomain, *entries = (np.concatenate(part) for part in zip(*communicator.alltoall(parts), strict=True))
+        pieces = Pieces.of(summed(subdomain - starts[communicator.rank], *entries))
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):

@@ -64,7 +64,7 @@ def checked_messages(messages):
 
 
 def _gpu(communicator):
-    """(this rank's GPU, True if ranks share GPUs). A launcher shows a process all GPUs of its machine, or one."""
+    """(this rank's GPU, True if ranks share GPUs). Launchers show a process all GPUs, or its own."""
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count

@@ -25,13 +25,13 @@ def gathered(communicator, entries, starts):
     value, (row, column) = entries
     first, stop = starts[communicator.rank:communicator.rank + 2].astype(row.dtype)
     mine = (row >= first) & (row < stop)
-    sent = [of[~mine] for of in (row, column, value)]
+    sent = [part[~mine] for part in (row, column, value)]
     owner, parts = owners(starts, sent[0]), []
     for k in range(communicator.size):
-        parts.append([of[owner == k] for of in sent])
+        parts.append([part[owner == k] for part in sent])
     others = zip(*communicator.alltoall(parts), strict=True)
-    row, column, value = (np.concatenate([own if mine.all() else own[mine], *of])
-                          for own, of in zip((row, column, value), others, strict=True))
+    row, column, value = (np.concatenate([own if mine.all() else own[mine], *received])
+                          for own, received in zip((row, column, value), others, strict=True))
     return sp.csr_array((value, (row - first, column)), shape=(int(stop - first), int(starts[-1])))
 
 
@@ -54,7 +54,7 @@ def fetched(space, values, rows) -> list:
     communicator = space.communicator
     counts = np.bincount(owners(space.starts, rows), minlength=communicator.size)
     asked = communicator.alltoall(np.split(rows, np.cumsum(counts)[:-1]))
-    return communicator.alltoall([values[of - space.first] for of in asked])
+    return communicator.alltoall([values[wanted - space.first] for wanted in asked])
 
 
 def compressed(rest):

@@ -99,17 +99,19 @@ class PeerExchange(Exchange):
     def __init__(self, communicator, outgoing, sent, incoming, received):
         super().__init__(outgoing, incoming)
         self.communicator, space, memory = communicator, communicator.space, communicator.memory
-        to, of = np.maximum(sent, received > 0), np.maximum(received, sent > 0)
-        self._plain = (to == sent).all() and (of == received).all()
-        self._source, self._target = (space.from_host(_entries(*counts)) for counts in ((sent, to), (received, of)))
+        leaving, arriving = np.maximum(sent, received > 0), np.maximum(received, sent > 0)
+        self._plain = (leaving == sent).all() and (arriving == received).all()
+        self._source, self._target = (space.from_host(_entries(*counts))
+                                      for counts in ((sent, leaving), (received, arriving)))
         self._messages = space.xp.zeros(self._source.size, np.int32)
         width = 2 * outgoing.dtype.itemsize
         self._inbox = memory.empty(2 * self._target.size * width)
         inboxes = memory.addresses(communicator.host, self._inbox)
-        theirs = communicator.allgather((_starts(of), self._target.size))
+        theirs = communicator.allgather((_starts(arriving), self._target.size))
         self._places = space.from_host(np.concatenate([
             inboxes[k] + width * (parity * entries + starts[communicator.rank] + np.arange(count))
-            for parity in (0, 1) for k, (count, (starts, entries)) in enumerate(zip(to, theirs, strict=True))]))
+            for parity in (0, 1)
+            for k, (count, (starts, entries)) in enumerate(zip(leaving, theirs, strict=True))]))
         self._kernels = space.kernels("swell.distributed", "peer", outgoing.dtype)
 
     def start(self):

@@ -61,12 +61,12 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
         if not min(counts):
             raise InputError(f"rank {counts.index(0)} of {len(counts)} brings no subdomain, all together bring "
                              f"{sum(counts)}: give each rank one at least, or start fewer ranks")
-        with said_of(communicator):
+        with naming_rank(communicator):
             pieces = Pieces.of(parts)
     dofs = np.unique(np.concatenate(pieces.dofs))
     owner, number, starts = numbered(communicator, dofs)
     number = number.astype(index_type(int(starts[-1]), 0, 0))
-    numbers = [number[np.searchsorted(dofs, of)] for of in pieces.dofs]
+    numbers = [number[np.searchsorted(dofs, piece)] for piece in pieces.dofs]
     rows = gathered(communicator, entries(pieces.matrices, numbers), starts)
     A = from_rows(communicator, rows, device=device, starts=starts, order=dofs[owner == communicator.rank],
                   overlap=overlap)
@@ -105,7 +105,7 @@ def numbered(communicator, dofs):
         if missing.size:
             raise InputError(f"row {missing[0]} is in no subdomain of any rank: every row up to the last, {n - 1}, "
                              "needs one")
-    owner = np.concatenate(communicator.alltoall([known[of - blocks[rank]] for of in asked]))
+    owner = np.concatenate(communicator.alltoall([known[wanted - blocks[rank]] for wanted in asked]))
     mine = dofs[owner == rank]
     counts = communicator.allgather(mine.size)
     with communicator.agreed():
@@ -115,14 +115,14 @@ def numbered(communicator, dofs):
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     number = np.empty(dofs.size, np.int64)
     asked = communicator.alltoall([dofs[owner == k] for k in range(size)])
-    answers = communicator.alltoall([starts[rank] + np.searchsorted(mine, of) for of in asked])
+    answers = communicator.alltoall([starts[rank] + np.searchsorted(mine, wanted) for wanted in asked])
     for k, answer in enumerate(answers):
         number[owner == k] = answer
     return owner, number, starts
 
 
 @contextmanager
-def said_of(communicator):
+def naming_rank(communicator):
     """Context manager: add the rank to the text of swell's errors, since they count subdomains and rows on the rank."""
     try:
         yield
@@ -166,11 +166,11 @@ class RankSubdomains(Subdomains):
         every = np.unique(np.concatenate(numbers))
         self.ghosts = every[(every < first) | (every >= stop)].astype(np.int64)
         self.n = stop - first + self.ghosts.size
-        self.dofs = [np.where((of >= first) & (of < stop), of - first,
-                              stop - first + np.searchsorted(self.ghosts, of)).astype(np.int64) for of in numbers]
+        self.dofs = [np.where((piece >= first) & (piece < stop), piece - first,
+                              stop - first + np.searchsorted(self.ghosts, piece)).astype(np.int64) for piece in numbers]
         shares = communicator.allgather((count, pieces.origin))
         before = np.cumsum([0] + [share for share, _ in shares])
-        origin = np.concatenate([start + of for start, (_, of) in zip(before[:-1], shares, strict=True)])
+        origin = np.concatenate([start + origins for start, (_, origins) in zip(before[:-1], shares, strict=True)])
         communicator.require_equal([np.asarray(group).tolist() for group in groups], "groups")
         with communicator.agreed():
             self.groups = checked_groups(groups, int(before[-1]), origin)

@@ -32,12 +32,12 @@ class Prediction:
     """
 
     def __init__(self, records, threads, cores):
-        of = _select(records, "scaling links")
-        fitting = [r for r in of if r["ranks"] * threads <= cores and r["ranks"] > 1] or of[1:2]
+        runs = _select(records, "scaling links")
+        fitting = [r for r in runs if r["ranks"] * threads <= cores and r["ranks"] > 1] or runs[1:2]
         self.crowded = fitting[0]["ranks"] * threads > cores
         self.links = model.fit_links(fitting[-1]["messages"],
                                      [(r["ranks"], k, t) for r in fitting for k, t in r["reductions"]])
-        self.copies = {r["ranks"]: r["copy_bytes_per_second"] for r in of}
+        self.copies = {r["ranks"]: r["copy_bytes_per_second"] for r in runs}
         self.most = fitting[-1]["ranks"]
         self._points = [r for r in _select(records, "scaling iteration") if r["seconds"]]
         self._shares = {(r["matrix"], r["of_ranks"]): _share(r) for r in _select(records, "scaling shares")}
