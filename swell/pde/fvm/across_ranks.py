@@ -36,7 +36,7 @@ class DividedMesh:
     starts : int array, shape (ranks + 1,)
         The first cell of each rank, in the system's numbering.
     order : int array or None
-        This rank's cells, in the mesh's numbering; None: the two numberings agree.
+        This rank's cells, in the mesh's numbering; None (for `DecomposedMesh`): the two numberings agree.
     there : int array
         The cells of ``sub``, in the system's numbering.
     """

@@ -118,6 +118,7 @@ def lines(mesh, conditions, components=1):
 
 
 def _check_names(mesh, conditions):
+    """Raise InputError unless each patch that needs a condition has one, and no other name has."""
     if not hasattr(mesh, "patches"):
         raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
                          "box((32, 32))")

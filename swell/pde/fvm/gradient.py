@@ -57,6 +57,7 @@ class Gauss:
         return self._pass(p, self._pass(p, None))
 
     def _pass(self, p, gradient):
+        """Return ∇p, with boundary values from ``gradient`` (or None)."""
         metrics, xp = self.metrics, self.metrics.space.xp
         at_face = xp.empty(metrics.owner.size, metrics.dtype)
         at_face[:metrics.n_internal] = metrics.interpolate(p)

@@ -117,7 +117,7 @@ class System:
         return host(p), self.metrics.mesh.on_mesh(host(flux.of(self.metrics, p))), host(source)
 
     def balanced(self, b, shift):
-        """Check that b adds up to zero, as a floating system needs; ``shift``: subtract its mean if it does not.
+        """Check that b adds up to zero, as a floating system needs; ``shift``: else subtract a constant from q.
 
         Returns
         -------

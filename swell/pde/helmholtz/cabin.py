@@ -79,6 +79,7 @@ def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, fir
 
 
 def _check(size, kind, length, width, height, firewall, seats):
+    """Raise InputError for bad arguments of `car_cabin`."""
     for name, value in (("size", size), ("length", length), ("width", width), ("height", height)):
         if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name}={value!r}: expected a positive number, in m")

@@ -28,8 +28,6 @@ class Discretisation:
         Number of dofs. The first ones are the mesh's points, in its order.
     cell_dofs : array, shape (cells, functions)
         The dofs of each cell.
-    points : array, shape (n, dim)
-        The position of each dof.
     """
 
     def __init__(self, mesh, degree):
@@ -47,6 +45,7 @@ class Discretisation:
 
     @cached_property
     def points(self):
+        """The position of each dof, shape (n, dim)."""
         found = np.empty((self.n, self.mesh.dim))
         local = self.element.doflocs.T
         step = CHUNK

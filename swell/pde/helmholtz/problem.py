@@ -314,6 +314,7 @@ class Helmholtz:
         return point
 
     def _ears(self, ear):
+        """Return the checked ears as a list of points."""
         if ear is None:
             return []
         try:

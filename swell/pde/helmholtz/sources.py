@@ -68,6 +68,7 @@ def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
 
 
 def _each(sources):
+    """Return ``sources`` as a list of single sources."""
     if sources is None:
         return []
     if isinstance(sources, (str, Monopole, dict)):
@@ -83,6 +84,7 @@ def _each(sources):
 
 
 def _add(mesh, conditions, panels, name, velocity):
+    """Add a vibrating boundary to ``panels``; raise InputError if it contradicts a condition or another panel."""
     facets = boundary(mesh, name)
     held = conditions.get(name, Rigid())
     if not isinstance(held, (Rigid, Velocity)):
