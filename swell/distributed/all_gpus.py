@@ -144,7 +144,7 @@ class SolverOnAllGPUs:
     @contextmanager
     def _alone(self):
         if self._group.within:
-            raise InputError("a Solver was called from within its own solve, as by its monitor: give that another one")
+            raise InputError("a Solver was called from within its own solve, as by its monitor: use another Solver")
         with self._turn:
             if self._group.failed:
                 raise SwellError("an error or Ctrl-C has ended the ranks of this Solver: prepare again")

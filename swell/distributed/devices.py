@@ -44,14 +44,14 @@ def _between_gpus(communicator, space, messages, shared):
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
-    communicator.require_equal(messages, "how GPUs speak")
+    communicator.require_equal(messages, "how GPUs communicate (messages)")
     with communicator.agreed():
         if checked_messages(messages) == "peer" and not possible:
             raise InputError("messages='peer' needs all ranks on one machine, and GPUs that reach one another's memory "
                              "(nvidia-smi topo -p2p r): take messages='nccl'")
         if shared and (messages == "nccl" or not possible):
-            raise InputError("ranks that share a GPU speak by messages='peer', for NCCL refuses them, and this needs "
-                             "all ranks on one machine with GPUs that reach one another's memory: "
+            raise InputError("ranks that share a GPU speak by messages='peer', since NCCL refuses them. This needs all "
+                             "ranks on one machine, with GPUs that reach one another's memory: "
                              + ("leave messages out" if possible else "start a rank for each GPU"))
     return (PeerCommunicator if possible and messages != "nccl" else NCCLCommunicator)(communicator, space)
 
@@ -73,6 +73,6 @@ def _gpu(communicator):
     shared = len({*names}) < len(names)
     if shared and not communicator.share_gpus:
         raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: each wants a GPU "
-                         f"of its own; start {count} a machine, mpiexec -n {count}, or ask for less speed: "
-                         "swell.distributed.init(share_gpus=True), --share-gpus")
+                         f"of its own; start {count} ranks a machine, mpiexec -n {count}, or let ranks share GPUs, "
+                         "which is slower: swell.distributed.init(share_gpus=True), --share-gpus")
     return device, shared

@@ -151,7 +151,7 @@ class DistributedMatrix(SystemMatrix):
 
     def update(self, new):
         if not np.array_equal(new.halo.ghosts, self.halo.ghosts):
-            raise InputError("the new matrix needs other entries of other ranks than the prepared one: prepare again")
+            raise InputError("the new matrix has other columns of other ranks than the prepared one: prepare again")
         for mine, theirs in ((self.own, new.own), (self.rest, new.rest)):
             if mine is not theirs:
                 mine.update(theirs)

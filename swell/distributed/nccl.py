@@ -22,7 +22,7 @@ def require_nccl():
     """
     from cupy.cuda import nccl
     if not nccl.available:
-        raise MissingDependency("GPUs speak to one another by NCCL, which CuPy does not find: pip install "
+        raise MissingDependency("messages between GPUs need NCCL, which CuPy does not find: pip install "
                                 "'swell[cuda13]' (or 'swell[cuda12]' for an older driver), or use one GPU, "
                                 "device='cuda' without mpiexec")
     return nccl

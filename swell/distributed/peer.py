@@ -223,8 +223,8 @@ class SharedMemory:
         try:
             return runtime.ipcOpenMemHandle(handle, LAZILY)
         except runtime.CUDARuntimeError as error:
-            raise InputError(f"a rank cannot open the memory of another rank's GPU ({error}), as where containers keep "
-                             "processes apart: swell.distributed.init(messages='nccl')") from None
+            raise InputError(f"a rank cannot open the memory of another rank's GPU ({error}), for example because "
+                             "containers isolate them: use swell.distributed.init(messages='nccl')") from None
 
     def _reach(self, device):
         """Let this GPU's kernels access another GPU of this process."""
