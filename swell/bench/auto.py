@@ -131,7 +131,7 @@ def _ours(A, b, options, device, limit):
                         monitor=lambda k, norm: _clock(device) - start > limit + spent() - before)
         places = np.unique(np.linspace(0, r.history.size - 1, KEPT).astype(int))
         return {"residual": r.residual, "iterations": r.iterations, "reason": r.reason.name, "compiled":
-                r.timings["compile"], "method": r.method, "precond": r.precond, "setup": r.timings["setup"],
+                spent() - before, "method": r.method, "precond": r.precond, "setup": r.timings["setup"],
                 "solve": r.timings["solve"], "timings": r.timings, "products": r.products,
                 "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
                 "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
