@@ -175,7 +175,7 @@ class Poisson(Problem):
     mesh : Mesh
     conditions : dict
         Patch name → ``Dirichlet(value)``, ``Neumann(gradient)`` or ``Robin(a, b, c)``. Every patch needs one, except
-        those of kind "empty" or "cyclic".
+        patches of kind "empty" or "cyclic".
     diffusivity : number, array or function
         k > 0: a number, one value a cell (n,), one a face (f,), or a function of the cells' centres (n, 3).
     source : number, array or function
