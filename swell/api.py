@@ -186,22 +186,22 @@ class Solver:
         self.stopping, self._named = stopping, named
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
-        self._borrowed = False                   # True: copies share the arrays, so nobody may change them
-        self._refused = None                     # the error of a failed update; nothing is prepared after it
+        self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
+        self._failure = None                     # the error of a failed update; nothing is prepared after it
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
-                self._follow(*choose(self.A, named), adapt)
+                self._set_chain(*choose(self.A, named), adapt)
                 try:
                     self._prepare_first()
                 except DoesNotFit:
-                    self._follow(*choose(self.A, named, resident=False), adapt)
+                    self._set_chain(*choose(self.A, named, resident=False), adapt)
             else:
-                self._follow([self._with_format(named)], [], adapt)
+                self._set_chain([self._with_format(named)], [], adapt)
             self.notes = [*self.notes, *complaints()]
             self._prepare_first()
 
-    def _follow(self, chain, left_out, adapt):
+    def _set_chain(self, chain, left_out, adapt):
         """Follow a new chain of choices; ``left_out`` are sentences on the choices that are not in it."""
         self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
 
@@ -215,7 +215,7 @@ class Solver:
                 if len(self.chain) == 1 or not self._plan.estimates:
                     raise
                 self.notes.append(f"{self.chain[0].name('method')} with {self.chain[0].part} does not fit: {error}")
-                self._follow(self.chain[1:], self._left_out, self._plan.adapt)
+                self._set_chain(self.chain[1:], self._left_out, self._plan.adapt)
 
     def _with_format(self, named):
         """Add a format to a named method: the method's own, else the user's, else the device's default."""
@@ -230,8 +230,8 @@ class Solver:
         return replace(named, format=default_format(self.A.diagonal_block))
 
     def _prepare(self, k) -> Prepared:
-        if self._refused is not None:
-            raise InputError(f"the last update failed ({self._refused}), so there is no matrix to solve with: update "
+        if self._failure is not None:
+            raise InputError(f"the last update failed ({self._failure}), so there is no matrix to solve with: update "
                              "with another one, or prepare again")
         if k not in self._prepared:
             self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
@@ -296,25 +296,25 @@ class Solver:
             if not (old.has_entries and type(new) is type(old)):
                 raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
                                  "DistributedMatrix: prepare again")
-            if self._borrowed and (keep_preconditioner or self.kept is not None):
+            if self._arrays_shared and (keep_preconditioner or self.kept is not None):
                 what = "preconditioner, which is to be kept" if keep_preconditioner else "matrix in a format of its own"
                 raise InputError(f"update: copies of this Solver share its {what}; prepare a Solver for each thread")
             with self.space.active(self.A.shape[0]):
-                if self._borrowed:
+                if self._arrays_shared:
                     self.A = old.with_values(old.data.copy())
-                    self._prepared, self._stale, self._borrowed = {}, set(), False
+                    self._prepared, self._stale, self._arrays_shared = {}, set(), False
                 with self.space.agreed():
                     self.A.update(new)
                 try:
                     self._update_first(keep_preconditioner)
                 except BaseException as error:   # a setup may be half new and half old: use none of them
-                    self._prepared, self._stale, self._refused = {}, set(), str(error) or type(error).__name__
+                    self._prepared, self._stale, self._failure = {}, set(), str(error) or type(error).__name__
                     raise
             return self
 
     def _update_first(self, keep_preconditioner):
         """Update the first choice's setup to the values of A; the other setups are updated when they are tried."""
-        self._refused = None
+        self._failure = None
         self._plan.renew()
         if 0 in self._prepared:
             self._prepared[0].update(self.A, keep_preconditioner)
@@ -376,7 +376,7 @@ class Solver:
                 sharing, made = Sharing(space), object.__new__(Solver)
                 for name, value in vars(self).items():
                     setattr(made, name, sharing(value))
-            self._borrowed = made._borrowed = True
+            self._arrays_shared = made._arrays_shared = True
             return made
 
     __copy__ = copy

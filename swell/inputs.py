@@ -87,7 +87,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         if block is not None:
             raise InputError(f"block={shown(block)}: A is a {type(A).__name__}, which has its block size already; give "
                              "block where it is made")
-        return _own(A, device, dtype, b_dtype, search_below)
+        return _read_own(A, device, dtype, b_dtype, search_below)
     guest, name = guest_of(A), type(A).__name__
     own_block, where = guest.block_size(A), guest.device_of(A)
     space = make_space((b_device if where == "cpu" else where) if device is None else device)
@@ -103,9 +103,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
     if not hasattr(A, "tocsr") and hasattr(A, "matvec"):
         if block is not None:
             raise InputError(f"block={shown(block)} needs a matrix with entries, and A is matrix-free: leave it out")
-        return _matrix_free(A, space, dtype, b_dtype)
+        return _read_matrix_free(A, space, dtype, b_dtype)
     with space.active(shape[0]):
-        return _with_entries(A, space, dtype, b_dtype, own_block if block is None else block,
+        return _read_entries(A, space, dtype, b_dtype, own_block if block is None else block,
                              shape[0] < search_below, parts)
 
 
@@ -129,13 +129,13 @@ def read_factor(A, space):
     return _to_csr(A, space, [], keep=False)
 
 
-def _with_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
+def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
     """Check a matrix with entries and convert it to CSR in the space."""
     notes = []
-    space.compile_ahead((MATRIX, *parts), _wanted(dtype, dtype_of(A, "A"), b_dtype))
+    space.compile_ahead((MATRIX, *parts), _solve_dtype(dtype, dtype_of(A, "A"), b_dtype))
     csr = _to_csr(A, space, notes, block, search=search)
     check_finite_matrix(csr)
-    wanted = _wanted(dtype, csr.dtype, b_dtype)
+    wanted = _solve_dtype(dtype, csr.dtype, b_dtype)
     _check_not_real(wanted, csr.dtype)
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
@@ -151,14 +151,14 @@ def _check_size(A, space):
                      "use dtype='float32' or a machine with more memory")
 
 
-def _wanted(dtype, own, b_dtype):
+def _solve_dtype(dtype, own, b_dtype):
     """The type to solve in: the requested one, or A's own, made complex if b is complex."""
     if dtype is None:
         return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
-    return _named(dtype)
+    return _named_dtype(dtype)
 
 
-def _named(dtype):
+def _named_dtype(dtype):
     """The NumPy type that ``dtype`` names; InputError unless it is one of `DTYPES`."""
     try:
         name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
@@ -181,15 +181,15 @@ def _complexity(b_dtype):
     return np.complex64 if b_dtype is not None and np.dtype(b_dtype).kind == "c" else np.float32
 
 
-def _own(A, device, dtype, b_dtype, search_below) -> Input:
+def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
     """Check an operator or a matrix of swell, which already has its space."""
     if device is not None and not A.space.name == device.split(":")[0]:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.dtype.name not in DTYPES:
         raise InputError(f"A is {A.dtype.name}: expected one of {', '.join(DTYPES)}; build it from values of that type")
     if not A.space.single_rank:
-        return _in_parts(A, dtype, b_dtype)
-    if dtype is not None and _named(dtype) != A.dtype:
+        return _read_distributed(A, dtype, b_dtype)
+    if dtype is not None and _named_dtype(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
     if A.shape[0] != A.shape[1]:
         raise InputError(f"A has shape {A.shape}: expected a square matrix; for least squares use swell.lstsq(A, b)")
@@ -203,9 +203,9 @@ def _own(A, device, dtype, b_dtype, search_below) -> Input:
     return Input(csr, A.space, [], kept=A)
 
 
-def _in_parts(A, dtype, b_dtype) -> Input:
+def _read_distributed(A, dtype, b_dtype) -> Input:
     """Check a distributed matrix; all ranks convert it to the same type."""
-    wanted = _wanted(dtype, A.dtype, b_dtype)
+    wanted = _solve_dtype(dtype, A.dtype, b_dtype)
     A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     _check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
@@ -215,13 +215,13 @@ def _in_parts(A, dtype, b_dtype) -> Input:
     return Input(A, A.space, notes)
 
 
-def _matrix_free(A, space, dtype, b_dtype) -> Input:
+def _read_matrix_free(A, space, dtype, b_dtype) -> Input:
     """Wrap a SciPy or CuPy LinearOperator."""
     if (device_of(A) == "cpu") != (space.name == "cpu"):
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
     own = A.dtype if A.dtype is not None else np.float64
-    dtype = _wanted(dtype, own, b_dtype)
+    dtype = _solve_dtype(dtype, own, b_dtype)
     operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None),
                                 name="user LinearOperator")
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
@@ -238,19 +238,19 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
     if block is not None:
         from swell.formats.blocks import given_size
         given = given._replace(block=given_size(block, A.shape[0]))
-    csr = _moved(given.csr, space, given)
+    csr = _move(given.csr, space, given)
     if not csr.facts(search).in_range:
         guest.check(A)                           # gives a more precise error for an array on the host
         raise InputError(f"A has row pointers or column indices out of range: expected columns from 0 to "
                          f"{A.shape[1] - 1}, and row pointers that ascend from 0 to nnz")
     if not csr.facts(search).canonical:
-        csr = _moved(guest.summed(given.csr), space, given._replace(shared=False))
+        csr = _move(guest.summed(given.csr), space, given._replace(shared=False))
     if given.entries > csr.nnz:
         notes.append(f"{given.entries - csr.nnz} duplicate entries of A were summed")
     return csr
 
 
-def _moved(csr, space, given):
+def _move(csr, space, given):
     """Move the arrays of a CSR matrix to the space; copy those that the user could change later."""
     from swell.formats.csr import CSRMatrix
     arrays = csr.indptr, csr.indices[:csr.nnz], csr.data[:csr.nnz].astype(checked_dtype(csr.dtype, "A"), copy=False)

@@ -46,7 +46,7 @@ class Ahead:
     """
 
     def __init__(self, work, threads=None):
-        self._work, self._most = work, threads or cores()
+        self._work, self._max_threads = work, threads or cores()
         self._lock, self._waiting, self._threads, self._begun = threading.Lock(), collections.deque(), 0, {}
 
     def begin(self, *key):
@@ -56,7 +56,7 @@ class Ahead:
                 return
             self._begun[key] = Future()
             self._waiting.append(key)
-            if self._threads == self._most:
+            if self._threads == self._max_threads:
                 return
             self._threads += 1
         try:

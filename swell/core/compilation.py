@@ -24,7 +24,7 @@ class _Clock:
 
     def __init__(self):
         self._lock, self._open, self._before, self.blocks = threading.Lock(), 0, 0.0, 0
-        self._purpose, self._since, self._told = "", 0.0, set()
+        self._purpose, self._since, self._announced = "", 0.0, set()
         self.quiet = bool(os.environ.get("SWELL_QUIET"))
 
     @property
@@ -42,8 +42,8 @@ class _Clock:
             self._start, self._collects = time.perf_counter(), gc.isenabled()
             gc.disable()
             self._timer = None
-            if not self.quiet and self._purpose not in self._told:
-                self._timer = threading.Timer(max(LONG - (self._before - self._since), 0), self._tell, [folder])
+            if not self.quiet and self._purpose not in self._announced:
+                self._timer = threading.Timer(max(LONG - (self._before - self._since), 0), self._announce, [folder])
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -63,16 +63,16 @@ class _Clock:
         """Set the purpose of the compilations that follow. A line printed before any purpose was set also counts for
         the first purpose."""
         with self._lock:
-            if self._told == {""}:
-                self._told.add(purpose)
+            if self._announced == {""}:
+                self._announced.add(purpose)
             if purpose != self._purpose:
                 self._purpose, self._since = purpose, self.spent
 
-    def _tell(self, folder):
+    def _announce(self, folder):
         with self._lock:
-            if self.quiet or not self._open or self._purpose in self._told:
+            if self.quiet or not self._open or self._purpose in self._announced:
                 return
-            self._told.add(self._purpose)
+            self._announced.add(self._purpose)
             purpose = f" for {self._purpose}" if self._purpose else ""
         print(f"swell: compiling kernels{purpose} (once; kept in {folder()})…", file=sys.stderr, flush=True)
 

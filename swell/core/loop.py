@@ -123,7 +123,7 @@ class Loop:
         limits[Limit.BEST2] = np.inf
         self.abort = None
         self._monitor = monitor
-        self._done, self._seen = done, 0
+        self._done, self._reported = done, 0
         self._send()
 
     def end(self):
@@ -156,10 +156,10 @@ class Loop:
         """Call the monitor for each iteration that it has not seen."""
         if self._monitor is None:
             return
-        for k in range(self._seen, self.iterations + 1):
+        for k in range(self._reported, self.iterations + 1):
             if self._monitor(self._done + k, float(self.history[k])):
                 self.ask(Reason.STOPPED)
-        self._seen = self.iterations + 1
+        self._reported = self.iterations + 1
 
 
 class DirectLoop(Loop):

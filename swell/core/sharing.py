@@ -65,17 +65,17 @@ class Sharing:
         self._made[id(original)] = made, original        # objects may refer to one another
         scratch = scratch_of(type(original)) & vars(original).keys()
         for name in scratch:                     # first, so that `_array` recognises views of these arrays
-            setattr(made, name, self._own(getattr(original, name)))
+            setattr(made, name, self._copy_scratch(getattr(original, name)))
         for name in vars(original).keys() - scratch:
             setattr(made, name, self(getattr(original, name)))
         return made
 
-    def _own(self, value):
+    def _copy_scratch(self, value):
         """Copy a scratch attribute: an array, a tuple or list of them, or None."""
         if value is None:
             return None
         if isinstance(value, (tuple, list)):
-            return type(value)(self._own(item) for item in value)
+            return type(value)(self._copy_scratch(item) for item in value)
         if id(value) not in self._made:
             self._made[id(value)] = value.copy(), value
         return self._made[id(value)][0]

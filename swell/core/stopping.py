@@ -113,7 +113,7 @@ class Stopping:
             if not isinstance(value, numbers.Real) or value < 0 or not _finite(value):
                 raise InputError(f"{name}={shown(value)}: expected a finite number, not negative, such as 1e-8")
         if self.rtol == 0 and self.atol == 0:
-            raise InputError("rtol=0 and atol=0: only a zero residual would converge; give one a positive value")
+            raise InputError("rtol=0 and atol=0: only a zero residual would do; give one of them a positive value")
         if self.rtol >= 1:
             raise InputError(f"rtol={shown(self.rtol)}: expected less than 1 (x = 0 already meets it)")
         if self.maxiter is not None:

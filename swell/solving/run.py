@@ -180,9 +180,9 @@ class Solve:
             raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
                              "precision: solve for b divided by that, and multiply x by it")
         self._monitor, self._watch = monitor, watch
-        self.monitor = self._seen if monitor or watch else None
+        self.monitor = self._on_iteration if monitor or watch else None
 
-    def _seen(self, iteration, norm):
+    def _on_iteration(self, iteration, norm):
         """The loop's monitor: it calls the watch with the norm, and the user's monitor with the relative norm."""
         if self._watch is not None and self._watch(norm, self.threshold):
             self.loop.ask(Reason.OVERTAKEN)

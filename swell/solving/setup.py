@@ -143,7 +143,7 @@ class Setup:
                              f"{out}")
         if self.scaled and settings.against_scaling:
             self.notes.append(f"scaling={c.name('scaling')!r} may cost iterations: {settings.against_scaling}")
-        M = settings.build(self._seen(system))
+        M = settings.build(self._source_matrix(system))
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
@@ -152,7 +152,7 @@ class Setup:
                              "not: choose its symmetric form, or method='gmres'")
         return M
 
-    def _seen(self, system):
+    def _source_matrix(self, system):
         """The matrix from which the preconditioner is built: the whole one, a rank's diagonal block, or a regular one.
         """
         if self.nullspace is not None and self.configuration.method.regular:
@@ -224,7 +224,7 @@ class Setup:
         if self.inner is not None and self.M is None:            # the last factorisation failed: build anew
             return self._preconditioner(A)
         if self.inner is not None and self.inner.from_entries:
-            self.M.update(self._seen(A))
+            self.M.update(self._source_matrix(A))
         return self.M
 
     @property

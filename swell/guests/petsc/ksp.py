@@ -94,12 +94,12 @@ class KSP:
             self.reset()                         # the next setup starts from scratch
 
     def setUp(self, ksp):
-        self._settle_pc(ksp)
+        self._disable_pc(ksp)
         with ranks.agreed(ksp.comm):
             self._ready(ksp)
 
     def solve(self, ksp, b, x):
-        self._settle_pc(ksp)
+        self._disable_pc(ksp)
         norm_b, guess = b.norm(), ksp.getInitialGuessNonzero()
         try:
             with ranks.agreed(ksp.comm):
@@ -114,7 +114,7 @@ class KSP:
         ksp.setIterationNumber(result.iterations)
         ksp.setResidualNorm(result.residual * norm_b)
         if result.reason is Reason.STOPPED:      # by a monitor, perhaps of another rank
-            self._take_reason(ksp)
+            self._agree_on_reason(ksp)
         else:
             ksp.setConvergedReason(self._code(result, norm_b))
         if self.report:
@@ -139,13 +139,13 @@ class KSP:
                 with nullcontext() if comm is None else ranks.agreed(comm):
                     ksp.monitor(k, relative * norm_b)
                 if comm is not None:
-                    self._take_reason(ksp)
+                    self._agree_on_reason(ksp)
             return ksp.getConvergedReason() != 0
 
         return monitor
 
     @staticmethod
-    def _take_reason(ksp):
+    def _agree_on_reason(ksp):
         """Set the reason of the first rank that has one, on all ranks."""
         reasons = ranks.of_all(ksp.comm, int(ksp.getConvergedReason()))
         ksp.setConvergedReason(next(filter(None, reasons), 0))
@@ -182,8 +182,8 @@ class KSP:
         if not all(same for same, _ in known):
             self.reset()
             given = ranks.matrix(A, self.device)
-            self._solver = prepare(given, M=self._petsc_pc(ksp, A) if self._borrows else None,
-                                   method=self.method, precond=None if self._borrows else self.precond,
+            self._solver = prepare(given, M=self._petsc_pc(ksp, A) if self._uses_petsc_pc else None,
+                                   method=self.method, precond=None if self._uses_petsc_pc else self.precond,
                                    scaling=self.scaling, ordering=self.ordering, format=self.format,
                                    smoother=self.smoother, device=self.device, stopping=stopping,
                                    nullspace=_nullspace(A))
@@ -196,7 +196,7 @@ class KSP:
         self._solver.stop_by(stopping)
 
     @property
-    def _borrows(self):
+    def _uses_petsc_pc(self):
         """True if swell applies PETSc's PC."""
         return isinstance(self.precond, str) and self.precond.strip().lower() == "petsc"
 
@@ -215,10 +215,10 @@ class KSP:
         apply.__name__ = "PETSc's PC"
         return apply
 
-    def _settle_pc(self, ksp):
+    def _disable_pc(self, ksp):
         """Set PETSc's PC to none if nobody named it: PETSc would set it up, and swell would not apply it."""
         from petsc4py import PETSc
-        if self._borrows:
+        if self._uses_petsc_pc:
             return
         pc = ksp.getPC()
         kind = pc.getType()
