@@ -1,8 +1,8 @@
 """BDDC on Poisson's cube, by the thesis' protocol (section 3.2): the times of three stages, iterations, the spectrum.
 
-For every number of subdomains, every H/h and every decomposer, a record holds the times of assembly ("loading"), of the
-preconditioner's set-up and its parts, and of the Krylov method. It also holds CG's estimates of the smallest and the
-largest eigenvalue of the preconditioned operator. Times are medians of several runs, after a warm-up on a small cube.
+There is a record for every number of subdomains, every H/h and every decomposer. It holds the times of assembly
+("loading"), of the preconditioner's set-up and its parts, and of the Krylov method. It also holds CG's estimates of the
+least and largest eigenvalues of the preconditioned operator. Times are medians of several runs, after a warm-up.
 The right-hand side is all ones, as in the thesis, or random. Ones leave out part of the spectrum, since the cube and
 then the solution are symmetric; random numbers do not.
 

@@ -2,8 +2,8 @@
 products, seconds on CPU and GPU, and the speed-up of each method on each mesh, without a preconditioner and with some.
 
 The paper's prefix P- means Jacobi. Its rules are x₀ = 0, a relative residual of 1e-9, at most 1000 iterations and no
-judgement of progress. The paper's meshes are not published. swell's have equally many unknowns in cavities of the same
-kind (`paper_problem`), so the paper's iterations, which the tables show beside swell's, belong to another problem.
+judgement of progress. The paper's meshes are not published. swell's meshes have equally many unknowns in cavities of
+the same kind (`paper_problem`). So the paper's iterations, which stand beside swell's, belong to another problem.
 Iterations of different methods differ in cost: compare products. ``--meshes`` takes generated cavities of any size.
 ``--files`` takes meshes, and folders with K.npz, M.npz and B.npz: A = K − k² M + 0.05 i k B with k = 2πf/340 and a
 source in the first unknown.

@@ -6,8 +6,8 @@ earlier if the squared norm of a block's residual falls below 1e-15; blocks have
 a solve with its residuals. Shorter runs, with many residuals and with few in turn, give the time of a residual and of
 an iteration without residuals: medians of differences, blank if they are within the machine's noise. A run that
 diverges until numbers overflow is stopped there. A symmetric sweep of Gauss–Seidel counts as two iterations, and a
-polynomial of degree 10 as ten. If the device is a GPU, Gauss–Seidel in natural order is timed in the same run on one
-core of the host, with ``--cpu-iterations`` at most. Ratios compare iterations without residuals.
+polynomial of degree 10 as ten. If the device is a GPU, one core of its host runs Gauss–Seidel in natural order, with
+``--cpu-iterations`` at most. Ratios compare iterations without residuals.
 """
 from __future__ import annotations
 

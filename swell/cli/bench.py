@@ -1,7 +1,7 @@
 """Measure: vector operations, products, iterations, whole solves; the tables of papers.
 
-Each result is shown beside SciPy (on a CPU) or CuPy (on a GPU), measured in the same run, and beside stored figures of
-other libraries. ``swell bench NAME --help`` describes a benchmark and its options.
+Each result stands beside SciPy (on a CPU) or CuPy (on a GPU), measured in the same run. Stored figures of other
+libraries are shown, too. ``swell bench NAME --help`` describes a benchmark and its options.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Communicators: MPI between processes (mpi4py), or queues between threads of one process.
 
 ``allgather`` and ``alltoall`` carry any object and serve setups. A rank that fails sends its error in place of its
-value, so that the error is raised on all ranks, whatever they were exchanging. ``allreduce`` and ``exchange`` carry
+value. The error is then raised on all ranks, whatever they were exchanging. ``allreduce`` and ``exchange`` carry
 numbers and serve Krylov iterations: they allocate nothing.
 
 A reduction gathers the scalars of all ranks and adds them in the order of ranks. Every rank gets the same bits, in

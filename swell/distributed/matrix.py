@@ -2,8 +2,8 @@
 
 Section 3.2 of Ma, Hu, Yuan and Liu 2021. The diagonal block holds the rank's own columns, in any format. The rest
 multiplies ghost values: it is CSR of the boundary rows, those with entries in ghost columns, with its columns
-compressed to the halo. A product sends the entries that the neighbours need, multiplies by the diagonal block
-meanwhile, waits for the halo, and adds the product of the rest. Local indices have 32 bits, global ones 64.
+compressed to the halo. A product sends the entries that the neighbours need, and multiplies by the diagonal block
+meanwhile. Then it waits for the halo, and adds the product of the rest. Local indices have 32 bits, global ones 64.
 """
 from __future__ import annotations
 

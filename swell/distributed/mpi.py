@@ -19,8 +19,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
 
     From then on an error that one rank does not catch ends all ranks, with its message.
 
-    An error that M or a monitor raises on one rank is raised on all ranks once the iterations have stopped, with a note
-    that names the rank. A program may catch it and solve again. If one rank ends its program alone, by sys.exit or its
+    If M or a monitor raises an error on one rank, the iterations stop and the error is raised on all ranks. A note on
+    it names the rank. A program may catch it and solve again. If one rank ends its program alone, by sys.exit or its
     last line, a later call on the other ranks raises InputError.
 
     Each rank uses an equal share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it

@@ -7,8 +7,8 @@ A dof inside a subdomain is a row of that subdomain's rank. A dof in subdomains 
 of these ranks. The others have it as a ghost, so every ghost is on the interface. Local numbers count the rank's own
 rows first, then its ghosts.
 
-Setup: each rank keeps a directory of a range of dofs, from which the ranks learn the owner of each dof (two all-to-alls
-of lists of dofs). Matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the
+Setup: each rank keeps a directory of a range of dofs. From it the others learn the owner of each dof, by two
+all-to-alls of lists of dofs. Matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the
 rank's rows of A.
 """
 from __future__ import annotations

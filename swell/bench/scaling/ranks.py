@@ -1,8 +1,8 @@
 """Measurements on each rank; ``command`` starts it as ``mpiexec -n P python -m swell.bench.scaling.ranks SETTINGS``.
 
 Rank 0 prints a line of JSON for each record; an error that all ranks agree on is the last line. A time is the maximum
-over the ranks, which begin together. Of repeated times the median counts for products, and the minimum for messages,
-reductions, copies, iterations and preconditioning steps, since other work on a machine only adds to them.
+over the ranks, which begin together. For products the median of repeated times counts. For messages, reductions,
+copies, iterations and preconditioning steps the minimum counts: other work on a machine only adds to them.
 """
 from __future__ import annotations
 
