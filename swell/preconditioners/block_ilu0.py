@@ -109,7 +109,7 @@ class BlockILU0Operator(PatternLUOperator):
         self._point_rows = (places[:, None] * s + every).reshape(-1)
         self._beyond = self._entries[self._point_rows >= A.shape[0]]
 
-    def _way(self):
+    def _algorithm(self):
         T, diagonal, how = self.factor, self.diagonal, self.settings.factor
         if how == "sweeps":
             return BlockFixedPoint(T, diagonal, self.settings.factor_sweeps)

@@ -116,7 +116,7 @@ class DeflationOperator(OperatorAround):
         k = min(settings.vectors, self._steps)
         self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
                               f"Deflation of {k} vectors on {A.shape[0]} unknowns", "keep fewer, from fewer steps")
-        self.inner = inner.build(self._seen(A))
+        self.inner = inner.build(self._inner_matrix(A))
         self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
         self._t, self._z = (self.space.empty(n, A.dtype) for _ in range(2))
         scalar = accumulator(A.dtype)
@@ -124,20 +124,20 @@ class DeflationOperator(OperatorAround):
         self._sums, self._y = (self.space.empty(k, scalar) for _ in range(2))
         self.space.reserve_sums(k)
         self._kernels = self.space.kernels("swell.preconditioners", "deflation", A.dtype)
-        self._learn(A)
+        self._find_vectors(A)
         self.keep_for(A)
 
-    def _seen(self, A):
+    def _inner_matrix(self, A):
         """The matrix for the inner preconditioner: A, or this rank's diagonal block."""
         return A if self._whole else A.diagonal_block
 
     def update(self, A):
         """Take the values of a matrix with the same pattern; find U, W and E anew."""
-        self.inner.update(self._seen(A))
-        self._learn(A)
+        self.inner.update(self._inner_matrix(A))
+        self._find_vectors(A)
         self.keep_for(A)
 
-    def _learn(self, A):
+    def _find_vectors(self, A):
         """Find U, harmonic Ritz vectors of A M, by one cycle of FGMRES, and for a ``family`` the terms of W and E."""
         xp, n, m = self.space.xp, self._t.size, self._steps
         b, x = self._t, self._z
@@ -158,9 +158,9 @@ class DeflationOperator(OperatorAround):
         self._U[:len(U)] /= xp.sqrt(lengths.real).astype(np.float32)[:, None]
         self._symmetric, self._conjugate = symmetry(A)
         self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
-        self._terms = self._learn_terms(A)
+        self._terms = self._find_terms(A)
 
-    def _learn_terms(self, A):
+    def _find_terms(self, A):
         """Return (Aᵢ U, Eᵢ), i = 0, 1, 2, of A = A₀ + (ω/s) A₁ + (ω/s)² A₂, from A at ω = 0, s and −s; or ()."""
         family = self.settings.family
         if family is None or family.A is not A or not self._symmetric:         # A was scaled, say, or E is not linear

@@ -102,7 +102,7 @@ class ThresholdLUOperator(LUOperator):
         arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
         self.factor = CSRMatrix(self.space, *arrays, self.shape)
         first, count = (int(v) for v in bad)
-        return self._checked(first if count else None, count)
+        return self._check_finite(first if count else None, count)
 
     def _refactor(self, A):
         super()._refactor(A)

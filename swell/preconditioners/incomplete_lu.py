@@ -201,7 +201,7 @@ class LUOperator(IncompleteOperator):
         self.notes = (f"{self._name}: {found}, so A + {self.shift:g} S was factored in place of A, S the largest "
                       "moduli of its rows with the signs of its diagonal",)
 
-    def _checked(self, first, count):
+    def _check_finite(self, first, count):
         """Return the arguments. If no pivot was bad but an entry is not finite: its row, and 1."""
         T, xp = self.factor, self.space.xp
         place, bad = (0, 0) if count else self.space.find_true(~xp.isfinite(T.data).reshape(-1))  # sync
@@ -273,13 +273,13 @@ class PatternLUOperator(LUOperator):
         self.diagonal = diagonal_places(filled, self._name, self._named, self.lacking)
         self._place = places(ordered, filled)
         self._allocate(A, filled)
-        self._factor = self._way()
+        self._factor = self._algorithm()
 
     def _allocate(self, A, filled):
         """Allocate the factor on the pattern of ``filled``. ``_entries``: flat indices of the diagonal's numbers."""
         self.factor, self._entries = filled, self.diagonal
 
-    def _way(self):
+    def _algorithm(self):
         """The `Factorisation` that the settings name."""
         if self.settings.factor == "sweeps":
             return FixedPoint(self.factor, self.diagonal, self.settings.factor_sweeps)
@@ -300,7 +300,7 @@ class PatternLUOperator(LUOperator):
         data = shifted(self.space.xp, self._values.reshape(-1), self._entries, self._scale, shift)
         found = self._factor(data.reshape(self._values.shape), self._scale, replacement)
         self.change = self._factor.change
-        return self._checked(*found)
+        return self._check_finite(*found)
 
     def update(self, A):
         super().update(A)

@@ -106,7 +106,7 @@ class ApproximateInverse(TriangularOperator):
         self.shape, self.block = (n, n), T.block if blocks else 1
         self._kernels = T.space.kernels("swell.preconditioners", "isai", T.dtype)
         self.ptr, self.columns = self._pattern(T)
-        self._place()
+        self._renumber_pattern()
         self._adjoint, self._copy = None, self.space.empty(n, T.dtype)
         natural = self._inverse(T)
         self.matrix = SELL().build(natural) if self.block == 1 else natural
@@ -120,15 +120,15 @@ class ApproximateInverse(TriangularOperator):
         keys = xp.concatenate([rows[strict] * count + T.indices[strict], every * count + every])
         keys = first = xp.sort(keys)
         for _ in range(self.settings.power - 1):
-            keys = self._times(keys, first, count)
+            keys = self._pattern_product(keys, first, count)
         ptr = self.space.row_pointers(keys // max(count, 1), count)
         if self.space.max_on_host(xp.diff(ptr)) > self.settings.longest:  # sync
-            keys = self._cut(keys, ptr, count)
+            keys = self._cut_long_rows(keys, ptr, count)
             ptr = self.space.row_pointers(keys // count, count)
         index = index_type(*T.shape, keys.size * self.block**2)
         return ptr.astype(index), (keys % max(count, 1)).astype(index)
 
-    def _times(self, left, right, count):
+    def _pattern_product(self, left, right, count):
         """The pattern of a product of two patterns; each is an array of sorted keys, row × ``count`` + column."""
         xp = self.space.xp
         ptr, columns = self.space.row_pointers(right // count, count), right % count
@@ -146,7 +146,7 @@ class ApproximateInverse(TriangularOperator):
         new[1:] = keys[1:] != keys[:-1]
         return keys[new]
 
-    def _cut(self, keys, ptr, count):
+    def _cut_long_rows(self, keys, ptr, count):
         """The keys without the entries of long rows that are farthest from the diagonal; set ``notes``."""
         xp, longest = self.space.xp, self.settings.longest
         rows, at = keys // count, xp.arange(keys.size)
@@ -156,7 +156,7 @@ class ApproximateInverse(TriangularOperator):
                       f"{longest} entries; those nearest the diagonal are kept",)
         return keys[~beyond]
 
-    def _place(self):
+    def _renumber_pattern(self):
         """Renumber W's pattern as the vectors: ``_placed`` is the new pattern, ``_numbers`` each entry's old place."""
         self._placed, self._numbers = (self.ptr, self.columns), None
         if self.order is not None:
@@ -179,7 +179,7 @@ class ApproximateInverse(TriangularOperator):
             xp.ascontiguousarray(inverse).reshape(-1), self.ptr[:-1], self.ptr[1:], self.columns, values, s, self.lower)
         values = values.reshape(-1, s, s)
         self.remainder = self._measure(T, values)
-        return self._natural(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
+        return self._as_matrix(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
 
     def _measure(self, T, values):
         """Return ‖(I − W T) v‖ / ‖v‖."""
@@ -187,15 +187,15 @@ class ApproximateInverse(TriangularOperator):
         rows = rows_of(T.indptr, T.indices.size, xp)
         kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
         ptr = self.space.row_pointers(rows[kept], self.ptr.size - 1)
-        triangle = self._natural(ptr, T.indices[kept], T.data[kept], size)
+        triangle = self._as_matrix(ptr, T.indices[kept], T.data[kept], size)
         v = random_vector(size, T.dtype, self.space)
         product, left = (v.copy() if self.unit else xp.zeros_like(v)), v.copy()
         triangle.apply(v, product, 1, 1)
-        self._natural(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
+        self._as_matrix(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
         remainder, _, norm, _ = self.space.norms(left, v)  # sync
         return remainder / max(norm, 1e-300)
 
-    def _natural(self, ptr, columns, values, size):
+    def _as_matrix(self, ptr, columns, values, size):
         """A CSRMatrix, or a BSRMatrix for a factor in blocks."""
         if self.block == 1:
             return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
@@ -214,7 +214,7 @@ class ApproximateInverse(TriangularOperator):
     def source(self, out):
         return self._copy
 
-    def _apart(self, x, out):
+    def _unaliased(self, x, out):
         """Return x, or a copy of it if ``out`` is x."""
         if x is not out:
             return x
@@ -222,15 +222,15 @@ class ApproximateInverse(TriangularOperator):
         return self._copy
 
     def solve(self, x, out):
-        self.matrix.apply(self._apart(x, out), out)
+        self.matrix.apply(self._unaliased(x, out), out)
 
     def solve_adjoint(self, x, out):
         self.prepare_adjoint()
-        self._adjoint.apply(self._apart(x, out), out)
+        self._adjoint.apply(self._unaliased(x, out), out)
 
     def adjoint_dots(self, x, out, w, dots):
         self.prepare_adjoint()
-        self._adjoint.apply_dots(self._apart(x, out), out, w, dots)
+        self._adjoint.apply_dots(self._unaliased(x, out), out, w, dots)
 
     @property
     def nbytes(self):

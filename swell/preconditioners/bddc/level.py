@@ -67,7 +67,7 @@ class Level(LinearOperator):
             self.interface = Interface(A, subdomains)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
-            self._parts(A)
+            self._couplings(A)
         self._schur()
         adaptive = self._adaptive()
         with timed(self.timings, "interface", self.space):
@@ -86,7 +86,7 @@ class Level(LinearOperator):
 
     # -- setup -----------------------------------------------------------------------------------------------------
 
-    def _parts(self, A):
+    def _couplings(self, A):
         """Make A_IΓ and A_ΓI of all subdomains together, and the interior solver unless ``interior`` is "blocks"."""
         space, size = self.space, self.interface.dofs.size
         here = self.interface.number[:A.shape[0]]
