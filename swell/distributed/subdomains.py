@@ -8,8 +8,8 @@ of these ranks. The others have it as a ghost, so every ghost is on the interfac
 rows first, then its ghosts.
 
 Setup: each rank keeps a directory of a range of dofs. From it the others learn the owner of each dof, by two
-all-to-alls of lists of dofs. Matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices and the
-rank's rows of A.
+all-to-alls of lists of dofs. Matrix entries in rows of other ranks are sent there. Storage: the subdomains' matrices
+and the rank's rows of A.
 """
 from __future__ import annotations
 
