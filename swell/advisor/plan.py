@@ -24,6 +24,7 @@ from swell.solving.result import Considered
 FINER = 10              # times the seconds at stake at which an analysis gives up
 WORTH = 8               # times the seconds of looking that must be at stake
 HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
+DOUBTED = 1.5           # times the iterations that an extrapolation promises, where it is carried over to another choice
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,12 @@ def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
 
 
 def harder(taken, estimate) -> float:
-    """How much harder the system is than was expected, by the iterations that a choice takes."""
-    return min(max(taken / estimate.iterations, 1.0), HARDEST)
+    """How much harder the system is than was expected, by the iterations that a choice is extrapolated to take.
+
+    Residuals fall more slowly later on more often than not, so where it is harder, the result is `DOUBTED` times that.
+    """
+    factor = taken / estimate.iterations
+    return min(DOUBTED * factor, HARDEST) if factor > 1 else 1.0
 
 
 class Plan:
