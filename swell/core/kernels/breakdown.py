@@ -8,7 +8,7 @@ from numba import njit
 
 from swell.core.compiled import helper
 
-EPS = 2.0**-52          # the double's rounding unit: an inner product below it is noise
+EPS = 2.0**-52          # machine epsilon of double: an inner product below it, relative to the norms, is noise
 
 
 @njit(cache=True)

@@ -1,6 +1,6 @@
-// Primitives for persistent kernels: bulk copies into shared memory by the copy engine of Hopper and later, named barriers for a
-// part of a block, and accesses that other blocks see at once. On older devices the Hopper functions are compiled but do nothing;
-// the host must refuse such a device.
+// Primitives for persistent kernels: bulk copies into shared memory by the copy engine of Hopper and later, named
+// barriers for a part of a block, and accesses that other blocks see at once. On older devices the Hopper functions are
+// compiled but do nothing; the host must refuse such a device.
 #pragma once
 #include "scalar.cuh"
 
@@ -17,8 +17,8 @@ DEVICE void get(const u64* from, u64& a, u64& b) {
   asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
 }
 #if __CUDA_ARCH__ >= 900
-// of_block: the address of the same variable in the shared memory of another block of the cluster. cluster_sync: a barrier of all
-// threads of the cluster.
+// of_block: the address of the same variable in the shared memory of another block of the cluster. cluster_sync: a
+// barrier of all threads of the cluster.
 template <class P> DEVICE P* of_block(P* own, int block) {
   u64 there;
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(block));

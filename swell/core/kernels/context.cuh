@@ -1,8 +1,9 @@
-// The context that all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic reductions.
+// The context that all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic
+// reductions.
 //
-// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The layout of the record
-// is [slot][column], of the history [iteration][column]. Once the judge has stopped the loop, every kernel returns at once: a
-// captured graph may run past the end of a solve.
+// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The layout of
+// the record is [slot][column], of the history [iteration][column]. Once the judge has stopped the loop, every kernel
+// returns at once: a captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"
 
@@ -23,14 +24,15 @@ DEVICE double& limit(Context* ctx, Limit place, int column = 0) { return ctx->li
 DEVICE double& norm_after(const Context* ctx, long long iteration, int column = 0) { return ctx->history[iteration * COLUMNS + column]; }
 // A method's scalar, by the name that the method's package declares in its slots.py.
 template <class A> DEVICE A& slot(A* s, int place, int column = 0) { return s[place * COLUMNS + column]; }
-DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // true once the judge has stopped the loop
+DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // has the loop been stopped?
 
 DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
 
-// Programmatic dependent launch (core/launch.py): a kernel may start while the previous one drains. It must not touch data that
-// earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. Before Hopper both functions are no-ops.
-// Products read their matrix before the wait: a setup whose last kernel writes a matrix must therefore end with a synchronisation.
+// Programmatic dependent launch (core/launch.py): a kernel may start while the previous one drains. It must not touch
+// data that earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. In other
+// launches both functions are no-ops. Products read their matrix before the wait: a setup whose last kernel writes a matrix must
+// therefore end with a synchronisation.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -83,8 +85,8 @@ template <int K> DEVICE void collect_sums(const double* from, int count, double 
   block_sum(v);
 }
 
-// True in every thread of the last block that calls it; this block then sees all earlier writes of the others. The fence waits
-// for a thread's stores, so use this with grids of a few hundred blocks only.
+// True in every thread of the last block that calls it; this block then sees all earlier writes of the others. The
+// fence waits for a thread's stores, so use this with grids of a few hundred blocks only.
 DEVICE bool last_block(Context* ctx) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
@@ -99,9 +101,9 @@ DEVICE bool last_block(Context* ctx) {
   return last;
 }
 
-// A barrier of all blocks of a cooperative launch. `arrived` is 0 before the first launch, and a multiple of the number of blocks
-// after each. After the barrier, read data of other blocks past the cache of the multiprocessor (__ldcg). blocks: the number of
-// blocks that wait, if some have left already.
+// A barrier of all blocks of a cooperative launch. `arrived` is 0 before the first launch, and a multiple of the number
+// of blocks after each. After the barrier, read data of other blocks past the cache of the multiprocessor (__ldcg).
+// blocks: the number of blocks that wait, if some have left already.
 DEVICE void grid_wait(unsigned long long* arrived, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -114,8 +116,8 @@ DEVICE void grid_wait(unsigned long long* arrived, unsigned blocks) {
 }
 DEVICE void grid_wait(unsigned long long* arrived) { grid_wait(arrived, gridDim.x); }
 
-// True in one thread of the last block that calls it: all other blocks have done their reads, so this thread may overwrite the
-// data. There is no fence, since this thread reads nothing that they wrote.
+// True in one thread of the last block that calls it: all other blocks have done their reads, so this thread may
+// overwrite the data. There is no fence, since this thread reads nothing that they wrote.
 DEVICE bool last_to_read(Context* ctx) {
   __syncthreads();
   if (threadIdx.x || atomicAdd(&ctx->arrived, 1u) != gridDim.x - 1) return false;
@@ -123,8 +125,8 @@ DEVICE bool last_to_read(Context* ctx) {
   return true;
 }
 
-// Sum over a grid of a few hundred blocks, in a fixed order: the last block adds all. True in the one thread that holds the
-// totals.
+// Sum over a grid of a few hundred blocks, in a fixed order: the last block adds all. True in the one thread that holds
+// the totals.
 template <int K> DEVICE bool grid_sum(Context* ctx, double (&v)[K]) {
   block_sum(v);
   if (threadIdx.x == 0)
@@ -149,8 +151,8 @@ template <class T> struct Two {
   DEVICE void write(acc_t<T>* out) const { slot(out, 0) = wy(), slot(out, 1) = acc_t<T>(yy()); }
 };
 
-// Write this block's sums to memory; the kernel collect_dots adds them. A product has thousands of short blocks, and a block that
-// waited for an atomic would keep its place on the multiprocessor.
+// Write this block's sums to memory; the kernel collect_dots adds them. A product has thousands of short blocks, and a
+// block that waited for an atomic would keep its place on the multiprocessor.
 template <class T> DEVICE void leave_dots(Context* ctx, Two<T> sums) {
   block_sum(sums.v);
   if (threadIdx.x) return;

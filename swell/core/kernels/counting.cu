@@ -57,8 +57,8 @@ template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up
   if (threadIdx.x == 0) starts[counts_size] = P(all);
 }
 
-// Like add_up, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before it.
-// scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
+// Like add_up, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before
+// it. scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename C, typename P> __global__ void __launch_bounds__(512, 2) add_up_together(Context* ctx, const C* counts, P* starts,
                                                                                             long long* scratch,

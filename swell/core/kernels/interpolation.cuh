@@ -1,9 +1,10 @@
-// Rows of the interpolation P, each computed by a warp (or a part of one); preconditioners/amg/interpolation.py has the formulas.
+// Rows of the interpolation P, each computed by a warp (or a part of one); preconditioners/amg/interpolation.py has the
+// formulas.
 //
-// A candidate is a coarse column of the row; a hash table tells where its weight is. The warp visits one neighbour at a time. The
-// lanes take different columns of that neighbour, so no two lanes add to the same weight. If a row has more candidates than the
-// table has room for, its columns are divided into parts by their hash. The warp computes one part at a time, and keeps the largest
-// weights so far.
+// A candidate is a coarse column of the row; a hash table tells where its weight is. The warp visits one neighbour at a
+// time. The lanes take different columns of that neighbour, so no two lanes add to the same weight. If a row has more
+// candidates than the table has room for, its columns are divided into parts by their hash. The warp computes one part
+// at a time, and keeps the largest weights so far.
 #pragma once
 #include "rows.cuh"
 
@@ -68,7 +69,8 @@ template <class I> struct Links {
 
 enum Outcome { DONE, UNUSABLE, FULL };
 
-// Add `share` times the strong coarse entries `begin` to `end` - 1, all of one row, to the weights. False if the table is full.
+// Add `share` times the strong coarse entries `begin` to `end` - 1, all of one row, to the weights. False if the table
+// is full.
 template <int G, class I>
 DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I end, double share, int& count, int part,
                    int parts) {
@@ -81,7 +83,7 @@ DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I
     if (!in_part(hash, part, parts)) column = -1;
     bool fresh = false;
     unsigned slot = hash % Table<G>::SLOTS;
-    while (column >= 0) {                                      // never an endless loop: at most ROOM + G slots are taken
+    while (column >= 0) {                                      // ends: at most ROOM + G slots are ever taken
       const int found = atomicCAS(t.keys + slot, -1, column);
       fresh = found == -1;
       if (fresh || found == column) break;
@@ -162,7 +164,8 @@ DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, lon
   return gather(g, t, A, A.c_indptr[i], A.c_indptr[i + 1], factor, count, part, parts) ? DONE : FULL;
 }
 
-// Move the `most` largest of `count` candidates to the front; of equal ones, the smaller column wins. Returns their number.
+// Move the `most` largest of `count` candidates to the front; of equal ones, the smaller column wins. Returns their
+// number.
 template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, int most) {
   if (count <= most) return count;
   constexpr int EACH = Table<G>::ROOM / G;
@@ -236,8 +239,8 @@ DEVICE void make_other(const Links<I>& A, long long i, unsigned char state, long
   lengths[i] = state == COARSE;
 }
 
-// Row i of P, by one group. In the table, the entries kept so far precede the new candidates; if the pattern is `known`, its
-// columns do.
+// Row i of P, by one group. In the table, the entries kept so far precede the new candidates; if the pattern is
+// `known`, its columns do.
 template <int G, class I, class P>
 DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, bool extended, int most, bool known,
                      const P* p_indptr, P* p_indices, double* p_data, int* lengths) {

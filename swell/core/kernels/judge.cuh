@@ -1,4 +1,5 @@
-// The judge on a GPU; judge.py is the CPU version, line for line, and documents it. One thread of a kernel's last block calls it.
+// The judge on a GPU; judge.py is the CPU version, line for line, and documents it. One thread of a kernel's last block
+// calls it.
 #pragma once
 #include "context.cuh"
 
@@ -45,8 +46,8 @@ DEVICE bool due(const Context* ctx) {
   return every <= 1 || following % every == 0 || following >= flag(ctx, MAXITER);
 }
 
-// Count one more iteration, and return its index in the history. The history has room for MAXITER iterations, and the count
-// is limited to MAXITER. Every method counts here, so no method can write past the end.
+// Count one more iteration, and return its index in the history. The history has room for MAXITER iterations, and the
+// count is limited to MAXITER. Every method counts here, so no method can write past the end.
 DEVICE long long advance(Context* ctx) {
   flag(ctx, ITERATION) = min(flag(ctx, ITERATION) + 1, flag(ctx, MAXITER));
   return flag(ctx, ITERATION);
@@ -67,8 +68,8 @@ DEVICE void judge(Context* ctx, double norm2) {
 
 DEVICE int ended_as(bool finite, bool lost) { return !finite ? NONFINITE : lost ? BREAKDOWN : RUNNING; }
 
-// Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended]. Across ranks, the parts of the norm are
-// summed together with the first sums of the next iteration. The judgement then takes place in that iteration.
+// Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended]. Across ranks, the parts of the norm
+// are summed together with the first sums of the next iteration. The judgement then takes place in that iteration.
 template <class A> DEVICE void judge_ended(Context* ctx, A* s, int norm2, int ended) {
   const int code = (int)real(slot(s, ended));
   slot(s, ended) = A(JUDGED);

@@ -1,4 +1,5 @@
-// Search of the largest modulus in a column, by one block. The first of equal ones wins; a NaN counts as the largest (1.13).
+// Search of the largest modulus in a column, by one block. The first of equal ones wins; a NaN counts as the largest
+// (1.13).
 #pragma once
 #include "settled.cuh"
 
@@ -10,8 +11,8 @@ DEVICE void take_larger(double& size, int& where, double other, int there) {
   if (other > size || (other == size && there < where)) size = other, where = there;
 }
 
-// Reduce each thread's candidate to the block's, which all threads receive. All threads must call it; it begins and ends with a
-// barrier.
+// Reduce each thread's candidate to the block's, which all threads receive. All threads must call it; it begins and
+// ends with a barrier.
 DEVICE void largest_of_block(double& size, int& where) {
   __shared__ double sizes[32];
   __shared__ int places[32];

@@ -1,5 +1,5 @@
-// Rows of a CSR matrix shared by several lanes, for coalesced access. A warp has 32 rows. The mean row length decides how many
-// lanes share a row; each of them takes every `lanes`-th entry of the row.
+// Rows of a CSR matrix shared by several lanes, for coalesced access. A warp has 32 rows. The mean row length decides
+// how many lanes share a row; each of them takes every `lanes`-th entry of the row.
 #pragma once
 #include "context.cuh"
 
@@ -17,8 +17,8 @@ DEVICE int lanes_for(long long rows, long long entries) {
   return lanes;
 }
 
-// One warp visits 32 / lanes rows at a time: from `first` on, then from `first + step` on, and so forth below `last`. The matrix has
-// `rows` rows. All lanes of the warp take part in every visit.
+// One warp visits 32 / lanes rows at a time: from `first` on, then from `first + step` on, and so forth below `last`.
+// The matrix has `rows` rows. All lanes of the warp take part in every visit.
 template <class I, class Visit>
 DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes, Visit visit) {
   const int lane = threadIdx.x % 32;

@@ -1,4 +1,5 @@
-// Scalars: float, double and swell's own complex types, so that kernels compile with plain NVRTC and swell's headers alone.
+// Scalars: float, double and swell's own complex types, so that kernels compile with plain NVRTC and swell's headers
+// alone.
 #pragma once
 #define DEVICE __device__ __forceinline__
 
@@ -63,8 +64,8 @@ DEVICE void split(double* v, complex<double> a) { v[0] = a.re; v[1] = a.im; }
 DEVICE void join(double& a, const double* v) { a = v[0]; }
 DEVICE void join(complex<double>& a, const double* v) { a = {v[0], v[1]}; }
 
-// Load data that is read once: it bypasses L1 and leaves L2 first, so that the vectors stay in cache. CUDA's streaming load takes
-// built-in types only, hence the Word of the same size.
+// Load data that is read once: it bypasses L1 and leaves L2 first, so that the vectors stay in cache. CUDA's streaming
+// load takes built-in types only, hence the Word of the same size.
 template <int BYTES> struct Word;
 template <> struct Word<2> { using type = unsigned short; };
 template <> struct Word<4> { using type = unsigned; };
@@ -75,7 +76,8 @@ template <class V> DEVICE V load_stream(const V* p) {
   return reinterpret_cast<V&>(word);
 }
 
-// 16 bytes of scalars, the widest access of one thread. Vectors start at multiples of 16 bytes; n may cut the last pack short.
+// 16 bytes of scalars, the widest access of one thread. Vectors start at multiples of 16 bytes; n may cut the last pack
+// short.
 template <class T> struct alignas(16) Pack {
   static constexpr int size = 16 / sizeof(T);
   T at[size];

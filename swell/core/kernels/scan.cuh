@@ -24,8 +24,8 @@ DEVICE long long block_total(long long value) {
   return value;
 }
 
-// One block calls put(i, before + count(begin) + … + count(i - 1)) for i = begin, …, end - 1. Returns `before` plus the sum of all
-// counts. Each thread takes eight elements at a time; the lanes of a warp read neighbouring ones.
+// One block calls put(i, before + count(begin) + … + count(i - 1)) for i = begin, …, end - 1. Returns `before` plus the
+// sum of all counts. Each thread takes eight elements at a time; the lanes of a warp read neighbouring ones.
 template <class Count, class Put> DEVICE long long scan(long long begin, long long end, long long before, Count count, Put put) {
   constexpr int EACH = 8;
   __shared__ long long of_warp[32], total;

@@ -1,4 +1,5 @@
-// Functions shared by the SELL and staircase SELL products: each thread has one row, and loads a batch of its entries at a time.
+// Functions shared by the SELL and staircase SELL products: each thread has one row, and loads a batch of its entries
+// at a time.
 #pragma once
 #include "context.cuh"
 

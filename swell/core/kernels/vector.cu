@@ -1,7 +1,7 @@
 // Vector operations shared by all methods, on a GPU; vector.py is the CPU version.
 //
-// Kernels with packs need vectors that begin at multiples of 16 bytes, as all vectors made by a space do. Their grid fills the
-// device once: each thread reads the stop flag once, and then strides over the vector.
+// Kernels with packs need vectors that begin at multiples of 16 bytes, as all vectors made by a space do. Their grid
+// fills the device once: each thread reads the stop flag once, and then strides over the vector.
 #include "context.cuh"
 
 // launch: elements of out, 512 threads, a pack each, at most 4 blocks per multiprocessor

@@ -1,8 +1,8 @@
 // Rows that wait for one another within one launch, without barriers or flags.
 //
-// Warps draw their tasks in order, so a warp waits only for warps that are already running. All lanes of a warp must leave a
-// waiting loop together (`while (__any_sync(~0u, !done))`). Otherwise a lane that has left waits for the other lanes. These may
-// be waiting for a value that it has yet to write.
+// Warps draw their tasks in order, so a warp waits only for warps that are already running. All lanes of a warp must
+// leave a waiting loop together (`while (__any_sync(~0u, !done))`). Otherwise a lane that has left waits for the other
+// lanes. These may be waiting for a value that it has yet to write.
 #pragma once
 #include "scalar.cuh"
 
@@ -19,8 +19,8 @@ template <class R> DEVICE complex<R> peek(const complex<R>* p) { return {peek(&p
 template <class R> DEVICE void post(R* p, R v) { *(volatile R*)p = v; }
 template <class R> DEVICE void post(complex<R>* p, complex<R> v) { post(&p->re, v.re), post(&p->im, v.im); }
 
-// A place that holds the NaN with all bits set (`nothing`) is empty: its value has not been written. Values pass through `ordinary`
-// before they are written, which replaces this NaN by another one.
+// A place that holds the NaN with all bits set (`nothing`) is empty: its value has not been written. Values pass
+// through `ordinary` before they are written, which replaces this NaN by another one.
 DEVICE bool empty(float v) { return __float_as_uint(v) == 0xFFFFFFFFu; }
 DEVICE bool empty(double v) { return __double_as_longlong(v) == -1ll; }
 template <class R> DEVICE bool empty(complex<R> v) { return empty(v.re) || empty(v.im); }
