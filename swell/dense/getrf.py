@@ -1,9 +1,9 @@
 """getrf: LU with full partial pivoting by the device's library, LAPACK through SciPy or cuSOLVER. The unit diagonal is
 in L.
 
-The other decomposers are compared with it. Storage: the factors, column-major. Many matrices on a GPU: up to BATCHED
-rows one call of cuBLAS factors all; larger ones are factored one after the other by cuSOLVER, whose speed grows with
-their size. On a CPU LAPACK factors one after the other.
+The other decomposers are compared with it. Storage: the factors, column-major. Many matrices on a GPU: one call of
+cuBLAS factors all of them, up to BATCHED rows each. cuSOLVER factors larger ones one after the other; its speed grows
+with their size. On a CPU LAPACK factors one after the other.
 """
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ sections below it up to that element's column, in streams. The element gets a pi
 is left. Then the sections to the right are iterated, in streams. Every iteration ends with a host read of the flags.
 
 This form is for comparison; ``ICM(form="fronts")`` is the fast one. On random dense matrices the iterations follow the
-thesis' laws: 2 s + p (less one in the first) for a diagonal section of s rows with p pivots, s + p below, s + 1 to the
-right.
+thesis' laws, for sections of s rows and a diagonal one with p pivots: 2 s + p for a diagonal section (one less in the
+first), s + p for a section below, s + 1 for one to the right.
 
 A CPU has no streams: sections follow one another, the rows of each in parallel.
 """

@@ -14,8 +14,9 @@ symmetric if M is, and needs no special start vector. The second is their A-DEF1
 Deflation pays where one U serves many solves: several right-hand sides, or a sweep over frequencies. ``keep_for`` keeps
 U and recomputes W and E for the new matrix; ``update`` finds all three anew.
 
-An application, in addition to M: U and W are read twice each (the second form: U once, W twice), 32 (24) bytes a row
-and vector of a complex system, in four (three) launches and two (one) small ones, with 2 (1) all-reduces across ranks.
+An application, in addition to M (numbers in brackets: the second form). It reads U twice (once) and W twice, 32 (24)
+bytes a row and vector of a complex system. It takes four (three) launches, two (one) small ones, and across ranks 2 (1)
+all-reduces.
 Storage: U and W in single precision, and two vectors. If a front end says that A is a polynomial in ω, the three terms
 of W are stored too; otherwise ``keep_for`` costs ``vectors`` products. Setup: ``steps`` products and applications of M,
 with 2 ``steps`` temporary vectors in single precision.

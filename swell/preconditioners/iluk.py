@@ -59,7 +59,7 @@ class ILUK(PatternLU):
         indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))              # sync
         entries = self._estimate(indptr, indices)
         times = entries / max(A.nnz, 1)
-        what = f"ILU({self.level}), its factors of about {entries:.2g} entries, {times:.1f} times those of A,"
+        what = f"ILU({self.level}), its factors of about {entries:.2g} entries, {times:.1f} times as many as in A,"
         remedy = "a lower level, ILU0, or ILUT, whose fill is bounded"
         make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
         space.check_fits(entries * (20 + 3 * A.dtype.itemsize), what, remedy)            # A, L U and the solves' copies

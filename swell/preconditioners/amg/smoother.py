@@ -3,9 +3,9 @@
 The eigenvalues of D⁻¹A lie in (0, 1] for every SPD matrix. So nothing is estimated, the host reads nothing, and new
 values change nothing in a captured cycle.
 
-- "chebyshev": Chebyshev polynomials of the fourth kind with Lottes' weights (Lottes 2023), which are best for a whole
-  V-cycle: z = a z + b D⁻¹ r, x = x + β z, r = r − A z with a = (2k − 3)/(2k + 1), b = (8k − 4)/(2k + 1) in step k.
-  Degree 1 is ℓ1-Jacobi with weight 3/2.
+- "chebyshev": Chebyshev polynomials of the fourth kind. Their weights, from Lottes 2023, are best for a whole V-cycle.
+  Step k is z = a z + b D⁻¹ r, x = x + β z, r = r − A z with a = (2k − 3)/(2k + 1), b = (8k − 4)/(2k + 1). Degree 1 is
+  ℓ1-Jacobi with weight 3/2.
 - "l1_jacobi": x = x + D⁻¹ r, ``degree`` times.
 
 In the balanced variables D^½ x and D^−½ b, D⁻¹A becomes D^−½ A D^−½: the polynomial is symmetric, and so is the cycle.

@@ -6,10 +6,10 @@ For the face F of subdomains i and j the eigenvalues of
 
 on functions on F with zero average bound the energy that averaging over copies adds. S is the block of F of a Schur
 complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of least energy. D are
-the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. The condition number is then at
-most the threshold times a factor that depends on the number of faces and edges of a subdomain, for all coefficients
-(Mandel and Sousedík 2007; in this form Klawonn, Radtke and Rheinbach 2016). Only faces are treated: a channel along an
-edge of subdomains is not found.
+the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. For all coefficients, the
+condition number is then at most the threshold times a factor. This factor depends on the number of faces and edges of a
+subdomain (Mandel and Sousedík 2007; in this form Klawonn, Radtke and Rheinbach 2016). Only faces are treated: a channel
+along an edge of subdomains is not found.
 
 Cost: a factorisation of the rest of the interface and an eigenvalue problem for every face and side, on the host.
 """

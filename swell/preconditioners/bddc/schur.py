@@ -7,8 +7,8 @@ With the factors L and E of the interior's layers (elimination.py), which subdom
 where W couples a layer to the interface after the elimination of the layers before it. All operations are dense
 products or triangular solves for many columns, on any device, in place on S and W. Interface dofs are ordered by the
 first layer that is coupled to them. So W has only the leading columns, and its product changes only the leading rows
-and columns of S: for a cube this is a third of the 2 n_I n_Γ² operations with all columns. S is symmetric: only its
-lower triangle is computed, in panels, which takes a little more than half of these.
+and columns of S. For a cube this takes a third of the 2 n_I n_Γ² operations with all columns. S is symmetric: only its
+lower triangle is computed, in panels, which takes a little more than half of that.
 """
 from __future__ import annotations
 

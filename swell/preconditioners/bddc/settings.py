@@ -194,7 +194,7 @@ class BDDCOperator(LinearOperator):
             row = subdomains.name_of(int(difference.argmax()))
             raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {row} "
                              f"differs by {difference.max():.2e}, where A has entries up to {largest:.2e}; "
-                             "their values must be those of A, and with new values of A come new subdomains")
+                             "their sum must equal A; new values of A need new subdomain matrices")
 
     def apply(self, x, out, alpha=1, beta=0):
         self.level.apply(x, out, alpha, beta)

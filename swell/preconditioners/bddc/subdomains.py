@@ -75,8 +75,8 @@ class Subdomains:
     def check(self, A):
         """Raise InputError unless these can be subdomains of A."""
         if not A.space.single_rank:
-            raise InputError("BDDC: the subdomains are those of a whole matrix, and A is in parts on ranks: give each "
-                             "rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
+            raise InputError("BDDC: these subdomains belong to a whole matrix, and A is distributed over ranks: give "
+                             "each rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
         if self.n != A.shape[0]:
             raise InputError(f"BDDC: the subdomains have {self.n} dofs, and A has {A.shape[0]} rows: their "
                              "matrices must add up to A, after boundary conditions were put into both")

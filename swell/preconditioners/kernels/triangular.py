@@ -42,10 +42,10 @@ def strict_part(indptr, indices, i, lower):
 
 @njit(cache=True)
 def count(indptr, indices, lower, order, middle, lengths):
-    """Write lengths[t] = number of strictly triangular entries of the t-th visited row. Returns four numbers: rows that
-    need their predecessor; the first row from ``middle`` on that needs a row before ``middle`` (n without one); one
-    more than the last row before ``middle`` that those rows need; the largest distance between a row and one it needs.
-    """
+    """Write lengths[t] = number of strictly triangular entries of the t-th visited row. Returns (follows, crossing,
+    needed, reach). follows: number of rows that need their predecessor. crossing: first row from ``middle`` on that
+    needs a row before ``middle``, or n. needed: one more than the last row before ``middle`` that a row from ``middle``
+    on needs. reach: largest modulus of an offset."""
     n = lengths.size
     follows, crossing, needed, reach = 0, n, 0, 0
     for t in range(n):
