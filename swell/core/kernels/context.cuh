@@ -30,8 +30,8 @@ DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threa
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
 
 // Programmatic dependent launch (core/launch.py): a kernel may start while the previous one drains. It must not touch
-// data that earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. In other
-// launches both functions are no-ops. Products read their matrix before the wait: a setup whose last kernel writes a matrix must
+// data that earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. For an ordinary launch
+// both functions are no-ops. Products read their matrix before the wait: a setup whose last kernel writes a matrix must
 // therefore end with a synchronisation.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
