@@ -179,9 +179,9 @@ def loaded(path: pathlib.Path, device: int, expression: str):
 
 
 class Form:
-    """A kernel for one value type on one device: the parts of a launch that are alike in all spaces.
+    """The parts of a kernel's launch that all spaces share, for one value type on one device.
 
-    Every call of ``swell.solve`` makes a space. Forms outlive it, so a second call finds its kernels bound.
+    Every call of ``swell.solve`` makes a space. Forms outlive the space, so a second call finds its kernels ready.
     """
 
     def __init__(self, path, name, dtype, device):
@@ -312,14 +312,15 @@ class Kernel(Shareable):
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
-        threads = int(launch["threads"]) if launch["threads"].isdigit() else int(values[self._form.at[launch["threads"]]])
+        threads = launch["threads"]
+        threads = int(threads) if threads.isdigit() else int(values[self._form.at[threads]])
         blocks = -(-count * (32 if launch["warp"] else 1) // (threads * self._form.each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
 
 
 def packing(formats):
-    """(pack, buffer, addresses) for arguments of these formats, a tuple. ``pack(buffer, 0, *values)`` writes the values;
-    a launch gives ``addresses``, one for each argument, to the driver."""
+    """(pack, buffer, addresses) for arguments of these formats, a tuple. ``pack(buffer, 0, *values)`` writes the
+    values; a launch gives ``addresses``, one for each argument, to the driver."""
     packer, offsets = _layout(formats)
     buffer = (ctypes.c_char * packer.size)()
     start = ctypes.addressof(buffer)
@@ -328,14 +329,14 @@ def packing(formats):
 
 @functools.lru_cache(maxsize=None)
 def _layout(formats):
-    """The packer of arguments of these formats, and where each begins."""
+    """The packer of arguments of these formats, and the offset of each argument in bytes."""
     sizes = [struct.calcsize("=" + format) for format in formats[:-1]]
     return struct.Struct("=" + "".join(formats)), list(itertools.accumulate(sizes, initial=0))
 
 
 @functools.lru_cache(maxsize=None)
 def kernel_file(package: str, stem: str) -> pathlib.Path:
-    """The .cu file of a package's kernels; cached, since the search and the hash of a path take longer than a launch."""
+    """The .cu file of a package's kernels; cached, since to find and hash a path takes longer than a launch."""
     folder = importlib.util.find_spec(package).submodule_search_locations[0]
     return pathlib.Path(folder) / "kernels" / f"{stem}.cu"
 
