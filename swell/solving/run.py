@@ -76,7 +76,7 @@ class Prepared(Shareable):
         s = self.setup
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
         self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
-        self._bound, self._told = s.launched, None
+        self._bound, self._description = s.launched, None
 
     def bound(self, method, workspace, loop):
         """Bind ``method`` to the system; its own buffers come from ``workspace``."""
@@ -101,7 +101,7 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
-        self._told = None
+        self._description = None
         if self._bound != self.setup.launched:   # the preconditioner is new or gone, or launches other work
             self._bind()
 
@@ -109,7 +109,7 @@ class Prepared(Shareable):
         """Use other stopping settings. If more than the tolerances differ, the method is bound again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
-        self.stopping, self._told = stopping, None
+        self.stopping, self._description = stopping, None
         if not same:
             self._bind()
 
@@ -138,14 +138,14 @@ class Prepared(Shareable):
 
     def describe(self) -> list[str]:
         """The nested configuration, one line for each part."""
-        return list(self.told.configuration)
+        return list(self.description.configuration)
 
     @property
-    def told(self) -> summary.Told:
+    def description(self) -> summary.Description:
         """The parts of a result that describe this setup; equal for every right-hand side."""
-        if self._told is None:
-            self._told = summary.told(self)
-        return self._told
+        if self._description is None:
+            self._description = summary.description(self)
+        return self._description
 
 
 class Solve:
@@ -315,16 +315,16 @@ class Solve:
     def result(self, reason, residual, error) -> Result:
         """Make the Result for the user; its x is the array x0."""
         self.space.synchronize()
-        p, s, told, watch = self.prepared, self.setup, self.prepared.told, self.watch
+        p, s, d, watch = self.prepared, self.setup, self.prepared.description, self.watch
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
-            history=(self.history if self.history.size else np.zeros(1)) / scale, method=told.method,
-            precond=told.precond, format=told.format, ordering=told.ordering, scaling=told.scaling, device=told.device,
-            dtype=told.dtype, configuration=p.describe(),
+            history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
+            precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
+            configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
             preconditioner_applications=self.counts.preconditioner,
             timings={**s.timings, "solve": watch.seconds, "compile": s.timings["compile"] + watch.compiled},
-            memory={**told.memory, "workspace": self.bytes_held}, host_reads=self.host_reads,
-            notes=list(dict.fromkeys((*told.notes, *p.iteration.notes, *self.notes, *told.failures))),
+            memory={**d.memory, "workspace": self.bytes_held}, host_reads=self.host_reads,
+            notes=list(dict.fromkeys((*d.notes, *p.iteration.notes, *self.notes, *d.failures))),
             spectrum=self.spectrum)

@@ -15,7 +15,7 @@ def words(setup):
     return dict(zip(own, space.said([*own.values()]), strict=True)), notes
 
 
-class Told(NamedTuple):
+class Description(NamedTuple):
     """The parts of a result that describe its setup.
 
     Attributes
@@ -43,13 +43,14 @@ class Told(NamedTuple):
     failures: tuple[str, ...]
 
 
-def told(prepared) -> Told:
-    """Describe a prepared system. This takes longer than a small solve, so `Prepared.told` keeps it."""
+def description(prepared) -> Description:
+    """Describe a prepared system. This takes longer than a small solve, so `Prepared.description` keeps it."""
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
-    return Told(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),
-                c.name("scaling") if s.scaled else "none", s.space.device_name, s.A.dtype.name, _lines(prepared),
-                s.nbytes, (*s.notes, *s.part_notes, *idle), (str(s.failure),) if s.failure else ())
+    return Description(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),
+                       c.name("scaling") if s.scaled else "none", s.space.device_name, s.A.dtype.name,
+                       _lines(prepared), s.nbytes, (*s.notes, *s.part_notes, *idle),
+                       (str(s.failure),) if s.failure else ())
 
 
 def _lines(prepared) -> list[str]:
