@@ -1,4 +1,4 @@
-"""Deflation: a direct solve in the few directions where a preconditioner is worst; it treats the rest as before.
+"""Deflation: a direct solve in the few directions where a preconditioner is worst; the preconditioner treats the rest.
 
 M is the inner preconditioner. U holds the ``vectors`` harmonic Ritz vectors of A M whose values are smallest. One cycle
 of ``steps`` steps of FGMRES with a random start finds them (Morgan 1995). They are recycled from system to system
@@ -15,8 +15,8 @@ Deflation pays where one U serves many solves: several right-hand sides, or a sw
 U and recomputes W and E for the new matrix; ``update`` finds all three anew.
 
 An application, in addition to M (numbers in brackets: the second form). It reads U twice (once) and W twice, 32 (24)
-bytes a row and vector of a complex system. It takes four (three) launches, two (one) small ones, and across ranks 2 (1)
-all-reduces.
+bytes a row and vector of a complex system. It takes four (three) launches and two (one) small ones, and across ranks
+2 (1) all-reduces.
 Storage: U and W in single precision, and two vectors. If a front end says that A is a polynomial in ω, the three terms
 of W are stored too; otherwise ``keep_for`` costs ``vectors`` products. Setup: ``steps`` products and applications of M,
 with 2 ``steps`` temporary vectors in single precision.

@@ -1,8 +1,8 @@
 """Exact triangular solves: substitution, row by row on a CPU, by levels on a GPU. Saad, Iterative Methods, section
 11.6; Anderson and Saad 1989 (levels).
 
-T = D (I + N) with N strictly triangular. The diagonal is stored inverted and apart, so that neither a division nor the
-product with it stands in the chain from row to row.
+T = D (I + N) with N strictly triangular. The diagonal is stored inverted and apart: a row waits for other rows, but
+neither for a division nor for a product with the diagonal.
 
 On a CPU rows are solved one after the other. One stored factor serves T and Tᴴ: forwards each row gathers, x = D⁻¹ b −
 N x; backwards each solved row i scatters, xⱼ −= n̄ᵢⱼ xᵢ, in place. A sequential solve waits for mispredicted ends of

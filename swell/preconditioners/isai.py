@@ -8,8 +8,8 @@ levels, power k − 1 gives W = T⁻¹.
 
 Setup: for each row i, each entry of T in the rows J is looked up in J. No dense matrix is formed, and only W is
 written. A GPU's warp has a row; its lanes have the columns of the blocks of several entries. A row with more than
-``longest`` entries (blocks) keeps those nearest the diagonal, and a note reports it: one thread would solve such a row
-while all others wait.
+``longest`` entries (blocks) keeps the ones nearest the diagonal, and a note reports it: one thread (one warp of a GPU)
+would solve such a row while all others wait.
 
 An application reads 10 bytes an entry of W (in SELL; 8 + 4/s² in BSR) and two vectors: one launch. With power 1, W has
 the pattern of T, with the unit diagonal of L stored. ``update`` computes the values of W anew, on the same pattern.

@@ -1,8 +1,8 @@
 """Base of all triangular solves: the settings, and the operator x = T⁻¹ b that they build.
 
-``solve=`` chooses among ``exact`` (exact.py), ``sweeps`` (sweeps.py) and ``isai`` (isai.py). All store T = D (I + N)
-or (I + N) D, with N strictly triangular and D inverted: no division stands in the chain from row to row. All keep their
-analysis when values change.
+``solve=`` chooses among ``exact`` (exact.py), ``sweeps`` (sweeps.py) and ``isai`` (isai.py). The first two store
+T = D (I + N) or (I + N) D, with N strictly triangular and D inverted: a row waits for other rows, but for no division.
+The third stores an approximation of T⁻¹. All keep their analysis when values change.
 """
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.pde import fvm
 from swell.pde.poisson_cube import PoissonCube
-from swell.preconditioners.bddc.coarse import together
+from swell.preconditioners.bddc.coarse import group_neighbours
 from swell.preconditioners.bddc.interface import KINDS
 from swell.preconditioners.bddc.local import invert
 from swell.preconditioners.bddc.splitting import split
@@ -196,7 +196,7 @@ def test_neighbours_are_put_together():
     """Without groups; each has about eight, and none is left alone."""
     system = PoissonCube(3, 4).assemble()
     level = swell.BDDC(subdomains=system.subdomains).build(system.A).level
-    group = together(level.constraints.coarse, level.constraints.count)
+    group = group_neighbours(level.constraints.coarse, level.constraints.count)
     assert np.bincount(group).sum() == 64 and np.bincount(group).min() >= 4 and np.bincount(group).max() <= 12
     r = swell.solve(system.A, RNG.standard_normal(system.cube.n), method="cg",
                     precond=swell.BDDC(levels=3, subdomains=system.subdomains))

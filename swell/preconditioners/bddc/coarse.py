@@ -32,7 +32,7 @@ def next_level(coarse, count, matrices, groups):
     groups : sequence of int arrays
         As in ``Subdomains``; may be empty.
     """
-    group = groups[0] if len(groups) else together(coarse, count)
+    group = groups[0] if len(groups) else group_neighbours(coarse, count)
     parts = []
     for k in range(int(group.max()) + 1):
         members = np.flatnonzero(group == k)
@@ -48,7 +48,7 @@ def next_level(coarse, count, matrices, groups):
     return Subdomains([part for part, kept in zip(parts, there, strict=True) if kept], above)
 
 
-def together(coarse, count):
+def group_neighbours(coarse, count):
     """Group neighbouring subdomains, about ``TOGETHER`` in each; return the group number of each subdomain.
 
     A group grows from the first subdomain without a group. It takes in the subdomain that shares most coarse unknowns
