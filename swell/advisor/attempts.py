@@ -66,6 +66,8 @@ def _final(attempts, memory) -> Result:
     if final.reason in FINAL:
         return final
     final = min(attempts, key=lambda r: np.fmin(r.residual, np.inf))             # NaN last
+    if final.reason is Reason.OVERTAKEN:         # every other choice has failed since, and this one when it was resumed
+        final.reason = attempts[-1].reason
     if any(r.reason is Reason.SINGULAR for r in attempts):
         final.reason = Reason.SINGULAR           # what one of them found out about A explains the others' failure
     elif memory:

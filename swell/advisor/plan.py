@@ -24,7 +24,7 @@ from swell.solving.result import Considered
 FINER = 10              # times the seconds at stake at which an analysis gives up
 WORTH = 8               # times the seconds of looking that must be at stake
 HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
-DOUBTED = 1.5           # times the iterations that an extrapolation promises, where it is carried over to another choice
+DOUBTED = 1.5           # times the iterations that an extrapolation promises, for other choices
 
 
 @dataclass(frozen=True)

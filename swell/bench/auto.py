@@ -20,6 +20,7 @@ from concurrent.futures import TimeoutError as TooLate
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 
@@ -32,6 +33,7 @@ RTOL = 1e-8
 SEED = 5
 FLOOR = 0.005           # seconds; shorter times count as this
 CALLS, ENOUGH = 5, 0.5  # calls of a configuration at most; seconds after which no further call starts
+ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 COMPILED = 0.02         # seconds; a call that compiled for longer does not count (loading kernels takes less)
 LONG = 5.0              # seconds; a longer call is not repeated
 SETUP_ROOM = 60         # seconds beyond twice the limit, for setups, which nothing can interrupt
@@ -79,10 +81,6 @@ def load(system: str):
     A = GENERATED[system]() if system in GENERATED else next(engine.files([system]))[1]
     x = np.random.default_rng(SEED).standard_normal(A.shape[0])
     return A, A @ x
-
-
-class TimeIsUp(Exception):
-    """A solver has passed the time limit."""
 
 
 def measure(system, label, options, device, limit) -> dict:
@@ -179,9 +177,9 @@ class Worker:
     def measure(self, system, label, options) -> dict:
         """Run ``measure`` in the process; return its record, or one whose ``failure`` says how the process ended."""
         if self._pool is None:
-            os.environ |= {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        task = self._pool.submit(measure, system, label, options, self.device, self.limit)
+        with patch.dict(os.environ, ONE_THREAD):                 # the process starts at its first task
+            task = self._pool.submit(measure, system, label, options, self.device, self.limit)
         try:
             return task.result(2 * self.limit + SETUP_ROOM)
         except (TooLate, BrokenProcessPool) as error:
@@ -272,8 +270,12 @@ def _summary(rows):
     return [(name, len(some), *(f"{value:.2f}" for value in (
         _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),
         max(r["regret"] for r in some), _mean(r["inner"] for r in some),
-        float(np.nanmedian([max(r["prediction"], 1 / r["prediction"]) for r in some]))))) for name, some in
-        groups.items() if some]
+        float(np.nanmedian([_off(r["prediction"]) for r in some]))))) for name, some in groups.items() if some]
+
+
+def _off(prediction) -> float:
+    """The factor between predicted and actual seconds, at least 1; infinite where no end was predicted."""
+    return max(prediction, 1 / prediction) if prediction else math.inf
 
 
 def _mean(values) -> float:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from solves import true_residual
 
 import swell
 from swell import gallery
+from swell.advisor.attempts import _final
 from swell.api import Solver
 from swell.solving.run import Prepared
 from swell.core.registry import name_of
@@ -161,3 +163,11 @@ def test_memory_that_runs_out_at_once_is_swells_own_error(monkeypatch):
     monkeypatch.setattr(Prepared, "_allocate", short)
     with pytest.raises(swell.OutOfMemory, match="ran out of memory"):
         swell.solve(gallery.poisson2d(5), np.ones(25))
+
+
+@pytest.mark.parametrize("last", [Reason.BREAKDOWN, Reason.MAXITER])
+def test_the_reason_is_one_that_a_user_can_get(last):
+    """The best x may belong to an attempt that was left for another choice; that is no reason to stop."""
+    attempts = [SimpleNamespace(reason=reason, residual=residual) for reason, residual in
+                ((Reason.OVERTAKEN, 0.1), (Reason.STAGNATED, 0.5), (last, 0.1))]
+    assert _final(attempts, False) is attempts[0] and attempts[0].reason is last
