@@ -29,6 +29,7 @@ from swell.core.errors import InputError
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
+from swell.preconditioners.dense_factors import nearly_full
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
 
@@ -85,6 +86,8 @@ def _candidates(A, named, resident) -> list[Configuration]:
     if not A.space.single_rank:
         return _across_ranks(A, named)
     resident, asked = resident and named.format is None and named.smoother is None, named
+    if nearly_full(A):                           # no blocks to look for: what is left of iterations is a last resort
+        named = replace(named, format=named.format or setting("format", "csr"))
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()
     if not facts.zero_row_sums and all(map(named.free, OPEN)):
@@ -173,7 +176,7 @@ def incomplete_lu(A):
     its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where they are nearly full,
     what fills them up is kept: on a real one of 3 × 3 that took 0.78 of the iterations.
     """
-    size = detect(A)
+    size = 1 if nearly_full(A) else detect(A)
     full = detect(A, FULL) if size > 1 else 1
     if full == 1 and size >= BLOCKS_FROM:
         return load("precond", "block_ilu0")(block=size), f"; its blocks of {size} are nearly full, and are filled up"

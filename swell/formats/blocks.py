@@ -27,9 +27,9 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
 
     The ratio is 1 if these rows have no entries. One host read serves all sizes.
     """
-    space, sums = A.space, []
+    missing, sums, space = [size for size in sizes if (size, sample) not in A.fills], [], A.space
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)
-    for size in sizes:
+    for size in missing:
         all_rows, all_columns = (-(-count // size) for count in A.shape)
         block_rows = min(sample or all_rows, all_rows)
         counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
@@ -37,9 +37,10 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
         for one, end in zip(counts, ends):
             space.add_up(one, end)
         sums += [*ends]
-    found = space.last_entries(*sums)  # sync
-    return {size: blocks * size**2 / entries if entries else 1.0
-            for size, blocks, entries in zip(sizes, found[::2], found[1::2])}
+    found = space.last_entries(*sums) if sums else ()            # sync
+    for size, blocks, entries in zip(missing, found[::2], found[1::2]):
+        A.fills[size, sample] = blocks * size**2 / entries if entries else 1.0
+    return {size: A.fills[size, sample] for size in sizes}
 
 
 def divisors(*counts) -> list[int]:

@@ -59,6 +59,8 @@ class CSRMatrix(Matrix, SystemMatrix):
     indptr, indices, data : arrays of the space
         Row pointers (rows + 1), columns and values (nnz each).
     shape : (int, int)
+    fills : dict
+        The fill ratios that ``formats/blocks.py`` has found; they belong to the pattern, so new values leave them.
     lanes : int
         See `CSR`.
     block : int
@@ -74,7 +76,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         self.indices = indices.astype(index, copy=False)
         self.data = data
         self.lanes = lanes
-        self._facts = None
+        self._facts, self.fills = None, {}
         if block:
             self.block_size = block
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)

@@ -17,17 +17,21 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 
 
-SMALL, NEARLY_FULL = 100, 0.1    # on a CPU: least rows, and least share of stored entries, for LAPACK
+SMALL, NEARLY_FULL = 100, 0.1    # least rows and share of stored entries of a matrix that is factored as a full one
 ON_GPU = 4000                    # most rows of any matrix that a GPU factors as a full one
 PIVOTS = 10_000                  # most rows if the diagonal has zeros, since the matrix then needs row exchanges
 
 
+def nearly_full(A) -> bool:
+    """True if the CSRMatrix A has entries in more than a tenth of its places."""
+    return A.shape[0] >= SMALL and A.nnz >= NEARLY_FULL * A.shape[0] ** 2
+
+
 def factored_full(A) -> bool:
-    """True if the direct method factors the CSRMatrix A as a full one."""
-    n = A.shape[0]
-    if A.space.name == "cpu":
-        return n >= SMALL and A.nnz >= NEARLY_FULL * n**2
-    return A.nnz >= NEARLY_FULL * n**2 or n <= (PIVOTS if A.facts(search=False).zero_diagonal else ON_GPU)
+    """True if the direct method factors the CSRMatrix A as a full matrix."""
+    if nearly_full(A) or A.space.name == "cpu":
+        return nearly_full(A)
+    return A.shape[0] <= (PIVOTS if A.facts(search=False).zero_diagonal else ON_GPU)
 
 
 class DenseFactorsOperator(LinearOperator):
