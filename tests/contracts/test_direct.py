@@ -226,7 +226,7 @@ class TestCuDSS:
         space = space_or_skip("cuda")
         A = gallery.convection_diffusion2d(20)
         with space.active():
-            M, out = swell.Direct().build(CSRMatrix.from_scipy(A, space)), space.empty(400, float)
+            M, out = direct.Direct().build(CSRMatrix.from_scipy(A, space)), space.empty(400, float)
             M.update(CSRMatrix.from_scipy(2 * A, space))
             M.apply(space.from_host(A @ np.ones(400)), out, -2, 0)
             assert np.allclose(space.to_host(out), -1)
