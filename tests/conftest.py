@@ -7,12 +7,15 @@ import pathlib
 import signal
 import sys
 
+# Before NumPy is imported, by Numba for one: BLAS and OpenMP read these once. Without them the threads of all workers
+# wait busily on all cores, and a solve of 128 rows by NumPy can take longer than a test's limit.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import numba
 import pytest
 
-if "PYTEST_XDIST_WORKER" in os.environ:                  # else each worker's BLAS and OpenMP wait busily on all cores
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("SWELL_QUIET", "1")                # what compiles depends on what other tests have left
 sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
 if os.environ.get("SWELL_EMULATED_GPU"):                 # a GPU on this CPU: emulation/cupy/__init__.py
