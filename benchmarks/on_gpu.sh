@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What needs a GPU: the GPU half of the tests, then the benchmarks behind NOTES.md, all or some.
+# What needs a GPU: the GPU half of the tests, then the benchmarks behind benchmarks/notes, all or some.
 #   benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...]
 # Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
 # CABIN, if set, is a folder of K.npz, M.npz and B.npz; sweep needs it. Parts are named below; all by default.

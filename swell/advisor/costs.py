@@ -1,7 +1,8 @@
 """What parts of a solve cost on each kind of device: tables of kernels' calls and of nanoseconds an entry and a row.
 
 The constants were fitted to solves of the systems of ``swell bench auto`` and ``swell bench amg``, on a machine that
-copies at `Costs.reference` bytes a second (benchmarks/NOTES.md). A machine's own copy speed scales them (machine.py).
+copies at `Costs.reference` bytes a second (benchmarks/notes/choice.md). A machine's own
+copy speed scales them (machine.py).
 """
 from __future__ import annotations
 

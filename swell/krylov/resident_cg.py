@@ -16,7 +16,7 @@ constant diagonal; a part of it stays on the chip if there is room. No block wai
 value travels with the number of its pass. The halo arrives, and the residual is judged, during the product of the
 interior rows. For a small system the blocks are one cluster, and values go from shared memory to shared memory. A
 smaller system has one block. ``formats/parts.py`` is the storage, ``kernels/resident_cg.cu`` the device code;
-measurements are in ``benchmarks/NOTES.md``.
+measurements are in ``benchmarks/notes/resident_cg.md``.
 
 An iteration: 1 product, 1 reduction that blocks wait for. A launch: ``steps`` iterations. Least traffic: the bytes of
 the matrix that are not kept on the chip. Set-up takes longer than cg's, most if rows must be reordered. Storage: x, r

@@ -14,8 +14,8 @@ neighbours are sorted by degree beforehand. Each parent then lists its children 
 level places them; the search itself sorts nothing. The order is the same on every device.
 
 Cost on a GPU: one launch of one block, without synchronisation between blocks or with the host: at least 2 µs a level
-and 7 µs a component, 30 to 90 ms for a million rows of a mesh (benchmarks/NOTES.md). On the CPU one thread visits the
-vertices in turn. Storage: the graph of A + Aᵀ and four integers a row.
+and 7 µs a component, 30 to 90 ms for a million rows of a mesh (benchmarks/notes/orderings.md). On the CPU
+one thread visits the vertices in turn. Storage: the graph of A + Aᵀ and four integers a row.
 """
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ flops. It gives up as soon as either exceeds its limit, so that a hopeless matri
 the returned order, on the pattern of A + Aᵀ, with pivots on the diagonal; if rows were put last, they are upper bounds.
 Factors of an unsymmetric pattern have no more entries, unless rows are exchanged.
 
-Cost: 50 to 300 ns an entry of A by one thread of the host, about a tenth of a factorisation (benchmarks/NOTES.md).
-Storage: about 2 nnz + 16 n integers. A matrix on a GPU is ordered on the host.
+Cost: 50 to 300 ns an entry of A by one thread of the host, about a tenth of a factorisation
+(benchmarks/notes/direct.md). Storage: about 2 nnz + 16 n integers. A matrix on a GPU is ordered on the host.
 """
 from __future__ import annotations
 

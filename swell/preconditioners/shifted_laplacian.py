@@ -14,7 +14,7 @@ If A equals its transpose, so does P, and M is as symmetric as the inner precond
 
 Differs from the textbook: β = 0.5 is meant for a multigrid cycle. With ILU(0), on a mesh that resolves the waves, A
 itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="iluk(level=1)"``
-(benchmarks/NOTES.md).
+(benchmarks/notes/helmholtz_preconditioners.md).
 """
 from __future__ import annotations
 
