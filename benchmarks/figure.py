@@ -19,7 +19,7 @@ def read(name):
 
 def bars(series, names, unit, file):
     """Groups of bars: ``series`` is a list of values for each label, 0 where there is none."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(max(9.0, 1.1 * len(names)), 3.6), layout="constrained")
     axes = figure.add_subplot()
     width = 0.8 / len(series)
     for k, ((label, values), colour) in enumerate(zip(series.items(), COLOURS)):
@@ -53,7 +53,7 @@ def multigrid():
               "hypre BoomerAMG, setup and solve": [r["hypre"]["setup_ms"] + r["hypre"]["solve_ms"] for r in records],
               "hypre BoomerAMG, solve": [r["hypre"]["solve_ms"] for r in records]}
     names = [f"{r['matrix'].replace('foam_', '').replace('_ldu', '').replace('_diffusion', '').replace('_fem', '')}\n"
-             f"{r['n'] / 1e6:.2g} M rows" for r in records]
+             + (f"{r['n'] / 1e6:.2g} M rows" if r["n"] > 1e5 else f"{r['n'] / 1e3:.2g} k rows") for r in records]
     bars(series, names, "ms to a true 1e-8, H200", "multigrid.png")
 
 
