@@ -1,4 +1,4 @@
-"""The examples in public docstrings run, and everything public has a docstring."""
+"""The examples in docstrings, README and docs run, links lead somewhere, and everything public has a docstring."""
 from __future__ import annotations
 
 import ast
@@ -7,6 +7,7 @@ import importlib
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
@@ -41,3 +42,42 @@ def test_the_tests_that_hold_promises_exist():
     for path, function in named:
         assert (root / path).exists(), path
         assert not function or f"def {function}(" in (root / path).read_text(), f"{path}::{function}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/FEATURES.md"])
+def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", (PACKAGE.parent / page).read_text(), re.DOTALL):
+        exec(block, names)
+    assert names
+
+
+def test_lines_for_those_who_come_from_elsewhere_run():
+    """The last cells of README's table run in their order; those for a GPU run on the CPU here."""
+    import scipy.sparse as sp
+
+    import swell
+    A = swell.gallery.poisson2d(20)
+    A0 = sp.csr_array(A - sp.diags_array(A @ np.ones(400)))
+    names = {"swell": swell, "A": A, "A2": 2 * A, "A0": A0, "b": np.ones(400), "b0": A0 @ np.arange(400.0),
+             "M": sp.diags_array(1 / A.diagonal())}
+    _, _, table = (PACKAGE.parent / "README.md").read_text().partition("## Coming from")
+    lines = re.findall(r"^\|.*\| `([^|]+)` \|$", table.partition("\n## ")[0], re.MULTILINE)
+    assert len(lines) > 20
+    for line in lines:
+        line = line.replace('device="cuda"', 'device="cpu"')
+        assigns = "; " in line or " = " in line.partition("(")[0]
+        exec(line if assigns else f"found = {line}", names)
+        assert getattr(names.pop("found", None), "converged", True) is True, line
+
+
+def test_cells_are_short_and_links_lead_somewhere():
+    root = PACKAGE.parent
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md")):
+        text = page.read_text()
+        for link in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+        if page.name == "README.md":
+            assert all(len(cell) <= 122 for line in text.splitlines() if line.startswith("|") for cell in line.split("|"))
+            assert not re.search(r"\bcommit [0-9a-f]{7}", text)
