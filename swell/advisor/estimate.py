@@ -35,6 +35,8 @@ MEMORY = 0.5                                     # share of the free memory that
 ENTRY = {"f": 48e-9, "c": 60e-9}                 # seconds of an entry of the factors, real or complex
 FLOP = {"f": 0.85e-10, "c": 2.5e-10}             # seconds of an operation
 ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
+LONGER, SHARE = 3, 4                             # an analysis ends after 3 times that, or a quarter of what is at stake
+VISIT = 20e-9                                    # seconds of a look at an element of a list in the analysis
 SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
 CUDSS_SOLVED = 1.3e-3                              # seconds of a solve with cuDSS's factors
 
@@ -107,7 +109,8 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
-    cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind])
+    patience = max(LONGER * looking, seconds / SHARE)            # graphs at random take longer than meshes
+    cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind], patience / (scale * VISIT))
     if cost.entries > fits:
         return Estimate(math.inf, 0.0, 1.0, False)
     setup = fixed + scale * (ENTRY[kind] * cost.entries + FLOP[kind] * cost.flops)

@@ -125,6 +125,14 @@ def test_gaps_in_memory_are_closed(monkeypatch):
     assert calls and found.cost == expected.cost and (found.order() == expected.order()).all()
 
 
+def test_an_analysis_gives_up_after_a_number_of_visits():
+    """Lower bounds are left, and every variable is in the order once."""
+    A = csr(gallery.poisson2d(20))
+    whole, part = eliminate(A), eliminate(A, visits=500)
+    assert whole.cost.complete and not part.cost.complete and 0 < part.cost.entries < whole.cost.entries
+    assert sorted(part.order()) == list(range(400)) and eliminate(A, visits=1e6).cost == whole.cost
+
+
 def test_wide_indices(monkeypatch):
     A = csr(gallery.convection_diffusion((9, 9), 5.0, "upwind"))
     expected = eliminate(A)

@@ -118,15 +118,17 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 
 
 @njit(cache=True)
-def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit):
-    """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops).
+def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit,
+              visits_limit):
+    """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops, left).
 
     A ``weak`` variable waits until a pivot p that is not weak has it in ℒ_p. Such a pivot releases about as many rows
     of weak variables as it eliminates. Variables that are never released come last.
 
     On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]``
     is the variable that i was merged into; for a pivot, the element that absorbed it; −1 at the end of such a chain.
-    The elimination stops as soon as a sum exceeds its limit.
+    The elimination stops as soon as a sum exceeds its limit, or after ``visits_limit`` looks at elements of lists.
+    Then ``left`` of the result, the number of variables that were not eliminated, is not 0.
     """
     n = length.size
     head, after, before = np.empty(n + 1, lists.dtype), np.empty(n, lists.dtype), np.empty(n, lists.dtype)
@@ -134,7 +136,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
     bucket, chain = np.empty(n, lists.dtype), np.empty(n, lists.dtype)
     w = np.ones(n, np.int64)
     head[:], bucket[:], into[:] = -1, -1, -1
-    left, step, least, mark, entries, flops = n, 0, 0, 2, 0.0, 0.0
+    left, step, least, mark, entries, flops, visits = n, 0, 0, 2, 0.0, 0.0, 0
     for i in range(n):
         size[i], degree[i] = 1, length[i]
     for i in range(n):
@@ -147,7 +149,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
         before[i] = WAITING
         if size[i] and not weak[i]:
             link(head, after, before, degree[i], i)
-    while left > 0 and entries <= entries_limit and flops <= flops_limit:
+    while left > 0 and entries <= entries_limit and flops <= flops_limit and visits <= visits_limit:
         while least < n and head[least] < 0:
             least += 1
         if least == n:
@@ -203,6 +205,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
                 elif w[e] > 0:
                     w[e], into[e] = 0, p                                         # aggressive absorption
             own = at
+            visits += length[i]
             for k in range(start[i] + elements[i], start[i] + length[i]):
                 j = lists[k]
                 if size[j] > 0:
@@ -242,7 +245,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
         for below in range(d, d + mass):                                         # entries of a column of L
             entries += 2 * below + 1
             flops += below + 2.0 * below * below
-    return step, entries, flops
+    return step, entries, flops, left
 
 
 @njit(cache=True)
