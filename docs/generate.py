@@ -1,11 +1,12 @@
-"""Writes docs/ALGORITHMS.md from the registry, and the layers of docs/ARCHITECTURE.md from tests/layers.py:
-python docs/generate.py [--check]."""
+"""Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, and the stub
+``__init__.pyi`` of each lazy package from its public names: python docs/generate.py [--check]."""
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import pathlib
 import sys
+import types
 
 from swell.core.registry import TABLE, load
 
@@ -54,10 +55,31 @@ def architecture() -> str:
     return f"{head}<!-- layers -->\n{layers.picture()}\n\n{layers.table()}\n<!-- /layers -->{rest.partition('<!-- /layers -->')[2]}"
 
 
+def stub(package: types.ModuleType) -> str:
+    """The stub of a lazy package: it imports each public name from the module that defines it."""
+    lines = ["# Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily."]
+    for name in sorted(package.__all__):
+        value = getattr(package, name)
+        if isinstance(value, str):
+            lines.append(f"{name}: str")
+        else:
+            module = package.__name__ if isinstance(value, types.ModuleType) else value.__module__
+            lines.append(f"from {module} import {name} as {name}")
+    return "\n".join(lines) + "\n"
+
+
+def stubs() -> dict[pathlib.Path, str]:
+    """The stub of each package that imports its names lazily, by path."""
+    files = [path for path in sorted((ROOT / "swell").rglob("__init__.py")) if "swell.core.lazy" in path.read_text()]
+    return {path.with_suffix(".pyi"): stub(importlib.import_module(".".join(path.parent.relative_to(ROOT).parts)))
+            for path in files}
+
+
 if __name__ == "__main__":
-    pages = {TARGET: text(), ARCHITECTURE: architecture()}
+    pages = {TARGET: text(), ARCHITECTURE: architecture(), **stubs()}
     if "--check" in sys.argv:
-        old = [page.name for page, wanted in pages.items() if not page.exists() or page.read_text() != wanted]
-        sys.exit(f"{', '.join(old)}: not what the registry and tests/layers.py say: run python docs/generate.py" if old else 0)
+        old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
+               if not page.exists() or page.read_text() != wanted]
+        sys.exit(f"{', '.join(old)}: not what the package and tests/layers.py say: run python docs/generate.py" if old else 0)
     for page, wanted in pages.items():
         page.write_text(wanted)

@@ -32,9 +32,9 @@ for k in range(3):
     K[0, 0], K[-1, -1] = (2 if k == 0 else 1), 1
     pieces.append((K, np.arange(4 * k, 4 * k + 5)))
 bar = swell.Subdomains(pieces)
-s = swell.solve(bar.assemble(), np.ones(13), method="cg", precond=swell.BDDC(subdomains=bar))
-print(f"a bar: {s.iterations} iterations")
-assert s.converged
+result = swell.solve(bar.assemble(), np.ones(13), method="cg", precond=swell.BDDC(subdomains=bar))
+print(f"a bar: {result.iterations} iterations")
+assert result.converged
 
 # 5. An error explains why a setting cannot work: a bar has no faces to average over, so that its middle piece floats.
 try:

@@ -7,7 +7,7 @@ from swell.gallery.poisson import diffusion
 rng = np.random.default_rng(5)
 
 # With four times as many unknowns, IC(0) needs twice the iterations, and multigrid about equally many.
-counts = {"ic0": [], "amg": []}
+counts: dict[str, list[int]] = {"ic0": [], "amg": []}
 for m in (60, 120, 240):
     A = swell.gallery.poisson2d(m)
     b = A @ rng.random(m * m)

@@ -1,10 +1,38 @@
 """swell: sparse linear solvers for PDEs, on GPUs and CPUs, from Python.
 
     import swell
-    r = swell.solve(A, b)
-    print(r)
+    r = swell.solve(A, b)                   # swell chooses; print(r) says what it chose
+    r = swell.solve(A, b, method="gmres(restart=50)", precond=swell.ILU0(), device="cuda")
+    s = swell.prepare(A)                    # set up once; then s.solve(b) as often as needed
 
-Names are imported when they are first used, so that the command line starts at once.
+The public names by group. Brackets hold the argument that takes them, as objects or by the names
+that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and its settings.
+
+solve                     solve, prepare, Solver, lstsq, multiply, Stopping, LinearOperator, names,
+                          quiet; scipy_like, a module with SciPy's calls
+results                   Result, Results, LeastSquaresResult, Reason
+errors                    SwellError, InputError, MissingDependency, OutOfMemory
+methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR, if A is symmetric;
+                          GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
+                          Direct, Stationary
+methods of lstsq          LSQR, LSMR
+preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, BlockILU0, AMG, Direct;
+                          Schwarz, BDDC and its Subdomains, for A in parts;
+                          Deflation, ShiftedLaplacian; User, for your own
+smoothers (smoother)      JacobiSmoother, BlockJacobiSmoother, GaussSeidel, BlockGaussSeidel,
+                          Chebyshev; preconditioners too
+triangular solves (solve) Exact, Sweeps, ISAI, inside a preconditioner
+scalings (scaling)        JacobiScaling, RuizScaling
+orderings (ordering)      ReverseCuthillMcKee, CuthillMcKee, MinimumDegree, Partition, Bisection,
+                          Twisted, GreedyColoring, JonesPlassmann; transversal, which matches rows
+null spaces (nullspace)   NullSpace, rigid_body_modes
+formats (format)          CSR, SELL, ELL, StaircaseSELL, ModifiedSELL, BSR, BlockSELL, Tuned
+matrices in a format      CSRMatrix, BSRMatrix
+front ends                pde, equations on meshes; gallery, model problems; dense, LU of dense
+                          matrices; distributed, many ranks
+reports and files         report, io, read_matrix, read_vector
+
+swell imports a name when it is first used, so that `import swell` takes little time.
 """
 from __future__ import annotations
 

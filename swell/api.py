@@ -1,13 +1,13 @@
 """The public interface: ``solve``, ``prepare`` and ``Solver``.
 
-A call takes these steps: validate -> choose (the user's names, or the advisor's chain) -> transform, format,
-precondition (``Prepared``) -> iterate -> true residual -> ``Result``. If the advisor's first choice fails, the solver
-tries the next one; the result reports both.
+A call's steps: validate -> choose (the user's names, or the advisor's chain) -> transform, format, precondition
+(``Prepared``) -> iterate -> true residual -> ``Result``. If a choice of the advisor fails, the solver tries the next.
 """
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from swell import inputs
 from swell.advisor.attempts import FINAL, follow
@@ -30,7 +30,7 @@ ALL_GPUS = "cuda:all"
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
           smoother=None, device=None, dtype=None, block=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
-          monitor=None) -> Result | Results:
+          monitor=None) -> Result | Any:
     """Solve A x = b.
 
     If no method is named, an advisor analyses A and chooses one. If that choice fails, it tries the next one.
@@ -73,7 +73,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     Returns
     -------
     Result or Results
-        ``Results`` if b has two dimensions. x is the same kind of array as b.
+        ``Results``, to a type checker ``Any``, if b has two dimensions. x is the same kind of array as b.
 
     Raises
     ------
@@ -240,7 +240,7 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    def solve(self, b, x0=None, monitor=None) -> Result | Results:
+    def solve(self, b, x0=None, monitor=None) -> Result | Any:
         """Solve for b of shape (n,), or for each column of b of shape (n, k). `swell.solve` documents the arguments."""
         with self._turn:
             with self.space.agreed():

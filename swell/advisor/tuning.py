@@ -22,6 +22,7 @@ import math
 import time
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import TYPE_CHECKING
 
 import swell
 from swell.advisor.choices import Choices
@@ -32,6 +33,9 @@ from swell.core.errors import InputError
 from swell.core.registry import name_of, resolve
 from swell.core.settings import positive, real
 from swell.formats.sell import own_height
+
+if TYPE_CHECKING:
+    from swell.formats.matrix import Matrix
 
 SMALL = 256             # rows below which nothing is gained
 GAIN = 0.97             # time, of the default's, that another choice must stay below
@@ -76,7 +80,7 @@ class Trial:
 
     format: str
     seconds: float
-    matrix: object
+    matrix: Matrix
 
 
 def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.seconds, clock=time.perf_counter):

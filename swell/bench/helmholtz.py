@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from swell.core.stopping import Stopping
 from swell.pde.helmholtz.frequencies import NODES, band
 from swell.pde.helmholtz.named import cavity, named_mesh
 from swell.pde.helmholtz.table1 import MESHES, posed
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array, csr_matrix
 
 METHODS = ("bicgstab", "bicgstabl(l=8)", "tfqmr", "qmr", "cocg")
 PRECONDS = ("none", "jacobi", "ilu0")
@@ -103,7 +107,7 @@ class System:
     for, at its size; or empty."""
 
     name: str
-    A: object
+    A: csr_array | csr_matrix
     b: np.ndarray
     frequency: float
     nodes: float | None = None

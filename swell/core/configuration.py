@@ -2,8 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from swell.core.registry import name_of
+
+if TYPE_CHECKING:
+    from swell.core.preconditioner import Preconditioner
 
 
 @dataclass(frozen=True)
@@ -14,15 +18,15 @@ class Configuration:
     empty and None. ``without`` names the parts that the user set to "none"; the advisor leaves them out.
     """
 
-    method: object
-    precond: object = None
-    scaling: object = None
-    ordering: object = None
-    format: object = None
-    nullspace: object = None
-    smoother: object = None
+    method: Any                                  # Any: the class is in a layer above, which core does not know
+    precond: Preconditioner | None = None
+    scaling: Any = None
+    ordering: Any = None
+    format: Any = None
+    nullspace: Any = None
+    smoother: Preconditioner | None = None
     why: tuple[str, ...] = ()
-    estimate: object = None
+    estimate: Any = None
     without: frozenset[str] = frozenset()
 
     def free(self, kind: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Given(NamedTuple):
         Size of the original's square blocks, 0 if it has none.
     """
 
-    csr: object
+    csr: Any
     entries: int
     shared: bool
     block: int = 0

@@ -5,6 +5,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
+from types import ModuleType
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class Space(ABC):
     """
 
     name: str
-    xp: object
+    xp: ModuleType
     single_rank = True
 
     def __init__(self):

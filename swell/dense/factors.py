@@ -3,10 +3,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swell.core.errors import FactorisationError
+
+if TYPE_CHECKING:
+    from swell.core.space import Space
+    from swell.dense.decomposer import Decomposer
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +54,10 @@ class LUFactors(ABC):
         ‖(P A − L U) V‖ / ‖A V‖ for a few random V, if growth or a tolerance makes the factors doubtful; else 0.
     """
 
-    lu: object
-    order: object
-    space: object
-    decomposer: object
+    lu: Any
+    order: Any
+    space: Space
+    decomposer: Decomposer
     metrics: Metrics
     notes: tuple = field(default=())
     lost: float = 0.0

@@ -24,6 +24,7 @@ few numbers for each part.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class Parts:
     """
 
     count: int = 0
-    ordering: object = None
+    ordering: Any = None
     shared: int = 0
 
     def __post_init__(self):

@@ -3,12 +3,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swell.core.settings import positive
 from swell.core.slots import COLUMNS
 from swell.core.space import accumulator
 from swell.krylov.slots import Shadow
+
+if TYPE_CHECKING:
+    from swell.core.loop import Loop
+    from swell.core.operator import LinearOperator
+    from swell.core.workspace import Workspace
 
 
 class System(NamedTuple):
@@ -18,14 +23,14 @@ class System(NamedTuple):
     None: the judge takes Σ w |r|² as the squared norm of the original system's residual.
     """
 
-    A: object
-    M: object
-    b: object
-    x: object
-    weights: object
-    workspace: object
-    loop: object
-    S: object = None
+    A: LinearOperator
+    M: LinearOperator | None
+    b: Any
+    x: Any
+    weights: Any
+    workspace: Workspace
+    loop: Loop
+    S: LinearOperator | None = None
 
 
 class Counts(NamedTuple):

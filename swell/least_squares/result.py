@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class LeastSquaresResult:
     notes : list of str
     """
 
-    x: object
+    x: Any
     reason: Reason
     solved: str
     iterations: int

@@ -3,10 +3,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swell.core.stopping import Reason
+
+if TYPE_CHECKING:
+    from swell.krylov.spectrum import Spectrum
 
 
 @dataclass
@@ -107,7 +111,7 @@ class Result:
         Every choice that was considered, with predicted and actual seconds; empty if the user named the method.
     """
 
-    x: object
+    x: Any
     reason: Reason
     iterations: int
     residual: float
@@ -129,7 +133,7 @@ class Result:
     memory: dict = field(default_factory=dict)
     host_reads: int = 0
     notes: list[str] = field(default_factory=list)
-    spectrum: object = None
+    spectrum: Spectrum | None = None
     attempts: list["Result"] = field(default_factory=list)
     choice: int = 0
     considered: list[Considered] = field(default_factory=list)
@@ -199,7 +203,7 @@ class Results:
         One result for each column of x.
     """
 
-    x: object
+    x: Any
     columns: list[Result]
 
     @property

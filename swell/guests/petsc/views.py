@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -167,7 +168,7 @@ class _Part:
     """A sequential AIJ matrix inside the Mat ``whole``, which it keeps alive."""
 
     handle: int
-    whole: object
+    whole: Any
 
     def getType(self):
         return "seqaij"

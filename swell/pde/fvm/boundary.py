@@ -12,7 +12,7 @@ Patches of kind "cyclic" need none either: they are no boundary (``periodic.py``
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +23,14 @@ from swell.pde.fvm.mesh import CUT
 from swell.pde.fvm.periodic import CYCLIC
 
 UNCONDITIONED = "empty", CUT, CYCLIC         # kinds of patches that take no condition
+Values = float | Sequence[float] | np.ndarray | Callable[[np.ndarray], float | np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Dirichlet:
     """p = value. A number, an array with one value a face, or a function of the faces' centres (k, 3)."""
 
-    value: object = 0.0
+    value: Values = 0.0
 
     def line(self):
         return 1.0, 0.0, self.value
@@ -39,7 +40,7 @@ class Dirichlet:
 class Neumann:
     """∂p/∂n = gradient, along the outward normal. A number, one value a face, or a function of the faces' centres."""
 
-    gradient: object = 0.0
+    gradient: Values = 0.0
 
     def line(self):
         return 0.0, 1.0, self.gradient
@@ -49,9 +50,9 @@ class Neumann:
 class Robin:
     """a p + b ∂p/∂n = c, with the outward normal; a and b must not be of opposite sign."""
 
-    a: object
-    b: object
-    c: object = 0.0
+    a: Values
+    b: Values
+    c: Values = 0.0
 
     def line(self):
         return self.a, self.b, self.c

@@ -10,6 +10,7 @@ every internal face.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,9 @@ class Flux:
         Internal faces only.
     """
 
-    a: object
-    b: object
-    c: object
+    a: Any
+    b: Any
+    c: Any
 
     def __add__(self, other: "Flux") -> "Flux":
         return Flux(self.a + other.a, self.b + other.b, self.c + other.c)

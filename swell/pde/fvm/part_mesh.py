@@ -8,6 +8,7 @@ has the whole mesh.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from swell.pde.fvm.mesh import CUT, Mesh, turned_round
 from swell.pde.fvm.periodic import CYCLIC
 from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
 from swell.pde.fvm.submesh import Faces, SubMesh
+
+if TYPE_CHECKING:
+    from swell.distributed.communicator import Communicator
 
 MEET = 1e-6             # distance of two faces, relative to their size, up to which they are the same face
 
@@ -38,7 +42,7 @@ class PartMesh(Mesh):
         The connected component of the whole mesh that each cell belongs to, and the number of components.
     """
 
-    ranks: object
+    ranks: Communicator
     starts: np.ndarray
     known: Faces
     reversed: np.ndarray

@@ -13,10 +13,14 @@ kind "empty". Only translations are supported: a rotation would turn gradients a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swell.core.errors import InputError
+
+if TYPE_CHECKING:
+    from swell.pde.fvm.mesh import Mesh
 
 CYCLIC = "cyclic"
 MATCH = 1e-3            # relative difference of positions and of area vectors up to which two faces match
@@ -43,8 +47,8 @@ class CoupledMesh:
         Centres of the internal faces and pairs on the neighbour's side; for a pair, its second face's.
     """
 
-    whole: object
-    faces: object
+    whole: Mesh
+    faces: np.ndarray | slice
     twins: np.ndarray
     owner: np.ndarray
     neighbour: np.ndarray

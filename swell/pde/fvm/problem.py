@@ -9,6 +9,7 @@ import copy
 import math
 import numbers
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,11 @@ from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
+if TYPE_CHECKING:
+    from swell.core.preconditioner import Preconditioner
+    from swell.krylov.method import Method
+    from swell.orderings.ordering import Ordering
+
 INNER = 0.05            # relative tolerance of a linear solve between two corrections
 TIGHTER = 10            # maximum of linear solves without corrections, until the cells' imbalances meet the tolerance
 TINY = 1e-30            # a positive tolerance for an infinite measured residual
@@ -35,11 +41,11 @@ DIVERGED = 1e3          # ratio of the residual to the first one above which the
 class Solvers:
     """How swell solves the linear systems: the arguments of ``swell.prepare`` that a problem passes on."""
 
-    method: object
-    precond: object = None
-    scaling: object = None
-    ordering: object = None
-    format: object = None
+    method: str | type | Method | None
+    precond: str | type | Preconditioner | None = None
+    scaling: Any = None
+    ordering: str | type | Ordering | None = None
+    format: Any = None
     rtol: float = 1e-8
     maxiter: int | None = None
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +36,11 @@ from swell.pde.fvm.convection import Convection, check_scheme
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
+from swell.pde.fvm.solution import FlowSolution
+
+if TYPE_CHECKING:
+    from swell.core.preconditioner import Preconditioner
+    from swell.krylov.method import Method
 
 LOST = 1e10             # ratio of the residual to the first one that counts as divergence
 
@@ -76,11 +82,11 @@ class SIMPLE:
     scheme: str = "linear_upwind"
     rtol: float = 1e-6
     maxiter: int = 2000
-    momentum: object = "bicgstab"
-    momentum_precond: object = "jacobi"
+    momentum: str | type | Method = "bicgstab"
+    momentum_precond: str | type | Preconditioner | None = "jacobi"
     momentum_rtol: float = 0.1
-    pressure_solver: object = "cg"
-    pressure_precond: object = None
+    pressure_solver: str | type | Method = "cg"
+    pressure_precond: str | type | Preconditioner | None = None
     pressure_rtol: float = 0.02
     pressure_renewal: int = 2
 
@@ -94,55 +100,6 @@ class SIMPLE:
                                  + ("at most 1" if most > 1 else "below 1"))
         positive(self, "maxiter")
         positive(self, "pressure_renewal", minimum=0)
-
-
-@dataclass(eq=False)
-class FlowSolution:
-    """Velocity and pressure of the cells.
-
-    Attributes
-    ----------
-    velocity : ndarray, shape (n, 3)
-    p : ndarray, shape (n,)
-        Kinematic pressure; its mean is zero if no patch fixes it.
-    fluxes : ndarray, shape (f,)
-        Volume flux of each face.
-    converged : bool
-    residuals : ndarray, shape (iterations, 2)
-        Residuals of momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
-    linear_iterations : tuple of int
-        Total iterations of the momentum solver and of the pressure solver.
-    mesh : Mesh
-    notes : list of str
-        Remarks on the run, such as an interruption.
-    """
-
-    velocity: np.ndarray
-    p: np.ndarray
-    fluxes: np.ndarray
-    converged: bool
-    residuals: np.ndarray
-    linear_iterations: tuple[int, int]
-    mesh: object
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def iterations(self) -> int:
-        """Number of outer iterations."""
-        return len(self.residuals)
-
-    def write(self, path):
-        """Write velocity and pressure as a VTU file for ParaView."""
-        from swell.pde.fvm.vtu import write_vtu
-        write_vtu(path, self.mesh, {"U": self.velocity, "p": self.p})
-
-    def __str__(self):
-        state = "converged" if self.converged else "NOT converged"
-        momentum, mass = self.residuals[-1]
-        of_u, of_p = self.linear_iterations
-        return "\n".join([f"{state} in {self.iterations} iterations: momentum {momentum:.1e}, continuity {mass:.1e}; "
-                          f"{of_u} iterations on momentum, {of_p} on pressure",
-                          *(f"  note: {note}" for note in self.notes)])
 
 
 class Flow:

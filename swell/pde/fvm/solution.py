@@ -1,12 +1,17 @@
-"""Solution: cell values, the consistent face fluxes, and measures of their accuracy."""
+"""Solution: cell values, the consistent face fluxes, and measures of their accuracy. FlowSolution: a flow's values."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swell.core.stopping import Reason
 from swell.pde.fvm.boundary import UNCONDITIONED
+
+if TYPE_CHECKING:
+    from swell.pde.fvm.mesh import Mesh
+    from swell.solving.result import Result
 
 
 @dataclass(eq=False)
@@ -41,8 +46,8 @@ class Solution:
     """
 
     p: np.ndarray
-    mesh: object
-    results: list
+    mesh: Mesh
+    results: list[Result]
     fluxes: np.ndarray
     sources: np.ndarray
     residual: float
@@ -195,6 +200,55 @@ class PartSolution(Solution):
         """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``; a collective call."""
         from swell.pde.fvm.vtu import write_pieces
         write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
+
+
+@dataclass(eq=False)
+class FlowSolution:
+    """Velocity and pressure of the cells.
+
+    Attributes
+    ----------
+    velocity : ndarray, shape (n, 3)
+    p : ndarray, shape (n,)
+        Kinematic pressure; its mean is zero if no patch fixes it.
+    fluxes : ndarray, shape (f,)
+        Volume flux of each face.
+    converged : bool
+    residuals : ndarray, shape (iterations, 2)
+        Residuals of momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
+    linear_iterations : tuple of int
+        Total iterations of the momentum solver and of the pressure solver.
+    mesh : Mesh
+    notes : list of str
+        Remarks on the run, such as an interruption.
+    """
+
+    velocity: np.ndarray
+    p: np.ndarray
+    fluxes: np.ndarray
+    converged: bool
+    residuals: np.ndarray
+    linear_iterations: tuple[int, int]
+    mesh: Mesh
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def iterations(self) -> int:
+        """Number of outer iterations."""
+        return len(self.residuals)
+
+    def write(self, path):
+        """Write velocity and pressure as a VTU file for ParaView."""
+        from swell.pde.fvm.vtu import write_vtu
+        write_vtu(path, self.mesh, {"U": self.velocity, "p": self.p})
+
+    def __str__(self):
+        state = "converged" if self.converged else "NOT converged"
+        momentum, mass = self.residuals[-1]
+        of_u, of_p = self.linear_iterations
+        return "\n".join([f"{state} in {self.iterations} iterations: momentum {momentum:.1e}, continuity {mass:.1e}; "
+                          f"{of_u} iterations on momentum, {of_p} on pressure",
+                          *(f"  note: {note}" for note in self.notes)])
 
 
 def _balance(accounts) -> dict:

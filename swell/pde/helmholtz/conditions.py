@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cmath
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ class Rigid:
 class Pressure:
     """p = value, Pa: a complex number, or a function of points (k, dim)."""
 
-    value: object = 0.0
+    value: complex | Callable[[np.ndarray], complex | np.ndarray] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Velocity:
     ``value`` is a complex number, or a function of points (k, dim).
     """
 
-    value: object = PANEL
+    value: complex | Callable[[np.ndarray], complex | np.ndarray] = PANEL
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,16 @@ import csv
 import io
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
+
+if TYPE_CHECKING:
+    from swell.pde.helmholtz.problem import Helmholtz
+    from swell.solving.result import Result
 
 SHOWN = 8               # maximum of frequencies listed by value in one line of the report
 
@@ -36,7 +41,7 @@ class Point:
 
     frequency: float
     pressure: np.ndarray
-    result: object
+    result: Result
     seconds: float
     advice: str = ""
     compiling: float = 0.0
@@ -75,7 +80,7 @@ class Response:
         Warnings and remarks.
     """
 
-    problem: object
+    problem: Helmholtz
     ears: np.ndarray
     device: str
     asked: int

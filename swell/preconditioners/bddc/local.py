@@ -17,6 +17,7 @@ are set up together (``factor_batch``), and applied together, by one product.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,9 @@ class Locals:
     """
 
     members: np.ndarray
-    K: object
-    basis: object
-    adjoint: object
+    K: Any
+    basis: Any
+    adjoint: Any
     coarse: np.ndarray
     notes: tuple
 

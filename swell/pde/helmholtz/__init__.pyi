@@ -1,0 +1,21 @@
+# Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
+from swell.pde.helmholtz.conditions import Absorbing as Absorbing
+from swell.pde.helmholtz.field import Field as Field
+from swell.pde.helmholtz.problem import Helmholtz as Helmholtz
+from swell.pde.helmholtz.conditions import Impedance as Impedance
+from swell.pde.helmholtz.media import Medium as Medium
+from swell.pde.helmholtz.meshes import Mesh as Mesh
+from swell.pde.helmholtz.sources import Monopole as Monopole
+from swell.pde.helmholtz.conditions import Pressure as Pressure
+from swell.pde.helmholtz.frequency_response import Response as Response
+from swell.pde.helmholtz.conditions import Rigid as Rigid
+from swell.pde.helmholtz.sweeping import Sweep as Sweep
+from swell.pde.helmholtz.conditions import Velocity as Velocity
+from swell.pde.helmholtz.frequencies import band as band
+from swell.pde.helmholtz.structured import box as box
+from swell.pde.helmholtz.cabin import car_cabin as car_cabin
+from swell.pde.helmholtz.tube import cylinder as cylinder
+from swell.pde.helmholtz.meshio_reader import from_meshio as from_meshio
+from swell.pde.helmholtz.table1 import paper_mesh as paper_mesh
+from swell.pde.helmholtz.table1 import paper_problem as paper_problem
+from swell.pde.helmholtz.meshio_reader import read_mesh as read_mesh
