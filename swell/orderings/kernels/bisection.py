@@ -8,7 +8,11 @@ from swell.core.compiled import parallel
 
 @parallel
 def distances(indptr, neighbours, roots, distance, queue, reach, far):
-    """Distances from each root, and ``reach`` and ``far`` of each root: see `search`."""
+    """Breadth-first search from each of ``roots``, in parallel.
+
+    Writes, for root k and n vertices, the distances to distance[k n:(k + 1) n], which must be −1 on entry, and the two
+    results of `search` to reach[k] and far[k]. ``queue`` is work space of the size of ``distance``. ``indptr`` and
+    ``neighbours`` are the graph in CSR form."""
     n = indptr.size - 1
     for k in prange(roots.size):
         own = slice(k * n, (k + 1) * n)
@@ -17,9 +21,10 @@ def distances(indptr, neighbours, roots, distance, queue, reach, far):
 
 @njit(cache=True)
 def search(indptr, neighbours, root, distance, queue):
-    """Fill in the distances from one root. Returns (largest distance, far vertex).
+    """Breadth-first search from vertex ``root``. Returns (largest distance, far vertex).
 
-    The far vertex is the first one not reached; if all are reached, the first one at the largest distance."""
+    Writes distance[v] for each vertex reached; all must be −1 on entry. ``queue`` is work space of n numbers. The far
+    vertex is the first vertex not reached; if all are reached, the first vertex at the largest distance."""
     queue[0] = root
     distance[root] = 0
     head, tail = 0, 1
@@ -46,7 +51,10 @@ def _length(distance, reach):
 
 @njit(cache=True)
 def measure(roots, distance, reach, between):
-    """Distances between all roots; behind them, for each root, the distance that stands for "not reached"."""
+    """Write the distances between all p roots to ``between``, p × p numbers row after row, then p more numbers.
+
+    The last p numbers are reach[i] + 1: root i uses this number as the distance to vertices that it does not reach.
+    ``distance`` and ``reach`` are the results of `distances`."""
     n = distance.size // roots.size
     for i in range(roots.size):
         for j in range(roots.size):
@@ -56,7 +64,12 @@ def measure(roots, distance, reach, between):
 
 @njit(cache=True)
 def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
-    """Coordinates of each vertex, one for each pair of roots, and keys that sort the vertices by each coordinate."""
+    """Write the coordinates of each vertex, and sort keys, axis after axis, n numbers each.
+
+    Coordinate a is the distance to root pairs[2a] less the distance to root pairs[2a + 1]; ``distance`` and ``reach``
+    are the results of `distances`. ``low`` is a lower bound of all coordinates, ``span`` the number of possible values.
+    ``keys``, sorted, order the vertices by coordinate, then by the next axis' coordinate if ``finer``, then by number;
+    a key modulo n is the vertex."""
     axes = pairs.size // 2
     n = keys.size // axes
     for axis in range(axes):
@@ -74,14 +87,18 @@ def locate(pairs, distance, reach, low, span, finer, coordinates, keys):
 
 @njit(cache=True)
 def list(sorted, vertices):                      # noqa: A001
-    """vertices = the vertex of each sorted key."""
+    """Write vertices[i] = the vertex that belongs to sorted[i], a key from `locate`: the key modulo n."""
     for i in range(sorted.size):
         vertices[i] = sorted[i] % sorted.size
 
 
 @njit(cache=True)
 def cut(start, middle, coordinates, lists, second):
-    """second = 1 for vertices in the second half of their group, which is cut along its longest axis."""
+    """Write second[v] = 1 for vertices in the second half of their group, else 0.
+
+    Group g has the places start[g] to start[g + 1] − 1 of each list in ``lists``, which has the vertices sorted by each
+    coordinate, axis after axis. The group is cut along the coordinate in which it extends farthest; its second half
+    begins at place middle[g]."""
     n = second.size
     for group in range(middle.size):
         begin, end = start[group], start[group + 1]
@@ -98,14 +115,16 @@ def cut(start, middle, coordinates, lists, second):
 
 @njit(cache=True)
 def mark(lists, second, marks):
-    """marks = the value of ``second`` for the vertex at each place of the lists."""
+    """Write marks[i] = second[lists[i]], the half of the vertex at each place of the lists; see `cut`."""
     for i in range(lists.size):
         marks[i] = second[lists[i]]
 
 
 @njit(cache=True)
 def move(start, middle, marks, before, lists, moved):
-    """moved = the lists, with the first half of each group before the second half; both keep their order."""
+    """Write to ``moved`` the lists with the first half of each group before its second half; both keep their order.
+
+    ``marks`` is the result of `mark`, ``before`` its exclusive prefix sum; see `cut` for the other arguments."""
     n = start[-1]
     for axis in range(0, lists.size, n):
         for group in range(middle.size):

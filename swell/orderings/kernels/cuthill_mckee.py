@@ -6,10 +6,11 @@ from numba import njit
 
 @njit(cache=True)
 def levels(indptr, neighbours, root, first, order, parent):
-    """Number the component of ``root`` from ``first`` on.
+    """Number the vertices of the connected component of ``root`` by breadth-first search, from number ``first`` on.
 
-    ``parent`` is the number of each vertex's parent, n if not yet seen. Returns (end of the component, begin of its
-    last level, number of levels, width of the widest)."""
+    Writes ``order`` (order[p] is the vertex with number p) and ``parent`` (the number of the vertex from which v was
+    first seen; it must be n on entry). Returns (one more than the last number, first number of the last level, number
+    of levels, vertices in the widest level)."""
     free = parent.size
     order[first], parent[root] = root, first
     begin, end, tail, count, width = first, first + 1, first + 1, 1, 1
@@ -30,7 +31,9 @@ def levels(indptr, neighbours, root, first, order, parent):
 
 @njit(cache=True)
 def again(indptr, neighbours, root, first, end, order, parent):
-    """Renumber, from another root, the component that has the numbers ``first`` to ``end`` − 1."""
+    """Renumber the component that has the numbers ``first`` to ``end`` − 1, from another ``root``.
+
+    Overwrites its part of ``order`` and ``parent``; arguments and results as in `levels`."""
     for p in range(first, end):
         parent[order[p]] = parent.size
     return levels(indptr, neighbours, root, first, order, parent)
@@ -38,9 +41,11 @@ def again(indptr, neighbours, root, first, end, order, parent):
 
 @njit(cache=True)
 def search(indptr, neighbours, by_degree, rank, order, parent, lone):
-    """Number all vertices. The first ``lone`` of ``order`` are already set: the vertices without neighbours.
+    """Number all vertices by Cuthill and McKee's method: write order[p] = the vertex with number p.
 
-    ``neighbours`` are sorted by ``rank``, the place in ``by_degree``; ``parent`` is filled with n on entry."""
+    On entry the first ``lone`` entries of ``order`` are set: the vertices without neighbours. ``by_degree`` lists the
+    vertices by ascending degree, and rank[v] is the place of v in it. Each vertex's ``neighbours`` are sorted by rank.
+    ``parent`` is work space, filled with n on entry."""
     n = order.size
     first = seek = lone
     while first < n:

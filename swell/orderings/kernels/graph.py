@@ -6,9 +6,10 @@ from numba import njit
 
 @njit(cache=True)
 def turned(indptr, neighbours, visit, out_indptr, out):
-    """Transpose a graph: each vertex v, in the order of ``visit``, is appended to the list of each of its neighbours.
+    """Write the lists of the transposed graph to ``out``; the list of vertex u begins at out_indptr[u].
 
-    So every list of ``out`` is in the order of ``visit``."""
+    Each vertex v, in the order of ``visit``, is appended to the list of each of its neighbours,
+    neighbours[indptr[v]:indptr[v + 1]]. So every list of ``out`` is in the order of ``visit``."""
     at = out_indptr[:-1].copy()
     for v in visit:
         for k in range(indptr[v], indptr[v + 1]):

@@ -20,7 +20,8 @@ WAITING = -2            # value of before[i] while variable i waits, in no degre
 def symmetrise(indptr, indices, start, length, lists):
     """Write the pattern of A + Aᵀ without its diagonal to ``lists``, row after row, ascending. Returns its length.
 
-    Row i has ``length[i]`` numbers from ``start[i]`` on. ``lists`` needs room for 2 nnz numbers."""
+    ``indptr`` and ``indices`` are the pattern of A in CSR form. Row i gets ``length[i]`` numbers from ``start[i]`` on;
+    both arrays are written. ``lists`` needs room for 2 nnz numbers."""
     n = length.size
     begin = np.zeros(n + 1, indptr.dtype)                        # Aᵀ by counting, so columns ascend in its rows
     turned = np.empty(indices.size, indices.dtype)
@@ -53,7 +54,10 @@ def symmetrise(indptr, indices, start, length, lists):
 
 @helper
 def link(head, after, before, d, i):
-    """Insert variable i into the list of degree d."""
+    """Insert variable i in front of the doubly linked list of the variables of degree d.
+
+    head[d] is the first variable, after[i] and before[i] are the neighbours of i in the list, −1 for none; all are
+    changed."""
     first = head[d]
     if first >= 0:
         before[first] = i
@@ -62,7 +66,7 @@ def link(head, after, before, d, i):
 
 @helper
 def unlink(head, after, before, d, i):
-    """Remove variable i from the list of degree d."""
+    """Remove variable i from the doubly linked list of degree d; arguments as in `link`, changed in place."""
     if before[i] >= 0:
         after[before[i]] = after[i]
     else:
@@ -73,7 +77,10 @@ def unlink(head, after, before, d, i):
 
 @helper
 def compact(start, length, lists, size, w, pivots, step):
-    """Close the gaps between the lists in use. Returns the first free place."""
+    """Move the lists in use to the front of ``lists``, and update ``start``. Returns the first free place.
+
+    In use are variables with size > 0, and the first ``step`` elements of ``pivots`` with w > 0. The list of x is
+    lists[start[x]:start[x] + length[x]]."""
     free, n = 0, size.size
     for k in range(n + step):
         x = k if k < n else pivots[k - n]
@@ -88,7 +95,11 @@ def compact(start, length, lists, size, w, pivots, step):
 
 @helper
 def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, bucket, chain, into):
-    """Merge variables of ℒ_p with equal lists; hash keys find the candidates. Returns the next free mark."""
+    """Merge variables of ℒ_p, lists[first:end], with equal lists. Returns the next free mark.
+
+    key[i] is a hash of the list of variable i. bucket[h] and chain[i] are linked lists of the variables with hash h;
+    only these are compared. A variable j merged into i gets size[j] = 0 and into[j] = i. w[x] = ``mark`` marks the
+    members of a list. The top of this file explains the other arrays."""
     for t in range(first, end):
         if size[lists[t]] == 0:
             continue
@@ -120,16 +131,18 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 @njit(cache=True)
 def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit,
               visits_limit):
-    """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops, left).
+    """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops,
+    left).
 
-    A ``weak`` variable waits until a pivot p that is not weak has it in ℒ_p. Such a pivot releases about as many rows
-    of weak variables as it eliminates. Variables that are never released come last.
+    ``start``, ``length``, ``lists`` and ``free``, the first free place, are the result of `symmetrise`; they are
+    overwritten. weak[i] is true for a weak variable. It waits until a pivot p that is not weak has it in ℒ_p. Such a
+    pivot releases about as many rows of weak variables as it eliminates. Variables that are never released come last.
 
-    On exit ``pivots`` are the principal variables in order, with −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]``
-    is the variable that i was merged into; for a pivot, the element that absorbed it; −1 at the end of such a chain.
-    The elimination stops as soon as a sum exceeds its limit, or after ``visits_limit`` looks at elements of lists.
-    Then ``left`` of the result, the number of variables that were not eliminated, is not 0.
-    """
+    Writes ``size``, ``degree``, ``pivots`` and ``into``. On exit ``pivots`` are the principal variables in order, with
+    −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]`` is the variable that i was merged into; for a pivot, the
+    element that absorbed it; −1 at the end of such a chain. The elimination stops as soon as a sum exceeds its limit,
+    or after ``visits_limit`` looks at elements of lists. Then ``left`` of the result, the number of variables that were
+    not eliminated, is not 0."""
     n = length.size
     head, after, before = np.empty(n + 1, lists.dtype), np.empty(n, lists.dtype), np.empty(n, lists.dtype)
     elements, key = np.zeros(n, lists.dtype), np.empty(n, lists.dtype)
@@ -250,10 +263,11 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
 
 @njit(cache=True)
 def count_last(ends, beside, group, into, degree):
-    """Add to |ℒ_p|, in ``degree``, the rows put last in which the pivot's column of L has an entry.
+    """Add to degree[p] = |ℒ_p| the number of rows put last in which the column of L of pivot p has an entry.
 
-    For each such row, these pivots lie on the paths from its neighbours to the roots in the tree of elements.
-    ``ends[r]`` is the end of row r's neighbours in ``beside``."""
+    For each such row, these pivots lie on the paths from its neighbours to the roots in the tree of elements, where
+    into[p] is the parent of p, −1 for a root. The neighbours of row r end at beside[ends[r]], where those of row r + 1
+    begin; group[v] is the pivot of the group of variable v, −1 for none."""
     seen = np.full(degree.size, -1)
     k = 0
     for row in range(ends.size):

@@ -9,7 +9,9 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def least_free(indptr, neighbours, colors, i):
-    """The smallest colour that no neighbour of vertex i has; the search takes 64 colours at a time."""
+    """Return the smallest colour that no neighbour of vertex i has; the search takes 64 colours at a time.
+
+    The neighbours are neighbours[indptr[i]:indptr[i + 1]]. colors[v] is −1 for a vertex without a colour."""
     base = 0
     while True:
         used = np.uint64(0)
@@ -26,14 +28,17 @@ def least_free(indptr, neighbours, colors, i):
 
 @njit(cache=True)
 def greedy(indptr, neighbours, turn, colors):
-    """Colour the vertices greedily in the order of ``turn``; ``colors`` is filled with −1 on entry."""
+    """Colour the vertices greedily in the order of ``turn``, an array of vertices.
+
+    Writes ``colors``, which is filled with −1 on entry. The neighbours of i are neighbours[indptr[i]:indptr[i + 1]]."""
     for i in turn:
         colors[i] = least_free(indptr, neighbours, colors, i)
 
 
 @njit(cache=True)
 def weight(i, seed):
-    """The weight of vertex i: splitmix64, a bijection, so no two vertices have equal weights."""
+    """Return the weight of vertex i, a 64-bit number: splitmix64 of i and ``seed``. It is a bijection of i, so no two
+    vertices have equal weights."""
     z = np.uint64(i) + (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -42,7 +47,10 @@ def weight(i, seed):
 
 @parallel
 def jones_plassmann_round(indptr, neighbours, colors, seed):
-    """Give each vertex whose heavier neighbours all have a colour the smallest free colour.
+    """Do one round: give each vertex whose heavier neighbours all have a colour the smallest free colour.
+
+    Changes ``colors``, −1 for a vertex without a colour. Vertices are compared by `weight` for this ``seed``. The
+    neighbours of i are neighbours[indptr[i]:indptr[i + 1]].
 
     A neighbour's colour from this round may be seen in this round or only in the next. This affects when a vertex is
     coloured, not its colour."""

@@ -7,7 +7,9 @@ from numba import njit
 
 @njit(cache=True)
 def outside(indptr, neighbours, home):
-    """For each vertex: the number of neighbours in other parts, less the number in its own. ``home`` is the part."""
+    """Return for each vertex v the number of neighbours in other parts, less the number in its own; int64.
+
+    home[v] is the part of v, −1 for none. The neighbours are neighbours[indptr[v]:indptr[v + 1]]."""
     count = np.zeros(home.size, np.int64)
     for v in range(home.size):
         for k in range(indptr[v], indptr[v + 1]):
@@ -17,7 +19,8 @@ def outside(indptr, neighbours, home):
 
 @njit(cache=True)
 def cut_off(indptr, neighbours, home, chosen, v):
-    """True if all neighbours of v in other parts are chosen."""
+    """True if all neighbours of vertex v in other parts are chosen. ``home`` is the part, ``chosen`` a flag of each
+    vertex; the neighbours are neighbours[indptr[v]:indptr[v + 1]]."""
     for k in range(indptr[v], indptr[v + 1]):
         u = neighbours[k]
         if home[u] != home[v] and not chosen[u]:
@@ -27,9 +30,10 @@ def cut_off(indptr, neighbours, home, chosen, v):
 
 @njit(cache=True)
 def cover(indptr, neighbours, home, visit):
-    """A vertex cover of the edges between parts, as a mask of the vertices.
+    """Return a vertex cover of the edges between parts, a bool array with an entry for each vertex.
 
-    Vertices are chosen in the order of ``visit``. A second pass, in reverse order, drops superfluous vertices."""
+    home[v] is the part of v. Vertices are chosen in the order of ``visit``, an array of vertices. A second pass, in
+    reverse order, drops superfluous vertices."""
     chosen = np.zeros(home.size, np.bool_)
     for v in visit:
         chosen[v] = not cut_off(indptr, neighbours, home, chosen, v)
@@ -40,7 +44,9 @@ def cover(indptr, neighbours, home, visit):
 
 @njit(cache=True)
 def best_home(indptr, neighbours, home, room, v):
-    """The part with room in which v has the most neighbours, and their number; (−1, 0) if there is none."""
+    """Return (part, number of neighbours of v in it) for the part with the most neighbours of v among parts with room.
+
+    (−1, 0) if there is none. home[u] is the part of vertex u, −1 for none; part h takes room[h] more vertices."""
     best, most = -1, 0
     for k in range(indptr[v], indptr[v + 1]):
         h = home[neighbours[k]]
@@ -55,10 +61,11 @@ def best_home(indptr, neighbours, home, room, v):
 
 @njit(cache=True)
 def settle(indptr, neighbours, home, sizes, loose):
-    """Change ``home`` in place until every part has its size in ``sizes``.
+    """Change ``home``, the part of each vertex, in place until every part h has sizes[h] vertices.
 
-    Parts that are too large shed vertices in the order of ``loose``. Vertices without a part (−1) move to parts with
-    room, the best connected first, and finally wherever room is left."""
+    Parts that are too large shed vertices in the order of ``loose``, an array of vertices. Vertices without a part (−1)
+    move to parts with room, the best connected first, and finally wherever room is left. Vertices for which no room is
+    left keep −1."""
     room = sizes.copy()
     for v in range(home.size):
         if home[v] >= 0:

@@ -9,13 +9,15 @@ from numba import njit
 
 @njit(cache=True)
 def assign(indptr, rows, costs):
-    """The row of each column in the matching of least cost; −1 for an unmatched column. Entries are stored by columns.
+    """Return the row of each column in the matching of least cost, an int64 array; −1 for an unmatched column.
+
+    The entries of column j are in the rows rows[indptr[j]:indptr[j + 1]], with their costs in ``costs``, at the same
+    places.
 
     First, a column gets its cheapest row if that row is free. For each other column Dijkstra's algorithm finds the
     shortest alternating path to a free row. Its costs are reduced by the potentials u of rows and v of columns. Reduced
     costs are zero on the matching and nonnegative elsewhere. If there is no path, the visited rows lead to no free row,
-    now or later. They stay done, so that all failed searches together read an entry once.
-    """
+    now or later. They stay done, so that all failed searches together read an entry once."""
     n = indptr.size - 1
     row_of, column_of = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     u, v = np.zeros(n), np.full(n, np.inf)

@@ -21,7 +21,10 @@ GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and n
 
 @njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def four_rows(values, x, zero, at, j, size, count):
-    """Return the products of ``count`` ≤ 4 rows of a block with x; the first row begins at ``at``, the columns at j."""
+    """Return the products of ``count`` ≤ 4 rows of a block with x, four numbers; ``zero`` for missing rows.
+
+    The column-major block has ``size`` rows. Its first wanted row begins at values[at], and its first column belongs to
+    x[j]."""
     p0 = p1 = p2 = p3 = zero
     for c in range(size):
         xc = x[j + c]
@@ -38,14 +41,15 @@ def four_rows(values, x, zero, at, j, size, count):
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def put(b, y, row, product, sign):
-    """y[row] = b[row] + sign product; b is zero beyond its end, and rows beyond the end of y are skipped."""
+    """Write y[row] = b[row] + ``sign`` ``product``. b counts as zero beyond its end; nothing is written beyond the end
+    of y."""
     if row < np.uint64(y.size):
         y[row] = (b[row] if row < np.uint64(b.size) else y.dtype.type(0)) + sign * product
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def put_four(b, y, row, count, p0, p1, p2, p3, sign):
-    """Like ``put``, for ``count`` ≤ 4 rows."""
+    """Like `put`, for ``count`` ≤ 4 rows from ``row`` on with the products p0 to p3."""
     put(b, y, row, p0, sign)
     if count > 1:
         put(b, y, row + np.uint64(1), p1, sign)
@@ -57,9 +61,12 @@ def put_four(b, y, row, count, p0, p1, p2, p3, sign):
 
 @njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
 def block_row(columns, values, x, begin, end, size, row, b, y, sign):
-    """y = b + sign (blocks begin to end) x in the rows from ``row`` on. The sum over blocks is added to b at the end:
-    the blocks need not wait for one another. Up to 4 × 4 the sums stay in registers; for larger blocks they are in y.
-    """
+    """Write y = b + ``sign`` × (sum of the blocks ``begin`` to ``end`` − 1 times their parts of x) in ``size`` rows
+    from ``row`` on.
+
+    Block k is at place k size² of ``values`` and in block column columns[k]. The sum over blocks is added to b at the
+    end: the blocks need not wait for one another. Up to 4 × 4 the sums stay in registers; for larger blocks they are in
+    y."""
     zero, area = y.dtype.type(0), size * size
     if size <= 4:
         s0 = s1 = s2 = s3 = zero
@@ -79,13 +86,18 @@ def block_row(columns, values, x, begin, end, size, row, b, y, sign):
 
 @njit(cache=True, inline="always")
 def size_of(block, shape):
-    """Return the block size: a compile-time constant if the tuple ``block`` has entries."""
+    """Return the number of rows of a block: the length of the tuple ``block``, a compile-time constant, or shape[2] if
+    the tuple is empty. ``shape`` is (blocks, size, size)."""
     return np.uint64(len(block)) if len(block) > 0 else np.uint64(shape[2])
 
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def solve(rows, ptr, columns, blocks, inverse, b, w, out, nothing, block):
-    """w = (I + N)⁻¹ b, out = D⁻¹ w, one block row after the other. ``nothing``: an empty vector."""
+    """Write w = (I + N)⁻¹ b and out = D⁻¹ w, one block row after the other. out may be b.
+
+    The p-th visited block row is rows[p]; its blocks of N are ptr[p] to ptr[p + 1] − 1 of ``columns`` and ``blocks``.
+    ``inverse`` has the inverse diagonal blocks, in the order of visits; it is empty for D = I. ``nothing`` is an empty
+    vector."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     unit, plus, minus = inverse.size == 0, w.dtype.type(1), w.dtype.type(-1)
@@ -101,7 +113,8 @@ def solve(rows, ptr, columns, blocks, inverse, b, w, out, nothing, block):
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
-    """out = (I + N)⁻ᴴ D⁻ᴴ b: each solved block row is subtracted from the block rows that need it."""
+    """Write out = (I + N)⁻ᴴ D⁻ᴴ b; w is work space. Each solved block row is subtracted from the block rows that need
+    it. See `solve` for the layout."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     zero, n = w.dtype.type(0), np.uint64(out.size)
@@ -131,7 +144,8 @@ def solve_adjoint(rows, ptr, columns, blocks, inverse, b, w, out, block):
 
 @parallel(fastmath=CONTRACT)
 def sweep(rows, ptr, columns, blocks, inverse, b, old, fresh, out, nothing, block, last):
-    """fresh = b − N old; the ``last`` sweep also writes out = D⁻¹ fresh. In-place sweeps pass ``old`` as ``fresh``."""
+    """Write fresh = b − N old; if ``last``, also out = D⁻¹ fresh. In-place sweeps pass ``old`` as ``fresh``. See
+    `solve` for the layout and ``nothing``."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     count, plus, minus = rows.size, out.dtype.type(1), out.dtype.type(-1)

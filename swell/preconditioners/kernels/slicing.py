@@ -11,22 +11,25 @@ SLICE = 32
 
 
 def sort_keys(order, depth, bounds, indptr, window, keys):
-    """keys = sort keys of the places of ``order``: by descending row length inside windows. The windows divide the rows
-    of a level; with an empty ``depth`` they divide all rows."""
+    """Write a sort key for each place of ``order``: sorted keys put rows by descending length inside windows.
+
+    The windows, of ``window`` rows, divide the rows of a level. depth[row] is the level of a row, from 1, and
+    bounds[level − 1] the first place of the level; with an empty ``depth`` all rows are one level."""
     place, first = np.arange(order.size), bounds[depth[order] - 1] if depth.size else 0
     lengths = np.diff(indptr)[order]
     keys[:] = (first + (place - first) // window * window) * (order.size + 1) + order.size - lengths
 
 
 def take_order(order, sorted, sequence, place):
-    """sequence = order[sorted]; place = the place of each row in ``sequence``."""
+    """Write sequence = order[sorted] and place[row] = the place of each row in ``sequence``."""
     sequence[:] = order[sorted]
     place[sequence] = np.arange(order.size)
 
 
 @parallel
 def measure_slices(indptr, indices, sequence, lower, sizes):
-    """sizes = the places of each slice: 32 times the strictly triangular entries of its longest row."""
+    """Write sizes[s] = the places that slice s needs: 32 times the strictly triangular entries of its longest row.
+    Slice s has the rows sequence[32 s:32 s + 32] of the CSR matrix; ``lower`` says which triangle."""
     for s in prange(sizes.size):
         longest = 0
         for p in range(s * SLICE, min(sequence.size, (s + 1) * SLICE)):
@@ -39,8 +42,11 @@ def measure_slices(indptr, indices, sequence, lower, sizes):
 
 @parallel
 def fill_slices(indptr, indices, data, scale, sequence, place_of, lower, ptr, columns, values, inverse):
-    """Fill the slices with the entries of the strict triangle, columns multiplied by ``scale`` if it is not empty;
-    column −1 marks padding."""
+    """Write ``columns`` and ``values`` of the slices, and ``inverse``, from the strict triangle of a CSR matrix.
+
+    Entry k of the i-th row of slice s is at ptr[s] + 32 k + i. Column j gets the number place_of[j], and its values are
+    multiplied by scale[j] if ``scale`` is not empty. Column −1 marks padding. inverse[p] is the scale of the row
+    sequence[p], or 1."""
     for s in prange(ptr.size - 1):
         columns[ptr[s]:ptr[s + 1]] = -1
         values[ptr[s]:ptr[s + 1]] = 0

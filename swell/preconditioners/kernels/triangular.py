@@ -19,14 +19,14 @@ GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves 
 
 @helper
 def in_triangle(i, j, lower):
-    """True if entry (i, j) is strictly inside the triangle."""
+    """True if entry (i, j) is strictly inside the triangle: below the diagonal if ``lower``, else above it."""
     return j < i if lower else j > i
 
 
 @helper
 def strict_part(indptr, indices, i, lower):
-    """Return (begin, end) of the strictly triangular entries of row i, whose columns ascend. The search reads these
-    entries and one more."""
+    """Return (begin, end): the entries of CSR row i strictly inside the triangle are the places begin to end − 1.
+    ``lower`` says which triangle. Columns ascend in a row. The search reads these entries and one more."""
     begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
     one = np.uint64(1)
     if lower:
@@ -43,9 +43,13 @@ def strict_part(indptr, indices, i, lower):
 @njit(cache=True)
 def count(indptr, indices, lower, order, middle, lengths):
     """Write lengths[t] = number of strictly triangular entries of the t-th visited row. Returns (follows, crossing,
-    needed, reach). follows: number of rows that need their predecessor. crossing: first row from ``middle`` on that
-    needs a row before ``middle``, or n. needed: one more than the last row before ``middle`` that a row from ``middle``
-    on needs. reach: largest modulus of an offset."""
+    needed, reach).
+
+    Rows are visited from the first if ``lower``, else from the last. ``order[i]``: the place of row i in the vectors;
+    empty for i. follows: number of rows that need their predecessor. crossing: first row from ``middle`` on that needs
+    a row before ``middle``, or n. needed: one more than the last row before ``middle`` that a row from ``middle`` on
+    needs. All three count rows in the order of visits. reach: largest modulus of an offset between places in the
+    vectors."""
     n = lengths.size
     follows, crossing, needed, reach = 0, n, 0, 0
     for t in range(n):
@@ -69,7 +73,12 @@ def count(indptr, indices, lower, order, middle, lengths):
 
 @njit(cache=True)
 def pack(indptr, indices, data, lower, unit, order, ptr, offsets, values, inverse, width):
-    """Fill the layout with rows divided by their diagonal entries. Returns the first row with a zero one, or −1."""
+    """Fill the layout of exact.py with the rows of one triangle of a CSR matrix. Returns the first row with a zero
+    diagonal entry, or −1.
+
+    Writes ``offsets``, ``values`` (rows divided by their diagonal entries) and ``inverse`` (1 / diagonal; not with a
+    ``unit`` diagonal). The ``width`` entries of row t nearest the diagonal go to place t ``width``, padded with zeros;
+    the other entries go to ptr[t]. ``lower`` and ``order`` are as in `count`."""
     n = indptr.size - 1
     bad = n
     for t in range(n):
@@ -108,9 +117,14 @@ WIDTH, CHAIN = 0, False     # ``substitution`` compiles the next functions with 
 
 
 def forward(rows, ptr, offsets, values, inverse, part, b, x, width):
-    """Solve (I + N) x = D⁻¹ b for the rows of one part. In a chain nearly every row needs its predecessor: that value
-    comes from a register, since a load from memory would be too slow. Without a chain the test for it would be
-    mispredicted."""
+    """Write x = (I + N)⁻¹ D⁻¹ b in the rows of one part, by forward substitution.
+
+    ``rows``, ``ptr``, ``offsets``, ``values`` and ``inverse`` are the layout of exact.py, which `pack` fills; an empty
+    ``rows`` means consecutive rows, an empty ``inverse`` D = I. ``part`` is (begin, end, first row, step) in the order
+    of visits.
+
+    In a chain nearly every row needs its predecessor: that value comes from a register, since a load from memory would
+    be too slow. Without a chain the test for it would be mispredicted."""
     begin, end, first, step = part
     if WIDTH:
         width = WIDTH
@@ -143,9 +157,11 @@ def forward(rows, ptr, offsets, values, inverse, part, b, x, width):
 
 
 def backward(rows, ptr, offsets, values, inverse, part, x, width, w, none):
-    """Solve (I + Nᴴ) y = b, x = D⁻ᴴ y for the rows of one part, in place, last row first: a solved row is subtracted
-    from the rows that need it. In a chain, a register holds the amount to subtract from the next row. Returns these
-    rows' parts of (w, x) and (x, x), if w is not empty."""
+    """Solve (I + Nᴴ) y = b, x = D⁻ᴴ y for the rows of one part, last row first. x holds b on entry and is overwritten.
+
+    A solved row is subtracted from the rows that need it. In a chain, a register holds the amount to subtract from the
+    next row. Returns these rows' parts of (w, x) and (x, x), if w is not empty. ``none`` is a zero of the type of (w,
+    x). See `forward` for the other arguments."""
     begin, end, first, step = part
     if WIDTH:
         width = WIDTH
@@ -187,13 +203,14 @@ def backward(rows, ptr, offsets, values, inverse, part, x, width, w, none):
 
 
 def forward_halves(rows, ptr, offsets, values, inverse, parts, first, b, x, width):
-    """Solve part ``first`` and the next one, on two threads."""
+    """Solve part ``first`` and the next one, on two threads, by `forward`. Writes x."""
     for half in prange(2):
         forward(rows, ptr, offsets, values, inverse, parts[first + half], b, x, width)
 
 
 def backward_halves(rows, ptr, offsets, values, inverse, parts, x, width, w, none, wx, xx):
-    """Solve parts 0 and 1 backwards, on two threads; write their sums to ``wx`` and ``xx``."""
+    """Solve parts 0 and 1 on two threads, by `backward`, in place in x. Writes their two results to ``wx`` and ``xx``.
+    """
     for part in prange(2):
         wx[part], xx[part] = backward(rows, ptr, offsets, values, inverse, parts[part], x, width, w, none)
 
@@ -211,14 +228,16 @@ def substitution(width, chain):
 
 
 def solve(rows, ptr, offsets, values, inverse, parts, b, x, width, chain):
-    """x = T⁻¹ b, one part after the other."""
+    """x = T⁻¹ b, one part after the other. ``parts`` has a row (begin, end, first row, step) for each; see `forward`.
+    ``width`` and ``chain`` choose the compiled function, see `substitution`."""
     one, *_ = substitution(width, chain)
     for part in parts:
         one(rows, ptr, offsets, values, inverse, part, b, x, width)
 
 
 def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
-    """x = T⁻ᴴ x; if there is a w, dots = (w, x) and (x, x)."""
+    """x = T⁻ᴴ x, in place. If w is not empty, also dots[0] = (w, x) and dots[1] = (x, x) with the new x. See `solve`
+    and `forward` for the other arguments."""
     _, one, *_ = substitution(width, chain)
     none = dots.dtype.type(0)
     sums = [one(rows, ptr, offsets, values, inverse, part, x, width, w, none) for part in parts[::-1]]
@@ -228,7 +247,7 @@ def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width,
 
 def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width, chain):
     """x = T⁻¹ b for three parts, two of them independent and solved on two threads. ``alone`` is 0 or 2, the part that
-    one thread solves, before or after the other two."""
+    one thread solves, before or after the other two. See `solve` for the other arguments."""
     one, _, two, _ = substitution(width, chain)
     if alone == 0:
         one(rows, ptr, offsets, values, inverse, parts[0], b, x, width)
@@ -238,7 +257,8 @@ def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width,
 
 
 def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots, width, chain):
-    """x = T⁻ᴴ x for three parts: the last, then the first two on two threads. The sums are added in a fixed order."""
+    """Like `solve_adjoint`, for three parts: the last, then the first two on two threads. The sums are added in a fixed
+    order."""
     _, one, _, two = substitution(width, chain)
     none = dots.dtype.type(0)
     wx, xx = np.zeros(3, dots.dtype), np.zeros(3)
@@ -250,8 +270,10 @@ def solve_adjoint_halves(rows, ptr, offsets, values, inverse, parts, x, w, dots,
 
 @parallel
 def sweep(rows, ptr, columns, values, inverse, b, x, y, last):
-    """y = b − N x; in the ``last`` sweep y = D⁻¹ (b − N x). N is in slices of 32 rows: entry k of a slice's row i is at
-    ptr + 32 k + i; column −1 marks padding."""
+    """One Jacobi sweep: y = b − N x; if ``last``, y = D⁻¹ (b − N x). Writes y only.
+
+    rows[t] is the row at place t, ``inverse[t]`` its inverse diagonal entry. N is in slices of 32 rows: entry k of row
+    i of slice s is at ptr[s] + 32 k + i of ``columns`` and ``values``; column −1 marks padding."""
     n = rows.size
     for s in prange(ptr.size - 1):
         start = ptr[s]
