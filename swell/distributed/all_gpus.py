@@ -94,7 +94,8 @@ class SolverOnAllGPUs:
         return self._solvers[0].M
 
     def solve(self, b, x0=None, monitor=None):
-        """Like ``Solver.solve``; x is a NumPy array, and rank 0 calls the monitor."""
+        """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
+        with all rows. Rank 0 calls the monitor."""
         with self._alone():
             inputs.check_monitor(monitor)
             n = self.A.shape[0]
@@ -106,7 +107,8 @@ class SolverOnAllGPUs:
             return result
 
     def update(self, A, *, keep_preconditioner=False):
-        """Like ``Solver.update``."""
+        """Set a new matrix of equal shape on all ranks, as ``Solver.update`` does; return self.
+        ``keep_preconditioner``: do not recompute the preconditioner."""
         with self._alone():
             given = inputs.read_matrix(A, "cpu", self.A.dtype)
             if not given.A.has_entries or given.A.shape != self.A.shape:
@@ -115,19 +117,19 @@ class SolverOnAllGPUs:
             return self
 
     def stop_by(self, stopping):
-        """Like ``Solver.stop_by``."""
+        """Set the stopping criterion (a ``Stopping``) of the next solves on all ranks; return self."""
         with self._alone():
             self._on_ranks(lambda ranks, solver: solver.stop_by(stopping))
             return self
 
     def prefer(self, k):
-        """Like ``Solver.prefer``."""
+        """Let the next solves start with choice k of ``chain`` on all ranks, as ``Solver.prefer`` does; return self."""
         with self._alone():
             self._on_ranks(lambda ranks, solver: solver.prefer(k))
             return self
 
     def describe(self):
-        """Like ``Solver.describe``."""
+        """Return a text that describes the solver, as ``Solver.describe`` does."""
         with self._alone():
             return self._on_ranks(lambda ranks, solver: solver.describe())
 
@@ -160,7 +162,8 @@ class SolverOnAllGPUs:
 
 
 def _agreed(communicator, solvers, call, *arguments):
-    """Run ``call`` on a rank; return its result, or the error that all ranks share. Ranks can be called again then."""
+    """Call ``call(communicator, this rank's solver, *arguments)`` on a rank. Return its result; if any rank raises an
+    error, return this error on all ranks, so that they can be called again."""
     try:
         try:
             answer = call(communicator, solvers[communicator.rank], *arguments)
@@ -180,13 +183,15 @@ def _agreed(communicator, solvers, call, *arguments):
 
 
 def _prepared(communicator, whole, block, device, solver):
-    """Make the Solver of a rank."""
+    """Return a rank's Solver. ``whole``: the whole matrix in SciPy's form, read on rank 0 only; ``solver``: a function
+    that makes a Solver from an ``Input``."""
     M = scatter(communicator, whole if communicator.rank == 0 else None, device=device, block=block)
     return solver(inputs.Input(M, M.space))
 
 
 def _solve(communicator, solver, b, x0, monitor):
-    """Solve on a rank; every x in its result is the whole vector."""
+    """Solve on a rank; return its Result or Results, with every x gathered to all rows. ``b``, ``x0``: all rows;
+    ``solver``: this rank's."""
     A = solver.A
     result = solver.solve(b[A.rows], None if x0 is None else x0[A.rows],
                           None if communicator.rank else monitor)
@@ -204,7 +209,7 @@ def _update(communicator, solver, whole, device, keep_preconditioner):
 
 
 def _close(communicator):
-    """Close the communicators between GPUs of a rank."""
+    """Close all communicators between GPUs that were made for this rank's ``communicator``."""
     for _, own in communicator.places.values():
         own.close()
 

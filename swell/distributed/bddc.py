@@ -46,7 +46,8 @@ class RankBDDC(BDDCOperator):
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):
-        """Number of subdomains on this rank; 0: chosen by the number of its rows."""
+        """Return the number of subdomains on this rank, from ``settings.domains``. 0 means that it is chosen later by
+        the number of the rank's rows."""
         count, ranks = self.settings.domains, communicator.size
         if 0 < count < ranks:
             raise InputError(f"BDDC(domains={count}) on {ranks} ranks: each needs a subdomain; take more, or start "
@@ -55,7 +56,8 @@ class RankBDDC(BDDCOperator):
 
 
 def _columns(A):
-    """The rank's rows as SciPy CSR; its own columns come first, then the ghost columns."""
+    """Return the rank's rows of the DistributedMatrix A as SciPy CSR; its own columns come first, then the ghost
+    columns (columns that other ranks own)."""
     import scipy.sparse as sp
     own, rest, rows = A.own.to_scipy().tocoo(), A.rest.to_scipy().tocoo(), A.space.to_host(A.boundary)
     n = own.shape[0]

@@ -53,15 +53,17 @@ class Communicator(ABC):
 
     @abstractmethod
     def _gather_objects(self, value) -> list:
-        """Return the values of all ranks, in the order of ranks."""
+        """Return the list of all ranks' ``value``, in the order of ranks. All ranks call it together."""
 
     @abstractmethod
     def _exchange_objects(self, parts) -> list:
-        """Send ``parts[k]`` to rank k; return the objects received, in the order of ranks."""
+        """Send ``parts[k]`` to rank k; return the objects received, in the order of ranks. All ranks call it
+        together."""
 
     @abstractmethod
     def exchange(self, outgoing, sent, incoming, received) -> "Exchange":
-        """Set up an exchange of fixed buffers, which can be started any number of times.
+        """Set up an exchange of fixed buffers, which can be started any number of times. Returns an ``Exchange``, whose
+        ``start`` and ``finish`` send and receive.
 
         Parameters
         ----------
@@ -77,13 +79,15 @@ class Communicator(ABC):
 
     @abstractmethod
     def give_up(self, error):
-        """End all ranks because of an error that did not reach them; called from a separate thread."""
+        """End all ranks because ``error`` did not reach them; called from a separate thread."""
 
     def at_failure(self, call):
-        """Register a function to call when another rank fails; a no-op if such a failure ends this process."""
+        """Register a function, ``call()``, to call when another rank fails; a no-op if such a failure ends this
+        process."""
 
     def holds_graphs(self, loop):
-        """Register a loop that has captured messages of this communicator in a graph."""
+        """Register a loop (a ``GraphLoop``) that has captured messages of this communicator in a CUDA graph, so that
+        ``close`` frees it first."""
 
     def allgather(self, value) -> list:
         """Return the values of all ranks, in the order of ranks; if any rank failed, raise the first error on all."""
@@ -98,8 +102,8 @@ class Communicator(ABC):
 
     @contextmanager
     def agreed(self):
-        """Context manager: if any rank fails in the block, every rank leaves it with the first such rank's error.
-        Blocks may be nested: an error is sent once."""
+        """Context manager for a block in which ranks may fail alone: if any rank raises an error in the block, every
+        rank raises the error of the first such rank at the block's end. Blocks may be nested: an error is sent once."""
         try:
             yield
         except Exception as own:
@@ -109,21 +113,23 @@ class Communicator(ABC):
         self.allgather(None)
 
     def _tell(self, error):
-        """Send an error to the other ranks, and raise the error of the first rank that has one."""
+        """Send this rank's error to the other ranks, then raise on this rank the error of the first rank that has
+        one."""
         sent = _portable(error)
         answers = self._gather_objects((sent, None))
         answers[self.rank] = sent, None          # the error itself, not its pickle, which has no traceback
         _raise_first(answers)
 
     def tell_unasked(self, error):
-        """Like ``_tell``, for when the others may be waiting for this rank's numbers: unless they receive the error
-        within ``HEARD`` seconds, all ranks end."""
+        """Send an error as ``_tell`` does, at a time when the other ranks may be waiting for this rank's numbers.
+        Unless they receive it within ``HEARD`` seconds, all ranks end."""
         with self._heard(error):
             self._tell(error)
 
     @contextmanager
     def _heard(self, error):
-        """Context manager: end all ranks if the block, which sends them an error, takes more than ``HEARD`` seconds."""
+        """Context manager around the sending of ``error``: end all ranks if the block takes more than ``HEARD``
+        seconds."""
         waited = threading.Timer(HEARD, self.give_up, (error,))
         waited.daemon = True
         waited.start()
@@ -133,7 +139,8 @@ class Communicator(ABC):
             waited.cancel()
 
     def require_equal(self, value, what: str):
-        """Raise InputError, on every rank, unless all ranks pass an equal value."""
+        """Raise InputError, on every rank, unless all ranks pass an equal value. ``what`` names the value in the
+        message."""
         from swell.core.errors import InputError
         values = self.allgather(value)
         if any(other != values[0] for other in values):
@@ -144,7 +151,8 @@ class Communicator(ABC):
 
     @abstractmethod
     def allreduce(self, numbers):
-        """Sum the numbers (a contiguous array) over all ranks, in place, and count the call."""
+        """Sum ``numbers`` (a contiguous array) elementwise over all ranks, in place, and count the call in
+        ``reductions``."""
 
     def close(self):
         """Release resources that must be released before the process ends."""
@@ -159,10 +167,10 @@ class HostCommunicator(Communicator):
 
     @abstractmethod
     def _gather_numbers(self, numbers, out):
-        """out[k] = the numbers of rank k."""
+        """Write the ``numbers`` of every rank k, an array, to out[k]."""
 
     def allreduce(self, numbers):
-        """Sum the numbers (a contiguous NumPy array) over all ranks, in place."""
+        """Sum ``numbers`` (a contiguous NumPy array) elementwise over all ranks, in place, in the order of ranks."""
         self.reductions += 1
         if self.size == 1:
             return
@@ -185,37 +193,42 @@ class Exchange(ABC):
 
     @abstractmethod
     def start(self):
-        """Start to send and to receive."""
+        """Start to send ``outgoing`` and to receive ``incoming``; do not wait."""
 
     @abstractmethod
     def finish(self):
         """Wait until ``incoming`` is received and ``outgoing`` may be changed."""
 
     def start_gathered(self, kernels, index, x):
-        """Gather x[index] into ``outgoing`` and start; ``kernels`` are the compiled kernels "halo"."""
+        """Write x[index] to ``outgoing``, then start. ``kernels``: the compiled kernels of ``kernels/halo.py`` or
+        ``halo.cu``."""
         kernels.pack(index, x, self.outgoing)
         self.start()
 
     def finish_product(self, kernels, rows, A, out, alpha):
-        """Wait for the received values v, then out[rows] += α A v."""
+        """Wait for the received values v (``incoming``), then out[rows] += α A v. A: a CSRMatrix with one row for each
+        of ``rows``; ``kernels`` as in ``start_gathered``."""
         self.finish()
         kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, alpha)
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
-        """Like ``finish_product`` with α = 1; also add the resulting change of (w, out) to dots[0]."""
+        """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
+        dots[0]."""
         self.finish()
         kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots)
 
 
 def parts(buffer, counts):
-    """List of (rank, view of its part of the buffer), without the ranks whose count is 0."""
+    """Return the list of (rank, view of its part of ``buffer``) for consecutive parts of ``counts[rank]`` entries,
+    without empty parts."""
     ends = np.cumsum(counts)
     return [(rank, buffer[end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends, strict=True))
             if count]
 
 
 def _raise_first(answers):
-    """Raise the error of the first rank that has one, marked as known to all ranks; ``answers`` are (error, value)."""
+    """Raise the error of the first rank that has one; do nothing if none has. ``answers``: (error or None, value) of
+    each rank. The raised error's attribute ``told`` is set: all ranks know it."""
     from swell.core.errors import SwellError
     for error, _ in answers:
         if error is not None:
@@ -226,7 +239,7 @@ def _raise_first(answers):
 
 
 def _portable(error):
-    """The error itself, or a RuntimeError with its text if pickling does not reproduce it."""
+    """Return ``error`` itself if pickling reproduces it; else a RuntimeError with its text and notes."""
     try:
         rebuilt = pickle.loads(pickle.dumps(error))
     except Exception:

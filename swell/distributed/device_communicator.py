@@ -61,14 +61,15 @@ class DeviceCommunicator(Communicator):
             stream.synchronize()
 
     def _wait(self):
-        """Wait for work on streams other than the space's own."""
+        """Wait for the messages on streams other than the space's own; here there are none."""
 
     def holds_graphs(self, loop):
         self._loops.add(loop)
 
     def close(self):
-        """Free the graphs, then the resources that they use, unless a failure has ended these. Later sends raise
-        Broken. (CUDA frees a running graph once it has ended.)"""
+        """Free the captured CUDA graphs, then the resources for sending that they use. After a failure only the graphs
+        are freed, since ``abort_work`` has ended the rest. Later sends raise Broken. (CUDA frees a running graph once
+        it has ended.)"""
         if self._closed:
             return
         self._closed = True
@@ -83,7 +84,7 @@ class DeviceCommunicator(Communicator):
         atexit.unregister(self.close)
 
     def _free(self):
-        """Free the resources for sending."""
+        """Free the resources for sending; here there are none."""
 
     def abort_work(self):
         """End the GPU work that waits for a failed rank; called from another thread."""

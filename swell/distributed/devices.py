@@ -8,7 +8,8 @@ from swell.core.devices import make_space
 
 
 def on_device(communicator, device: str, messages: str | None = None):
-    """Return (this rank's space, the communicator for vectors in it); both are made once a device and communicator.
+    """Return (this rank's space, the communicator for vectors in it). A repeated call for the same device returns the
+    same pair, kept in ``communicator.places``.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def on_device(communicator, device: str, messages: str | None = None):
 
 
 def _between_gpus(communicator, space, messages, shared):
-    """The communicator between the ranks' GPUs; ``shared``: some ranks share a GPU."""
+    """Make the communicator between the ranks' GPUs, a PeerCommunicator or an NCCLCommunicator. ``space``: the space of
+    this rank's GPU; ``messages`` as in ``on_device``; ``shared``: True if some ranks share a GPU."""
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)
@@ -64,7 +66,8 @@ def checked_messages(messages):
 
 
 def _gpu(communicator):
-    """(this rank's GPU, True if ranks share GPUs). Launchers show a process all GPUs, or its own."""
+    """Return (the index of this rank's GPU, True if ranks share GPUs). The index counts the GPUs that this process
+    sees: all of the machine, or only its own if the launcher hides the others."""
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count

@@ -113,8 +113,8 @@ def _check_partition(communicator, partition, block):
 
 
 def _detected(rows, ranks) -> int:
-    """The size of dense blocks, detected in some rows of a square matrix (SciPy's CSR) and small enough that every rank
-    gets a block."""
+    """Detect the size of dense blocks in some rows of a square matrix (SciPy's CSR) and return it; 1 if there are none.
+    Only sizes are tried with at least one block for each of ``ranks``."""
     n = rows.shape[1]
     return detect(_on_cpu(rows), sizes=[size for size in divisors(n) if size * ranks <= n])
 
@@ -124,7 +124,8 @@ def _on_cpu(rows):
 
 
 def _in_blocks(communicator, rows, starts):
-    """(this rank's rows, block size): detect a size on all ranks, and move rows so that each block is on one rank."""
+    """Detect a block size that all ranks use, and exchange rows so that each block is on one rank. Return (this rank's
+    rows, block size). ``rows``: this rank's rows as CSR; ``starts``: the first row of each rank, and n."""
     rank, size, n = communicator.rank, communicator.size, rows.shape[1]
     with communicator.agreed():
         rows = canonical(rows)
@@ -139,7 +140,8 @@ def _in_blocks(communicator, rows, starts):
 
 
 def _triplets(rows, first):
-    """(values, (rows, columns)) of consecutive rows of the whole matrix."""
+    """Return (values, (row numbers, column numbers)) of ``rows``, a CSR matrix of consecutive rows of the whole matrix,
+    the first of them row ``first``."""
     return rows.data, (np.repeat(np.arange(first, first + rows.shape[0]), np.diff(rows.indptr)), rows.indices)
 
 

@@ -58,7 +58,8 @@ def fetched(space, values, rows) -> list:
 
 
 def compressed(rest):
-    """Drop the empty rows of a CSR matrix; return (indices of the other rows, int32; CSR of these rows)."""
+    """Drop the empty rows of the SciPy CSR matrix ``rest``. Return (int32 indices of the other rows, a CSR matrix of
+    only these rows)."""
     counts = np.diff(rest.indptr)
     rows = np.flatnonzero(counts)
     indptr = np.concatenate([[0], np.cumsum(counts[rows])])

@@ -37,7 +37,8 @@ class DistributedGraphLoop(GraphLoop):
             self.free()
 
     def _repeat(self, body, most):
-        """Call the body ``most`` times: the count is equal on all ranks, however many kernels each of them launches."""
+        """Call the body ``most`` times, to capture these calls in a graph. The number is equal on all ranks, however
+        many kernels each of them launches."""
         for _ in range(most):
             body()
 

@@ -44,32 +44,35 @@ class Halo:
         self._exchange = communicator.exchange(self._packed, self.outgoing, self.values, self.incoming)
 
     def start(self, x):
-        """Send the entries of x that the neighbours need; ``values`` must not be read until ``finish``."""
+        """Send the entries of x (this rank's part) that the neighbours need; ``values`` must not be read until
+        ``finish``."""
         self._exchange.start_gathered(self._kernels, self._index, x)
 
     def pack(self, x):
-        """Gather the entries of x that the neighbours need into the send buffer."""
+        """Gather the entries of x that the neighbours need into the send buffer; ``send`` sends them."""
         self._kernels.pack(self._index, x, self._packed)
 
     def send(self):
-        """Send the packed entries."""
+        """Send the entries that ``pack`` gathered; ``finish`` waits for the others' entries."""
         self._exchange.start()
 
     def finish(self):
-        """Wait for the ghost values; then x may be changed again."""
+        """Wait until ``values`` holds the ghost values; then x may be changed again."""
         self._exchange.finish()
 
     def finish_product(self, rows, A, out, alpha):
-        """Wait for the ghost values g, then out[rows] += α A g; ``values`` is unspecified afterwards."""
+        """Wait for the ghost values g, then out[rows] += α A g; ``values`` is unspecified afterwards. A: a CSRMatrix
+        with one row for each of ``rows`` and one column for each ghost."""
         self._exchange.finish_product(self._kernels, rows, A, out, out.dtype.type(alpha))
 
     def finish_product_dot(self, rows, A, out, w, dots):
-        """Like ``finish_product`` with α = 1; also add the resulting change of (w, out) to dots[0]."""
+        """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
+        dots[0]."""
         self._exchange.finish_product_dot(self._kernels, rows, A, out, w, dots)
 
     def give_back(self, out):
-        """Send ``values`` back to their owners, which add them to their ``out``: the adjoint of ``start`` and
-        ``finish``."""
+        """Send each of ``values`` back to the rank that owns this entry, and add what the other ranks send to ``out``,
+        this rank's part of a vector: the adjoint of ``start`` and ``finish``."""
         self.start_return()
         self.finish_return(out)
 
@@ -100,5 +103,5 @@ class Halo:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the ghost values, the send buffer and its index, without the buffers of ``give_back``."""
         return self.values.nbytes + self._packed.nbytes + self._index.nbytes

@@ -14,7 +14,7 @@ class Agreement:
         self._ranks, self._wish, self._looks = ranks, None, 0
 
     def ask(self, reason):
-        """Record that this rank wants to stop; the first reason is kept."""
+        """Record ``reason`` (a ``Reason``): this rank wants to stop. An earlier reason is kept instead."""
         self._wish = self._wish or reason
 
     def forget(self):
@@ -22,9 +22,10 @@ class Agreement:
         self._wish = None
 
     def reached(self):
-        """Return the first reason to stop among all ranks, or None; every rank calls it equally often.
+        """Return the ``Reason`` to stop of the lowest rank that has one, or None; every rank calls it equally often.
 
-        The ranks exchange their reasons at every tenth call; the other calls return None."""
+        The ranks exchange their reasons at every tenth call; the other calls return None.
+        """
         self._looks += 1
         if self._looks % AGREE_EVERY:
             return None
@@ -35,7 +36,9 @@ class Agreement:
 
 
 def guarded_monitor(monitor, ranks):
-    """Wrap a monitor (or None): its errors are kept until ``ranks.together`` ends, and no call follows the first."""
+    """Return a function that calls ``monitor``, but raises no error: a first error is kept and raised at the end of
+    ``ranks.together`` (``ranks``: a DistributedSpace), and after it the monitor is not called again. None for no
+    monitor."""
     if monitor is None:
         return None
     errors = []

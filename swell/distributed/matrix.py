@@ -66,9 +66,9 @@ class DistributedMatrix(SystemMatrix):
             self.add_rest(out, alpha)
 
     def apply_dot(self, x, out, w, dots):
-        """dots[0] = (w, out): computed for the diagonal block's product, then corrected for the rest, as exact as the
-        product. Such a correction of (out, out) would lose digits where A x is small beside the diagonal block's
-        product; so ``apply_dots`` takes a separate pass for it."""
+        """Write out = A x and dots[0] = (w, out). The inner product is computed for the diagonal block's product, then
+        corrected for the rest, as exact as the product. Such a correction of (out, out) would lose digits where A x is
+        small beside the diagonal block's product; so ``apply_dots`` takes a separate pass for it."""
         self.halo.start(x)
         if not self.overlap:
             self.halo.finish()
@@ -81,7 +81,7 @@ class DistributedMatrix(SystemMatrix):
                                           w, dots)
 
     def add_rest(self, out, alpha=1):
-        """out += α (A − diagonal block) x, for the x whose ghost values ``halo.values`` holds."""
+        """out += α (A − diagonal block) x. The ghost values of x must be in ``halo.values``."""
         rest = self.rest
         self._kernels.add_product(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
                                   out.dtype.type(alpha))
@@ -159,7 +159,7 @@ class DistributedMatrix(SystemMatrix):
             self.local.update(self.own)
 
     def with_values(self, own, rest):
-        """Return a matrix of this pattern with other values.
+        """Return a new DistributedMatrix of this pattern with other values.
 
         Parameters
         ----------
@@ -186,7 +186,8 @@ class DistributedMatrix(SystemMatrix):
         self.rest.discard_adjoint()
 
     def check(self, configuration, stopping):
-        """Raise InputError, on every rank, if the settings do not work across ranks or differ between them."""
+        """Raise InputError, on every rank, if the settings do not work across ranks or differ between them.
+        ``configuration``: a Configuration (method, preconditioner, …); ``stopping``: a Stopping."""
         self.space.communicator.require_equal(_to_compare(configuration), "what to solve with")
         self.space.communicator.require_equal(stopping, "when to stop")
         method, name = configuration.method, configuration.name
@@ -232,7 +233,8 @@ class DistributedMatrix(SystemMatrix):
         return y
 
     def transpose(self):
-        """Aᵀ with the same distribution of rows; entries in ghost columns go to their owners, through the host."""
+        """Return Aᵀ as a new matrix with the same distribution of rows. The ranks exchange the entries in ghost columns
+        through the host."""
         space, rest = self.space, self.rest.to_scipy().tocoo()
         rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
         found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
@@ -277,13 +279,14 @@ class DistributedMatrix(SystemMatrix):
         return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
 
     def _of_others(self, x):
-        """The ghost values of a real vector."""
+        """Fetch and return the ghost values of a real vector x, of which this rank passes its own rows."""
         self.halo.start(x.astype(self.dtype))
         self.halo.finish()
         return self.halo.values.real.astype(x.dtype)
 
     def _with(self, own, rest, local=None):
-        """A matrix of this pattern from parts with other values."""
+        """Return a new DistributedMatrix of this pattern. ``own``, ``rest``: its diagonal block and the rest, with
+        other values; ``local``: the diagonal block in the format for products, default ``own``."""
         halo = self.halo if rest.dtype == self.dtype else Halo(self.space, self.halo.ghosts, rest.dtype)
         return DistributedMatrix(self.space, own, rest, self.boundary, halo, self.shape, self.nnz, local, self.order,
                                  self.overlap)
@@ -309,8 +312,8 @@ class DistributedMatrix(SystemMatrix):
 
 
 def _to_compare(configuration):
-    """A configuration as text to compare between ranks. It leaves out everything that may differ: user objects, the
-    addresses of matrices in settings, and the format."""
+    """Return a configuration as text that equal ranks have in common. It leaves out everything that may differ: user
+    objects, the addresses of matrices in settings, and the format."""
     kinds = ("method", "precond", "scaling", "ordering", "smoother")
     words = ", ".join("user" if configuration.name(kind) == "user" else describe(getattr(configuration, kind))
                       for kind in kinds)

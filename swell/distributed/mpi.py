@@ -138,7 +138,8 @@ class MPICommunicator(HostCommunicator):
         self.comm.Abort(1)
 
     def end(self, message, status):
-        """End all ranks with a message and an exit status. If rank 0 does so within ``PATIENCE``, it alone reports."""
+        """End all ranks: print ``message`` and exit with ``status``. The other ranks wait ``PATIENCE`` seconds first,
+        so that rank 0 alone reports if it ends, too."""
         if self.rank:
             time.sleep(PATIENCE)
         sys.stderr.write(message)
@@ -146,10 +147,12 @@ class MPICommunicator(HostCommunicator):
         self.comm.Abort(status)
 
     def die(self, kind, error, trace):
-        """Exception hook: print an uncaught error, and end all ranks.
+        """Handle an uncaught error, as ``sys.excepthook`` (``kind``: its type, ``trace``: its traceback): print it, and
+        end all ranks.
 
         If all ranks have the error, or swell raised it (mostly on all ranks), rank 0 reports it; the others wait
-        ``PATIENCE`` seconds first, and report it only if rank 0 did not."""
+        ``PATIENCE`` seconds first, and report it only if rank 0 did not.
+        """
         if self.rank and (getattr(error, "told", False) or isinstance(error, SwellError)):
             time.sleep(PATIENCE)
         text = "".join(traceback.format_exception(kind, error, trace))

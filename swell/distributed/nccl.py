@@ -42,7 +42,7 @@ class NCCLCommunicator(DeviceCommunicator):
             self.allreduce(space.xp.zeros(1))    # NCCL connects at the first call, which a graph must not capture
 
     def allreduce(self, numbers):
-        """Sum the numbers (a contiguous array of the GPU) over all ranks, in place and in stream order."""
+        """Sum ``numbers`` (a contiguous array of the GPU) elementwise over all ranks, in place and in stream order."""
         self.reductions += 1
         if self.size > 1:
             self.require_open()
@@ -54,7 +54,8 @@ class NCCLCommunicator(DeviceCommunicator):
         return NCCLExchange(self, outgoing, sent, incoming, received)
 
     def post(self, outgoing, incoming):
-        """Queue messages, lists of (rank, array), on the stream for messages."""
+        """Queue messages on the stream for messages. ``outgoing``, ``incoming``: lists of (rank, array) to send and to
+        receive."""
         self.require_open()
         self._nccl.groupStart()
         for rank, array in outgoing:
@@ -65,7 +66,7 @@ class NCCLCommunicator(DeviceCommunicator):
         self.wait_among_threads()
 
     def _described(self, array):
-        """(address, count, type) of an array's real numbers."""
+        """Return (address, number of real numbers, NCCL type) of an array; a complex number counts as two."""
         parts = 2 if array.dtype.kind == "c" else 1
         single = array.dtype.itemsize // parts == np.dtype(np.float32).itemsize
         return array.data.ptr, parts * array.size, self._nccl.NCCL_FLOAT32 if single else self._nccl.NCCL_FLOAT64
@@ -108,6 +109,6 @@ class NCCLExchange(Exchange):
 
     @staticmethod
     def _after(event, stream):
-        """Record the event at the stream's current end, and return it."""
+        """Record ``event`` at the current end of ``stream``; return the event."""
         event.record(stream)
         return event

@@ -40,12 +40,13 @@ def consecutive(n: int, ranks: int, block: int = 1) -> np.ndarray:
 
 
 def owners(starts, rows) -> np.ndarray:
-    """The rank that owns each of the given global rows; ``starts`` as ``consecutive`` returns."""
+    """Return the rank that owns each of the given global rows, an int array; ``starts`` as ``consecutive`` returns."""
     return np.searchsorted(starts, rows, side="right") - 1
 
 
 def load_balance(shares) -> float:
-    """The load balance factor, equation (13): the largest share (time, or entries) over the mean; 1 is balanced."""
+    """Return the load balance factor, equation (13): the largest of ``shares`` (time or entries of each rank) over the
+    mean; 1 is balanced."""
     shares = np.asarray(shares, np.float64)
     return float(shares.max() / shares.mean()) if shares.any() else 1.0
 
@@ -77,7 +78,8 @@ def divided(count, parts, left, right) -> np.ndarray:
 
 
 def of_links(ranks, count, left, right) -> np.ndarray:
-    """The rank of each cell: rank 0 calls `divided`, and every rank gets its result."""
+    """Return the rank of each of ``count`` cells: rank 0 calls ``divided``, and every rank gets its result. ``ranks``:
+    a Communicator; ``left``, ``right`` as in ``divided``."""
     part = None
     with ranks.agreed():
         if ranks.rank == 0:

@@ -105,12 +105,13 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
 
 
 def _starts(counts):
-    """The first row of each rank, and n at the end, from the ranks' numbers of rows."""
+    """Return the first row of each rank, and n at the end; ``counts``: the number of rows of each rank."""
     return np.concatenate([[0], np.cumsum([*counts])]).astype(np.int64)
 
 
 def canonical(rows):
-    """Convert a SciPy sparse matrix to CSR with sorted indices, no duplicates, and one of swell's four types."""
+    """Return a SciPy sparse matrix as CSR with sorted indices, no duplicates, and float32, float64, complex64 or
+    complex128. The argument is not changed."""
     if getattr(rows, "ndim", 0) != 2:
         raise InputError(f"{type(rows).__name__}: expected this rank's rows as a SciPy sparse matrix with the columns "
                          "of the whole one")
@@ -145,7 +146,8 @@ def _check_block(block, starts):
 
 
 def _agree_on_blocks(communicator, own, starts):
-    """Give all diagonal blocks one block size: the greatest common divisor of the sizes that the ranks detect.
+    """Set ``block_size`` of every rank's diagonal block ``own`` to the greatest common divisor of the sizes that the
+    ranks detect; add a note if rows of ranks begin inside larger blocks. ``starts``: the first row of each rank, and n.
 
     If blocks of size s have hardly any fill, blocks whose size divides s have no more.
     """
@@ -173,7 +175,8 @@ def _check_parts(own, rest, ghosts, ours, n):
 
 
 def _split(rows, first, stop):
-    """Split one rank's rows into (diagonal block, rest, ghosts: the global columns of the rest)."""
+    """Split one rank's rows (CSR, rows first … stop − 1 of A). Return (diagonal block, rest, ghosts): both parts as
+    CSR, and the global columns of the rest, ascending."""
     size, inside = rows.shape[0], kernels.count_inside(rows.indices, first, stop)
     outside, index = rows.nnz - inside, np.int32 if max(size, rows.nnz) < 2**31 else np.int64
     own_indptr, own_columns, own_data = np.zeros(size + 1, index), np.empty(inside, index), np.empty(inside, rows.dtype)

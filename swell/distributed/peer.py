@@ -32,7 +32,8 @@ LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
 
 
 def reachable(host, space) -> bool:
-    """True if all ranks are on one machine and their GPUs reach one another's memory. All ranks call it together."""
+    """Return True if all ranks are on one machine and their GPUs reach one another's memory. ``host``: the ranks'
+    Communicator; ``space``: of this rank's GPU. All ranks call it together."""
     runtime = space.xp.cuda.runtime
     name = runtime.deviceGetPCIBusId(space.device)
     others = {other for other in host.allgather(name) if other != name}
@@ -63,13 +64,14 @@ class PeerCommunicator(DeviceCommunicator):
             self._sums = {dtype: self._inbox(np.dtype(dtype)) for dtype in ("float32", "float64")}
 
     def _inbox(self, dtype):
-        """(own inbox, addresses of all ranks' inboxes, message numbers), for sums of a real type."""
+        """Allocate the buffer ("inbox") in which this rank receives the others' numbers for sums of a real type. Return
+        (this inbox, array of all ranks' inbox addresses, int32 message counters on the GPU)."""
         own = self.memory.empty(2 * self.size * MOST * 2 * dtype.itemsize)
         inboxes = self.memory.addresses(self.host, own)
         return own, self.space.from_host(inboxes), self.space.xp.zeros(MOST, np.int32)
 
     def allreduce(self, numbers):
-        """Sum the numbers (a contiguous array of the GPU) over all ranks, in place and in stream order."""
+        """Sum ``numbers`` (a contiguous array of the GPU) elementwise over all ranks, in place and in stream order."""
         self.reductions += 1
         if self.size == 1:
             return
@@ -151,19 +153,20 @@ class PeerExchange(Exchange):
 
 
 def _starts(counts):
-    """The first index of each part, from the parts' sizes."""
+    """Return the first index of each part; ``counts``: the parts' sizes."""
     return np.concatenate([[0], np.cumsum(counts)[:-1]])
 
 
 def _entries(wanted, counts):
-    """The buffer index of each entry of a message; -1 for dummy entries. ``counts`` includes them, ``wanted`` not."""
+    """Return the buffer index of each entry that is sent, or received, rank after rank; -1 for dummy entries.
+    ``counts``: number of entries for each rank with dummies, ``wanted``: without."""
     parts = [np.arange(first, first + count) if count else np.full(number, -1)
              for first, count, number in zip(_starts(wanted), wanted, counts, strict=True)]
     return np.concatenate(parts).astype(np.int32)
 
 
 def shared_memory(space) -> "SharedMemory":
-    """The ``SharedMemory`` of a space's GPU, made at the first call."""
+    """Return the ``SharedMemory`` of a space's GPU; the first call makes it."""
     if space.device not in _memories:
         _memories[space.device] = SharedMemory(space.xp, space.device)
     return _memories[space.device]
@@ -182,13 +185,13 @@ class SharedMemory:
         self._process = socket.gethostname(), os.getpid()
 
     def _chunk(self, size):
-        """Allocate a new piece for the pool."""
+        """Allocate a chunk of at least ``size`` bytes for the memory pool; return a pointer to it."""
         memory = self.xp.cuda.Memory(max(size, CHUNK))
         self._chunks.append(memory)
         return self.xp.cuda.MemoryPointer(memory, 0)
 
     def empty(self, nbytes):
-        """Allocate a uint8 array of ``nbytes`` bytes."""
+        """Return a new uint8 array of ``nbytes`` bytes, not initialised."""
         return self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
 
     def addresses(self, host, array):
@@ -207,7 +210,9 @@ class SharedMemory:
                             np.int64)
 
     def _seen(self, process, device, base, offset, handle):
-        """The address of another rank's memory as this process sees it."""
+        """Return the address of another rank's memory as this process sees it. ``process``, ``device``, ``base``: the
+        process, GPU and address of the chunk there; ``offset``: place in it; ``handle``: its CUDA IPC handle. A chunk
+        is opened once."""
         key = process, device, base
         if key not in self._opened:
             if process == self._process:
@@ -218,7 +223,7 @@ class SharedMemory:
         return self._opened[key] + offset
 
     def _open(self, handle):
-        """Open another process's memory; return its address."""
+        """Open another process's memory by its CUDA IPC handle; return its address here."""
         runtime = self.xp.cuda.runtime
         try:
             return runtime.ipcOpenMemHandle(handle, LAZILY)
@@ -227,7 +232,7 @@ class SharedMemory:
                              "containers isolate them: use swell.distributed.init(messages='nccl')") from None
 
     def _reach(self, device):
-        """Let this GPU's kernels access another GPU of this process."""
+        """Let this GPU's kernels access the memory of GPU ``device`` of this process."""
         runtime = self.xp.cuda.runtime
         try:
             runtime.deviceEnablePeerAccess(device)

@@ -81,7 +81,8 @@ class RankSchwarz(OperatorAround):
         self._combine(out, alpha, beta, True)
 
     def _combine(self, out, alpha, beta, all_rows):
-        """out = alpha times the solution + beta out; ``all_rows``: send other ranks' rows back, which add them."""
+        """out = alpha z + beta out, where z is the inner solution on this rank's rows. With ``all_rows`` z's values in
+        rows of other ranks are sent there, and each rank adds what it receives to its ``out``."""
         halo, solved, below = self._halo, self._solved, self._below
         self.space.copy(solved[self._own], self._kept)
         self.space.axpby(alpha, self._kept, beta, out)
@@ -101,7 +102,7 @@ class RankSchwarz(OperatorAround):
 
 
 def layers(A, count):
-    """Extend this rank's rows by ``count`` layers of rows around them. All ranks call it together.
+    """Extend this rank's rows of A by ``count`` layers of rows around them. All ranks call it together.
 
     Returns
     -------

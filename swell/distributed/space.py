@@ -46,8 +46,9 @@ class DistributedSpace(Space):
 
     @contextmanager
     def together(self):
-        """As in ``Space``. Anything else that goes wrong on one rank alone leaves the others waiting for its numbers,
-        and ends all of them."""
+        """Context manager around iterations, as in ``Space``. Errors that ``attempted`` kept are raised on all ranks at
+        its end. Any other error on one rank alone would leave the others waiting for its numbers: it ends all of
+        them."""
         self.failure, self._iterating = None, self.communicator.size > 1
         try:
             yield
@@ -74,8 +75,8 @@ class DistributedSpace(Space):
         return None if M is None else Guarded(M, self)
 
     def attempted(self, function, *arguments):
-        """What a user's function returns; True where, within ``together``, it raises an error, which is kept. The rank
-        goes on: the others wait for its numbers."""
+        """Call a user's ``function(*arguments)`` and return its result. Within ``together``, an error that it raises is
+        kept in ``failure``, and True is returned: the rank goes on, since the others wait for its numbers."""
         if not self._iterating:
             return function(*arguments)
         try:
@@ -149,7 +150,7 @@ class DistributedSpace(Space):
 
     @property
     def stream(self):
-        """That of the GPU."""
+        """The CUDA stream of the local space."""
         return self.local.stream
 
     def empty(self, shape, dtype):
@@ -223,7 +224,8 @@ class Guarded(OperatorAround):
 
     @property
     def spd(self):
-        """The inner operator's; so are the next three."""
+        """True if the inner operator is symmetric positive definite. The next three properties also return the inner
+        operator's."""
         return self.inner.spd
 
     @property

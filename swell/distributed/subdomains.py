@@ -123,7 +123,8 @@ def numbered(communicator, dofs):
 
 @contextmanager
 def naming_rank(communicator):
-    """Context manager: add the rank to the text of swell's errors, since they count subdomains and rows on the rank."""
+    """Context manager: add this rank to the text of swell's errors raised in the block, since these count subdomains
+    and rows on the rank."""
     try:
         yield
     except SwellError as error:
@@ -200,7 +201,8 @@ class RankSubdomains(Subdomains):
         return named.start + row if isinstance(named, slice) else int(named[row])
 
     def times(self, x):
-        """This rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x, from its rows of x, on the host. All ranks call it together."""
+        """Return this rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x; ``x``: this rank's rows of x. Both are arrays of the host. All
+        ranks call it together."""
         space, rows = self.space, x.size
         if self._halo is None:
             self._halo = Halo(space, self.ghosts, np.dtype(np.float64))

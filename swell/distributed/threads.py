@@ -30,7 +30,8 @@ class Group:
         self._threads, self._at_failure = [], []
 
     def run(self, function, *arguments) -> list:
-        """Like the function ``run`` below; may be called repeatedly as long as no rank has failed."""
+        """Call ``function(communicator, *arguments)`` in one thread a rank, as the function ``run`` below does; return
+        the list of results. It may be called repeatedly as long as no rank has failed."""
         results, errors, ended = [None] * self.size, [None] * self.size, [threading.Event() for _ in range(self.size)]
 
         def rank(k):
@@ -62,13 +63,14 @@ class Group:
         return threading.current_thread() in self._threads
 
     def fail(self):
-        """Wake the ranks that wait for a failed rank, and call the functions that ``at_failure`` registered."""
+        """Mark the group as failed: wake the ranks that wait for another one, which then raise Broken, and call the
+        functions that ``at_failure`` registered."""
         self.barrier.abort()
         for call in self._at_failure:
             call()
 
     def at_failure(self, call):
-        """Register a function for ``fail`` to call."""
+        """Register a function, ``call()``, for ``fail`` to call."""
         self._at_failure.append(call)
 
 
@@ -155,9 +157,11 @@ def run(ranks: int, function, *arguments) -> list:
 
 
 def _wait_for(ended, group):
-    """Wait until all threads have ended; the main thread, which waits here, receives Ctrl-C.
+    """Wait until all threads have ended; ``ended``: an Event for each. The main thread, which waits here, receives
+    Ctrl-C and passes the first one on to a running solve.
 
-    ``Thread.join`` would not do: if Ctrl-C interrupts it, Python before 3.13 takes the thread for dead (gh-90882)."""
+    ``Thread.join`` would not do: if Ctrl-C interrupts it, Python before 3.13 takes the thread for dead (gh-90882).
+    """
     told = False
     while not all(event.is_set() for event in ended):
         try:

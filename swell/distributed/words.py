@@ -12,7 +12,8 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 
 
 def merged(texts) -> str:
-    """Merge the texts of all ranks, given in the order of ranks, into one that holds for all of them."""
+    """Merge the texts of all ranks, given in the order of ranks, into one. Texts that differ only in numbers become one
+    text with ranges of numbers; other texts are joined by ";", each after its ranks."""
     groups = _alike(enumerate(texts))
     if len(groups) == 1:
         return _ranged(texts)
@@ -20,14 +21,16 @@ def merged(texts) -> str:
 
 
 def merged_notes(notes) -> list[str]:
-    """Merge the ranks' lists of notes into one list. A note begins with its ranks unless all ranks have it, equally."""
+    """Merge the ranks' lists of notes into one new list. A note begins with its ranks, unless every rank has the same
+    one once."""
     every = [(rank, note) for rank, some in enumerate(notes) for note in some]
     return [_ranged(some) if ranks == [*range(len(notes))] and len(some) == len(ranks) and len({*some}) == 1
             else f"{_named(ranks)}: {_ranged(some)}" for ranks, some in _alike(every)]
 
 
 def _alike(texts):
-    """Group (rank, text) pairs whose texts differ only in numbers: [(ranks, texts)], in order of first occurrence."""
+    """Group (rank, text) pairs whose texts differ only in numbers. Return a list of (ranks, texts), in order of first
+    occurrence."""
     groups = {}
     for rank, text in texts:
         groups.setdefault(NUMBER.sub("#", text), []).append((rank, text))
@@ -46,7 +49,7 @@ def _range(numbers) -> str:
 
 
 def _named(ranks) -> str:
-    """"on rank 3", "on ranks 0, 2 to 5"."""
+    """Return a list of ranks in words: "on rank 3", "on ranks 0, 2 to 5"."""
     runs = [[rank for _, rank in run] for _, run in groupby(enumerate(ranks), lambda pair: pair[1] - pair[0])]
     words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
     return f"on rank{'s' if len(ranks) > 1 else ''} {', '.join(words)}"

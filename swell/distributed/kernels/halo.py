@@ -11,14 +11,15 @@ from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 
 @parallel
 def pack(index, x, out):
-    """out = x[index]."""
+    """Write out[k] = x[index[k]]."""
     for k in prange(index.size):
         out[k] = x[index[k]]
 
 
 @parallel
 def add_product(rows, indptr, indices, data, x, out, alpha):
-    """out[rows] += alpha A x; A has a row for each of the (different) ``rows``."""
+    """Add to out: out[rows] += alpha A x. A is in CSR (indptr, indices, data), with one row for each of ``rows``, which
+    are distinct."""
     for k in prange(rows.size):
         total = data.dtype.type(0)
         for at in range(indptr[k], indptr[k + 1]):
@@ -28,7 +29,8 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
 
 @parallel
 def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
-    """Like ``add_product`` with alpha = 1; also add the resulting change of (w, out) to dots[0]."""
+    """Like ``add_product`` with alpha = 1. It also adds the resulting change of the inner product (w, out) to
+    dots[0]."""
     parts = np.empty(CHUNKS, dots.dtype)
     for c in prange(CHUNKS):
         change = dots.dtype.type(0)

@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def count_inside(indices, first, stop):
-    """Number of ``indices`` in first … stop − 1."""
+    """Return the number of entries of ``indices`` in first … stop − 1."""
     count = 0
     for j in indices:
         count += first <= j < stop
@@ -15,9 +15,11 @@ def count_inside(indices, first, stop):
 
 @njit(cache=True)
 def split(indptr, indices, data, first, stop, own_indptr, own_indices, own_data, rest_indptr, rest_indices, rest_data):
-    """Split CSR into own (columns first … stop − 1, renumbered from 0) and rest (other columns, unchanged), both CSR.
+    """Split a CSR matrix (indptr, indices, data) into two: ``own`` with the columns first … stop − 1, renumbered from
+    0, and ``rest`` with the other columns, unchanged.
 
-    The caller allocates the outputs, with own_indptr[0] = rest_indptr[0] = 0."""
+    Writes the six arrays own_… and rest_…. The caller allocates them, with own_indptr[0] = rest_indptr[0] = 0.
+    """
     own = rest = 0
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
