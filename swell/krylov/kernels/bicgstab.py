@@ -1,4 +1,11 @@
-"""Fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` has the same kernels for a GPU, ``shadow.py`` the start."""
+"""Fused steps of BiCGSTAB on the CPU; ``bicgstab.cu`` has the same kernels for a GPU, ``shadow.py`` the start.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``BiCGSTAB`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/bicgstab.py``. ``w``:
+float32 weights of the tested norm², or an empty array for all ones. ``shadow``: r̂. ``ph``, ``sh``: p̂ = M p and ŝ = M
+s. A kernel writes the left sides of its formulas in place, vectors into the arrays and scalars into ``s``; it returns
+nothing.
+"""
 from __future__ import annotations
 
 import math
@@ -18,7 +25,7 @@ KERNELS = ("half", "update", "direction")
 
 @parallel
 def half(state, v, r, s):
-    """α = ρ / (r̂, v); r becomes s = r − α v."""
+    """α = ρ / (r̂, v); r −= α v: r then holds the s of BiCGSTAB. Arguments: top of the file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     for i in prange(r.size):
         r[i] -= alpha * v[i]
@@ -26,7 +33,8 @@ def half(state, v, r, s):
 
 @parallel(fastmath=FAST)
 def update(state, ph, sh, t, shadow, w, x, r, s):
-    """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r = s − ω t; next ρ = (r̂, r), norm² = Σ w |r|²."""
+    """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r −= ω t, where r holds s on entry; next ρ = (r̂, r), norm² = Σ w |r|².
+    Arguments: top of the file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     omega = quotient(np.conj(s[S.ST]), s[S.TT].real)
     parts = np.empty((3, CHUNKS), s.dtype)
@@ -46,7 +54,8 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
 
 @parallel
 def direction(state, r, v, p, s):
-    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then judge this iteration."""
+    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then test this iteration for convergence. Arguments: top of the
+    file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     omega = quotient(np.conj(s[S.ST]), s[S.TT].real)
     rho = s[S.NEXT_RHO]

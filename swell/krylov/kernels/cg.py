@@ -1,4 +1,10 @@
-"""Fused steps of conjugate gradients on the CPU; ``cg.cu`` has the same kernels for a GPU."""
+"""Fused steps of conjugate gradients on the CPU; ``cg.cu`` has the same kernels for a GPU.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``CG`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/cg.py``. ``w``: float32 weights
+of the tested norm², or an empty array for all ones. A kernel writes the left sides of its formulas in place, vectors
+into the arrays and scalars into ``s``; it returns nothing.
+"""
 from __future__ import annotations
 
 import math
@@ -17,14 +23,15 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 
 @helper
 def step_length(s):
-    """α = ρ/σ, or 0 if the curvature σ is not positive; ``direction`` then ends the iteration."""
+    """Return α = ρ/σ, from the scalars ``s``. Return 0 if the curvature σ is not positive; ``direction`` then ends the
+    iteration."""
     sigma = s[S.SIGMA].real
     return s[S.RHO].real / sigma if sigma > 0 else 0.0
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, s):
-    """p = z; ρ = (r, z); norm² = Σ w |r|²."""
+    """p = z; ρ = (r, z); norm² = Σ w |r|². Arguments: top of the file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         rho, norm2 = 0.0, 0.0
@@ -39,7 +46,7 @@ def begin(state, r, z, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Judge the first residual."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
     rho = s[S.RHO].real
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and not rho > 0:
@@ -48,7 +55,8 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def residual(state, q, r, w, s):
-    """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), which the product with M overwrites."""
+    """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), right without M only: with M, M's product writes it again.
+    Arguments: top of the file."""
     alpha = step_length(s)
     weigh = w.size > 0 and due(state)
     parts = np.empty((2, CHUNKS))
@@ -68,7 +76,11 @@ def residual(state, q, r, w, s):
 
 @parallel
 def direction(state, z, p, x, s, coefficients):
-    """x += α p; β = next ρ / ρ; p = z + β p; store α and β in ``coefficients``; then judge this iteration."""
+    """x += α p; β = next ρ / ρ; p = z + β p; then test this iteration for convergence.
+
+    ``coefficients``: float64 array; iteration k stores α and β at 2 k and 2 k + 1, if there is room. Arguments: top of
+    the file.
+    """
     alpha = step_length(s)
     rho = s[S.NEXT_RHO].real
     beta = rho / s[S.RHO].real

@@ -1,4 +1,11 @@
-"""Fused steps of COCG on the CPU; ``cocg.cu`` has the same kernels for a GPU. Unneeded conjugates are empty arrays."""
+"""Fused steps of COCG on the CPU; ``cocg.cu`` has the same kernels for a GPU.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``COCG`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/cocg.py``. ``w``: float32
+weights of the tested norm², or an empty array for all ones. ``pc``, ``rc``: the conjugates of p and r, or empty arrays
+if they are not needed. A kernel writes the left sides of its formulas in place, vectors into the arrays and scalars
+into ``s``; it returns nothing.
+"""
 from __future__ import annotations
 
 import math
@@ -18,19 +25,19 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 
 @helper
 def drowns(s):
-    """True if subtracting α q = (ρ/μ) q would leave no digit of r."""
+    """Return True if subtracting α q = (ρ/μ) q would leave no digit of r, judged from the scalars ``s``."""
     return abs(s[S.MU]) * math.sqrt(s[S.LAST_RR].real) <= EPS * abs(s[S.RHO]) * math.sqrt(s[S.QQ].real)
 
 
 @helper
 def step_length(s):
-    """α = ρ/μ, or 0 if the step would leave no digit of r; ``direction`` then ends the iteration."""
+    """Return α = ρ/μ, or 0 if the step would leave no digit of r; ``direction`` then ends the iteration."""
     return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, pc, s):
-    """p = z; ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|²."""
+    """p = z, pc = conj(p); ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|². Arguments: top of the file."""
     parts = np.empty((4, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
         rho, rr, zz, norm2 = s.dtype.type(0), 0.0, 0.0, 0.0
@@ -49,7 +56,7 @@ def begin(state, r, z, w, p, pc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Judge the first residual."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.LAST_RR].real, s[S.ZZ].real):
         halt(state, Code.BREAKDOWN)
@@ -57,7 +64,8 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def residual(state, q, r, rc, w, s):
-    """r −= α q; norm² = Σ w |r|²; next ρ = rᵀ r, which the product with M overwrites."""
+    """r −= α q, rc = conj(r); norm² = Σ w |r|²; next ρ = rᵀ r, right without M only: with M, M's product writes it
+    again. Arguments: top of the file."""
     alpha = r.dtype.type(step_length(s))
     parts = np.empty((3, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -78,7 +86,8 @@ def residual(state, q, r, rc, w, s):
 
 @parallel
 def direction(state, z, p, pc, x, s):
-    """x += α p; β = next ρ / ρ; p = z + β p; then judge this iteration."""
+    """x += α p; β = next ρ / ρ; p = z + β p, pc = conj(p); then test this iteration for convergence. Arguments: top of
+    the file."""
     lost = drowns(s)
     rho = s[S.NEXT_RHO]
     alpha, beta = x.dtype.type(step_length(s)), x.dtype.type(rho / s[S.RHO])

@@ -1,4 +1,11 @@
-"""Fused steps of COCR on the CPU; ``cocr.cu`` has the same kernels for a GPU. Unneeded conjugates are empty arrays."""
+"""Fused steps of COCR on the CPU; ``cocr.cu`` has the same kernels for a GPU.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``COCR`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/cocr.py``. ``w``: float32
+weights of the tested norm², or an empty array for all ones. ``zc``, ``qc``: the conjugates of z and q, or empty arrays
+if they are not needed. ρ' is ρ of this iteration. A kernel writes the left sides of its formulas in place, vectors into
+the arrays and scalars into ``s``; it returns nothing.
+"""
 from __future__ import annotations
 
 import math
@@ -18,13 +25,13 @@ KERNELS = ("begin", "judge_first", "direction", "residual")
 
 @helper
 def step_length(s):
-    """α = ρ'/μ, or 0 if μ is only rounding error; ``residual`` then ends the iteration."""
+    """Return α = ρ'/μ, or 0 if μ is only rounding error; ``residual`` then ends the iteration."""
     return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, q, zc, s):
-    """p = q = 0; the conjugate of z; (z, z), norm² = Σ w |r|²."""
+    """p = q = 0; zc = conj(z); (z, z), norm² = Σ w |r|². Arguments: top of the file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         zz, norm2 = 0.0, 0.0
@@ -44,15 +51,16 @@ def begin(state, r, z, w, p, q, zc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Judge the first residual."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
     judge_start(state, s[S.NORM2].real)
 
 
 @parallel(fastmath=FAST)
 def direction(state, z, az, p, q, qc, s):
-    """β = ρ'/ρ; p = z + β p; q = A z + β q; (q, q); μ = qᵀ q, which the product with M overwrites.
+    """β = ρ'/ρ; p = z + β p; q = A z + β q, qc = conj(q); (q, q); μ = qᵀ q, right without M only: with M, M's product
+    writes it again.
 
-    Across ranks, also judge the previous iteration.
+    ``az``: A z. Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
     """
     beta = p.dtype.type(quotient(s[S.NEXT_RHO], s[S.RHO]))
     parts = np.empty((2, CHUNKS), s.dtype)
@@ -74,9 +82,10 @@ def direction(state, z, az, p, q, qc, s):
 
 @parallel(fastmath=FAST)
 def residual(state, p, q, t, w, x, r, z, zc, s, alone):
-    """α = ρ'/μ; x += α p; r −= α q; z −= α t, unless z is r (then ``z`` is empty).
+    """α = ρ'/μ; x += α p; r −= α q; z −= α t, zc = conj(z); (z, z), norm² = Σ w |r|².
 
-    Then judge this iteration, if ``alone`` (on one rank).
+    ``t``: M q. Without M, ``z`` is an empty array, and r counts as z. ``alone``: True on one rank; then test this
+    iteration for convergence. Arguments: top of the file.
     """
     alpha = x.dtype.type(step_length(s))
     parts = np.empty((2, CHUNKS))

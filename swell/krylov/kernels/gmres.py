@@ -1,8 +1,12 @@
 """Fused steps of GMRES(m) on the CPU; ``gmres.cu`` has the same kernels for a GPU. Notation of ``krylov/restarted.py``.
 
-``V`` holds the finished vectors, in single precision or in the precision of u and w. ``u`` is the candidate. ``sums``:
-s from 0 on, t from m on, ``Sums`` from 2 m on. ``small``: the method's slots. ``columns[0]``: number of finished
-columns in this cycle. ``norm2``: ``Norms`` of the residual.
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``V``, shape (m, n),
+holds the finished basis vectors in its rows, in single precision or in the precision of u and w. ``u`` is the
+candidate, ``w`` = A M u. ``sums``: s from 0 on, t from m on, ``GMRESSums`` of krylov/slots.py from 2 m on. ``H``,
+``R``: the Hessenberg matrix and its triangular factor, shape (m + 1, m); ``rotations``, shape (m, 2): cosine and sine
+of each Givens rotation; ``g``: the rotated right-hand side, m + 1 entries. ``small``: scalars, indexed by ``GMRES`` of
+krylov/slots.py. ``columns[0]``: number of finished columns in this cycle. ``norm2``: ``Norms`` of the residual. ``j``:
+number of finished basis vectors.
 """
 from __future__ import annotations
 
@@ -26,14 +30,15 @@ TILE = 2048             # rows in a tile: tiles of u, w and four basis vectors f
 
 @njit(cache=True, inline="always")
 def four_rows(V, i, end, lo, hi):
-    """A tile of V_i to V_{i+3}; V_{end−1} replaces the vectors from ``end`` on."""
+    """Return four views: columns ``lo`` to ``hi`` of rows i to i + 3 of V. Row end − 1 replaces the rows from ``end``
+    on."""
     last = end - 1
     return V[i, lo:hi], V[min(i + 1, last), lo:hi], V[min(i + 2, last), lo:hi], V[min(i + 3, last), lo:hi]
 
 
 @njit(cache=True, inline="always")
 def four_weights(c, i, end):
-    """c_i to c_{i+3}; zeros replace the entries from ``end`` on."""
+    """Return the entries c_i to c_{i+3} of the vector c; zeros replace the entries from ``end`` on."""
     none = c.dtype.type(0)
     return (c[i], c[i + 1] if i + 1 < end else none, c[i + 2] if i + 2 < end else none,
             c[i + 3] if i + 3 < end else none)
@@ -41,7 +46,10 @@ def four_weights(c, i, end):
 
 @njit(cache=True, inline="always")
 def subtract_tile(V, sums, begin, end, lo, hi, x, y):
-    """x −= V s and y −= V t in one tile, for the basis vectors from ``begin`` to ``end``."""
+    """x −= V s and y −= V t, in rows ``lo`` to ``hi`` only, for the basis vectors from ``begin`` to ``end``.
+
+    ``x``, ``y``: views of these rows, written in place. Arguments: top of the file.
+    """
     m = (sums.size - 3) // 2
     for i in range(begin, end, 4):
         v0, v1, v2, v3 = four_rows(V, i, end, lo, hi)
@@ -54,7 +62,7 @@ def subtract_tile(V, sums, begin, end, lo, hi, x, y):
 
 @parallel
 def first(state, u, norm2, g, columns):
-    """u = r / ‖r‖ in place; g = ‖r‖ e₀."""
+    """Start a cycle: u = r / ‖r‖, where u holds r on entry; g = ‖r‖ e₀; columns[0] = 0. Arguments: top of the file."""
     beta = math.sqrt(norm2[Norms.OWN2].real)
     set_ratio(state, norm2[Norms.JUDGED2].real, norm2[Norms.OWN2].real)
     scale = 1.0 / beta if beta > 0 else 0.0
@@ -67,9 +75,9 @@ def first(state, u, norm2, g, columns):
 
 @parallel(fastmath=FAST)
 def dots(state, V, u, w, sums, begin, end):
-    """s = Vᴴ u and t = Vᴴ w for the basis vectors from ``begin`` to ``end``.
+    """Write to ``sums``: s = Vᴴ u and t = Vᴴ w for the basis vectors from ``begin`` to ``end``.
 
-    If ``begin`` is 0, also (u, u), (u, w) and (w, w).
+    If ``begin`` is 0, also (u, u), (u, w) and (w, w). Arguments: top of the file.
     """
     n = w.size
     m = (sums.size - 3) // 2
@@ -126,7 +134,8 @@ def dots(state, V, u, w, sums, begin, end):
 
 @parallel(fastmath=FAST)
 def subtract(state, V, u, w, sums, begin, end):
-    """u −= V s and w −= V t for the basis vectors from ``begin`` to ``end``, which ``update`` then skips."""
+    """u −= V s and w −= V t for the basis vectors from ``begin`` to ``end``; ``update`` must then skip these vectors.
+    Arguments: top of the file."""
     n = w.size
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
@@ -136,9 +145,10 @@ def subtract(state, V, u, w, sums, begin, end):
 
 @helper
 def rotate(R, rotations, g, k):
-    """Apply Givens rotations to column k of R, whose entries 0..k+1 are filled, and to g.
+    """Apply Givens rotations to column k of R, whose entries 0..k+1 are filled, and to g; all in place.
 
-    Returns |g[k+1]|, or −1 if the column is zero.
+    The k stored ``rotations`` come first; then a new one, which is stored, makes R[k+1, k] zero. Return |g[k+1]|, the
+    residual norm, or −1 if the column is zero.
     """
     for i in range(k):
         c, sn = rotations[i, 0].real, rotations[i, 1]
@@ -166,7 +176,8 @@ def rotate(R, rotations, g, k):
 
 @helper
 def norm_after_pass(sums, j):
-    """α = ‖u − V s‖ by Pythagoras: u was orthogonalised once, so s is small and nothing cancels."""
+    """Return α = ‖u − V s‖ from the ``sums`` of j basis vectors, by Pythagoras: u was orthogonalised once, so s is
+    small and nothing cancels."""
     m = (sums.size - 3) // 2
     left = sums[2 * m + Sums.UU].real
     for i in range(j):
@@ -176,7 +187,12 @@ def norm_after_pass(sums, j):
 
 @helper
 def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
-    """Correct column j − 1 of H by the second pass, rotate it, and judge the residual after j steps."""
+    """Add the second pass's coefficients to column j − 1 of H, rotate it in R and g, and test the residual norm after j
+    steps.
+
+    ``alpha``: the norm that ``norm_after_pass`` returned. Sets columns[0] = j. A zero column stops the cycle as
+    BREAKDOWN. Arguments: top of the file.
+    """
     k = j - 1
     gamma = small[S.GAMMA].real
     for i in range(j):
@@ -194,9 +210,11 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
 
 @parallel(fastmath=FAST)
 def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, flexible):
-    """Finish v_j and column j − 1 of H; set the next candidate u = (A v_j − [V, v_j] h) / γ.
+    """Finish v_j, written to V[j], and column j − 1 of H; set the next candidate u = (A v_j − [V, v_j] h) / γ, and
+    column j of H.
 
-    ``subtract`` has already handled the basis vectors before ``begin``.
+    ``subtract`` has already handled the basis vectors before ``begin``. ``flexible``: M varies (FGMRES), so A M is not
+    linear. Arguments: top of the file.
     """
     n = w.size
     m = (sums.size - 3) // 2
@@ -240,7 +258,8 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
 
 @njit(cache=True)
 def close(state, sums, H, R, rotations, g, small, columns, y, j):
-    """End of a cycle: finish the last column if the cycle is full, then solve R y = g by back substitution."""
+    """End a cycle of j steps: finish the last column if the cycle is full, then solve R y = g by back substitution;
+    writes y. Arguments: top of the file."""
     if not stopped(state):
         finish_column(state, sums, H, R, rotations, g, small, columns, j, norm_after_pass(sums, j))
     resume(state)
@@ -255,7 +274,7 @@ def close(state, sums, H, R, rotations, g, small, columns, y, j):
 
 @parallel(fastmath=FAST)
 def combine(state, V, y, columns, out, add):
-    """out = Σ y_i V_i, added to out if ``add``."""
+    """out = Σ y_i V_i over the columns[0] finished columns; out += this sum if ``add``. Writes only ``out``."""
     n = out.size
     k = columns[0]
     tiles = (n + TILE - 1) // TILE
@@ -272,7 +291,8 @@ def combine(state, V, y, columns, out, add):
 
 @parallel
 def compress(state, z, row):
-    """Store z in ``row``, then set z = ``row``: the product uses the same rounded z as the update of x."""
+    """Store z in ``row``, of lower precision, then set z = ``row``: the product uses the same rounded z as the update
+    of x."""
     for i in prange(z.size):
         row[i] = z[i]
         z[i] = row[i]

@@ -1,7 +1,12 @@
-"""Fused steps of IDR(s) on the CPU; ``idrs.cu`` has the same kernels for a GPU. Notation of ``idrs.py``; PG is Pᴴ G.
+"""Fused steps of IDR(s) on the CPU; ``idrs.cu`` has the same kernels for a GPU. Notation of ``idrs.py``.
 
-``small`` holds the method's slots. ``alpha[s]`` is (g_k, g_k), and ``f[s]`` is norm² of the judged residual: ranks add
-them up with the other entries. ``begin``, ``project`` and ``finish`` are Python functions that call kernels.
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the dimension;
+``k``: the step, 0 to s − 1. ``P``, ``G``, ``U``: shape (s, n), their vectors p_i, g_i and u_i in rows; P is real.
+``PG``: Pᴴ G, shape (s, s). ``f``: Pᴴ r, and in f[s] norm² of the tested residual. ``alpha``: Pᴴ g_k, later the α_i, and
+in alpha[s] (g_k, g_k): ranks add these up with the other entries. ``gamma``: the γ_i, s entries. ``hat``: v̂.
+``small``: scalars, indexed by ``IDRS`` of krylov/slots.py. ``w``: weights of norm², empty for all ones. ``pp``:
+expected ‖p_i‖². Left sides of the formulas are written in place. ``begin``, ``project`` and ``finish`` are Python
+functions that call kernels.
 """
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ LEAST_COSINE = 0.7
 
 @njit(cache=True)
 def solve(PG, f, gamma, k, s):
-    """Solve the last s − k rows of (Pᴴ G) γ = f for γ."""
+    """Solve the last s − k rows of (Pᴴ G) γ = f, a lower triangle, for γ; writes gamma[k:]."""
     for i in range(k, s):
         left = f[i]
         for j in range(k, i):
@@ -34,7 +39,7 @@ def solve(PG, f, gamma, k, s):
 
 @parallel(fastmath=FAST)
 def sums_of(P, y, sums, s):
-    """sums[i] = (p_i, y), sums[s] = (y, y)."""
+    """sums[i] = (p_i, y) for the s rows p_i of P, sums[s] = (y, y). Writes ``sums``, s + 1 entries."""
     n = y.size
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -60,13 +65,13 @@ def sums_of(P, y, sums, s):
 
 
 def begin(state, P, r, f, s):
-    """f = Pᴴ r."""
+    """f = Pᴴ r, and f[s] = (r, r). Arguments: top of the file."""
     sums_of(P, r, f, s)
 
 
 @njit(cache=True)
 def prepare(state, PG, f, gamma, small, s):
-    """Pᴴ G = I; ω = 1; γ of the first step."""
+    """Pᴴ G = I; ω = 1; γ of the first step. Writes PG, ``gamma`` and ``small``. Arguments: top of the file."""
     PG[:] = 0
     for i in range(s):
         PG[i, i] = 1
@@ -77,7 +82,7 @@ def prepare(state, PG, f, gamma, small, s):
 
 @parallel(fastmath=FAST)
 def reduce(state, r, G, gamma, v, k, s):
-    """v = r − Σ γ_i g_i over i ≥ k."""
+    """v = r − Σ γ_i g_i over i ≥ k. Writes v. Arguments: top of the file."""
     n = r.size
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
@@ -93,7 +98,8 @@ def reduce(state, r, G, gamma, v, k, s):
 
 @parallel(fastmath=FAST)
 def expand(state, hat, G, U, gamma, small, k, s, reduced):
-    """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``."""
+    """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``. Writes U[k].
+    Arguments: top of the file."""
     n = hat.size
     omega = hat.dtype.type(small[S.OMEGA])
     for tile in prange((n + TILE - 1) // TILE):
@@ -114,7 +120,8 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
 
 
 def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
-    """Compute Pᴴ g_k and (g_k, g_k); then call ``column``, if ``alone`` (on one rank)."""
+    """Write Pᴴ g_k and (g_k, g_k) to ``alpha``; then call ``column``, if ``alone`` (on one rank). Arguments: top of the
+    file."""
     sums_of(P, G[k], alpha, s)
     if alone:
         column(state, PG, f, gamma, alpha, small, k, s, pp)
@@ -122,7 +129,11 @@ def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
 
 @njit(cache=True)
 def column(state, PG, f, gamma, alpha, small, k, s, pp):
-    """From Pᴴ g_k: the α_i that make entries i < k vanish; column k of Pᴴ G; β; f and γ of the next step."""
+    """Make α_0 … α_k−1 in ``alpha``, column k of Pᴴ G, β in ``small``, and f and γ of the next step.
+
+    On entry ``alpha`` holds Pᴴ g_k, added up over the ranks. Subtracting Σ α_i g_i from g_k will make the first k
+    entries of Pᴴ g_k vanish. Arguments: top of the file.
+    """
     for i in range(k):
         for m in range(i):
             alpha[i] -= alpha[m] * PG[i, m]
@@ -144,7 +155,8 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
 
 @parallel(fastmath=FAST)
 def update(state, G, U, x, r, alpha, small, k, s):
-    """g_k −= Σ α_i g_i and u_k −= Σ α_i u_i over i < k; r −= β g_k; x += β u_k; (r, r)."""
+    """g_k −= Σ α_i g_i and u_k −= Σ α_i u_i over i < k; r −= β g_k; x += β u_k; (r, r) in ``small``. Arguments: top of
+    the file."""
     n = r.size
     beta = r.dtype.type(small[S.BETA])
     tiles = (n + TILE - 1) // TILE
@@ -168,7 +180,7 @@ def update(state, G, U, x, r, alpha, small, k, s):
 
 @njit(cache=True)
 def polynomial(small):
-    """ω = (t, r)/(t, t), enlarged if r and t are nearly orthogonal."""
+    """Return ω = (t, r)/(t, t) from the sums in ``small``, enlarged if r and t are nearly orthogonal."""
     rt, tt, rr = small[S.RT], small[S.TT].real, small[S.RR].real
     omega = quotient(np.conj(rt), tt)
     cosine = quotient(abs(rt), math.sqrt(tt) * math.sqrt(rr))
@@ -177,7 +189,8 @@ def polynomial(small):
 
 @parallel(fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
-    """x += ω v̂; r −= ω t; returns norm² = Σ w |r|²."""
+    """x += ω v̂; r −= ω t, in place; return norm² = Σ w |r|². v̂ is ``hat``, which may be r. ``w``: empty for all
+    ones."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         weighted = 0.0
@@ -192,7 +205,8 @@ def advance(omega, hat, t, w, x, r):
 
 
 def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
-    """x += ω v̂; r −= ω t; f = Pᴴ r and norm²; then call ``settle``, if ``alone`` (on one rank)."""
+    """x += ω v̂; r −= ω t; f = Pᴴ r, f[s] = norm²; then call ``settle``, if ``alone`` (on one rank). Arguments: top of
+    the file."""
     weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)
     sums_of(P, r, f, s)
     f[s] = weighted
@@ -202,7 +216,7 @@ def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
 
 @njit(cache=True)
 def settle(state, PG, f, gamma, small, s):
-    """Compute ω and the next γ; judge this iteration."""
+    """Compute ω in ``small`` and the next γ; then test this iteration for convergence. Arguments: top of the file."""
     omega = polynomial(small)
     solve(PG, f, gamma, 0, s)
     lost = small[S.LOST] != 0 or omega == 0

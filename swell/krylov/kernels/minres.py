@@ -1,6 +1,10 @@
 """Fused steps of MINRES on the CPU; ``minres.cu`` has the same kernels for a GPU.
 
-v and d are not scaled: kernels divide by β and γ.
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``MINRES`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/minres.py``. ``w``: float32
+weights of the tested norm², or an empty array for all ones. ``q``: A z. v and d are not scaled: kernels divide by β and
+γ. A kernel writes the left sides of its formulas in place, vectors into the arrays and scalars into ``s``; it returns
+nothing.
 """
 from __future__ import annotations
 
@@ -22,14 +26,16 @@ TRUSTED = 0.01          # largest trusted drift of r from b − A x, relative to
 
 @helper
 def rotated(s):
-    """(α, δ, γ̄): the diagonal entry of T; then the entry above it, and itself, after the last rotation."""
+    """Return (α, δ, γ̄) from the scalars ``s``. α is the diagonal entry of T in the new column. The last Givens
+    rotation turns the entry above it into δ, and α into γ̄."""
     alpha, c, d = s[S.ALPHA].real / s[S.BETA2].real, s[S.COS].real, s[S.DELTA].real
     return alpha, c * d + s[S.SIN].real * alpha, s[S.SIN].real * d - c * alpha
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, v, v_old, d, d_old, s):
-    """v = r; all others 0; β² = (r, z), (z, z), (r, r); norm² = Σ w |r|²."""
+    """v = r; v_old = d = d_old = 0; β² = (r, z), (z, z), (r, r); norm² = Σ w |r|²; the other scalars are reset.
+    Arguments: top of the file."""
     parts = np.empty((4, CHUNKS))
     for c in prange(CHUNKS):
         rz, zz, rr, norm2 = 0.0, 0.0, 0.0, 0.0
@@ -60,7 +66,8 @@ def begin(state, r, z, w, v, v_old, d, d_old, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Judge the first residual; φ = β."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``; φ = β. Arguments: top of the
+    file."""
     beta2 = s[S.BETA2].real
     s[S.PHI] = math.sqrt(max(beta2, 0.0))
     judge_start(state, s[S.NORM2].real)
@@ -70,9 +77,11 @@ def judge_first(state, s):
 
 @parallel(fastmath=FAST)
 def lanczos(state, q, z, v, v_next, d, d_next, s):
-    """v' = q/β − (α/β) v − (β/β_old) v_old; d' = z/β − (δ/γ) d − (ε/γ_old) d_old; each overwrites the older vector.
+    """v_next = q/β − (α/β) v − (β/β_old) v_old; d_next = z/β − (δ/γ) d − (ε/γ_old) d_old.
 
-    Also (d', d') and (v', v'), which is β'² without a preconditioner. Across ranks, also judge the previous iteration.
+    On entry ``v_next`` and ``d_next`` hold v_old and d_old, which are overwritten. Also (d_next, d_next) and (v_next,
+    v_next), which is the next β² without M. Across ranks, also test the previous iteration for convergence. Arguments:
+    top of the file.
     """
     alpha, delta, _ = rotated(s)
     beta, last = math.sqrt(s[S.BETA2].real), math.sqrt(s[S.LAST_BETA2].real)
@@ -99,9 +108,11 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
 
 @parallel(fastmath=FAST)
 def update(state, v, d, w, x, r, s, eps, alone):
-    """Rotate β' out of T; x += (c φ/γ) d; r = s² r − (s c φ/β') v; judge this iteration, if ``alone`` (on one rank).
+    """Rotate the next β out of T; x += (c φ/γ) d; r = s² r − (s c φ/β) v; (r, r), norm²; the scalars of the next step.
 
-    No step if A r vanishes, if the drift of r exceeds TRUSTED ‖r‖, or if M is not definite.
+    x and r stay if A r vanishes, if the drift of r from b − A x exceeds TRUSTED ‖r‖, or if M is not definite. ``v``,
+    ``d``: the new vectors. ``eps``: machine precision. ``alone``: True on one rank; then test this iteration for
+    convergence. Arguments: top of the file.
     """
     alpha, delta, bar = rotated(s)
     beta2, phi, last_c = s[S.NEXT_BETA2].real, s[S.PHI].real, s[S.COS].real

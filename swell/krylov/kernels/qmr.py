@@ -1,6 +1,10 @@
 """Fused steps of QMR on the CPU; ``qmr.cu`` has the same kernels for a GPU.
 
-v and w are not scaled; ρ and ξ are their norms.
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``QMR`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/qmr.py``. ``weights``: float32
+weights of the tested norm², or an empty array for all ones. ``vh``: v̂ = M v. ``Ap``, ``Ad``: A p and A d. ``MAq``: Mᴴ
+Aᴴ q. v and w are not scaled; ρ and ξ are their norms. A kernel writes the left sides of its formulas in place, vectors
+into the arrays and scalars into ``s``; it returns nothing.
 """
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ KERNELS = ("first", "lanczos", "update")
 
 @helper
 def over_delta(s):
-    """β = ε/δ with δ = (w, v)/(ξ ρ); 0 if ε is only rounding error."""
+    """Return β = ε/δ with δ = (w, v)/(ξ ρ), from the scalars ``s``; 0 if ε is only rounding error."""
     if vanishes(s[S.EPSILON], s[S.QQ].real, s[S.AP2].real):
         return s[S.EPSILON] * 0
     return quotient(s[S.EPSILON], s[S.WV]) * (math.sqrt(s[S.XI2].real) * math.sqrt(s[S.RHO2].real))
@@ -29,7 +33,7 @@ def over_delta(s):
 
 @parallel(fastmath=FAST)
 def first(state, vh, w, p, q, d, Ad, s):
-    """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0."""
+    """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0. Arguments: top of the file."""
     rho, xi = math.sqrt(s[S.RHO2].real), math.sqrt(s[S.XI2].real)
     of_v, of_w = p.dtype.type(quotient(1.0, rho)), p.dtype.type(quotient(1.0, xi))
     parts = np.empty(CHUNKS)
@@ -52,9 +56,9 @@ def first(state, vh, w, p, q, d, Ad, s):
 
 @parallel(fastmath=FAST)
 def lanczos(state, Ap, MAq, v, w, s):
-    """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; their norms and (w, v).
+    """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; (v, v), (w, w) and (w, v).
 
-    Across ranks, also judge the previous iteration.
+    Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
     """
     beta = over_delta(s)
     of_v = v.dtype.type(quotient(beta, np.sqrt(s[S.RHO2])))
@@ -77,9 +81,9 @@ def lanczos(state, Ap, MAq, v, w, s):
 
 @parallel(fastmath=FAST)
 def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
-    """d = η p + c d, A d likewise; x += d; r −= A d; then p and q of the next iteration.
+    """d = η p + c d, A d likewise; x += d; r −= A d; norm²; then p and q of the next iteration, and (q, q).
 
-    Then judge this iteration, if ``alone`` (on one rank).
+    ``alone``: True on one rank; then test this iteration for convergence. Arguments: top of the file.
     """
     beta, rho, xi = over_delta(s), math.sqrt(s[S.NEXT_RHO2].real), math.sqrt(s[S.NEXT_XI2].real)
     size = abs(beta)

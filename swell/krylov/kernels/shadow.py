@@ -1,4 +1,8 @@
-"""First kernels of methods with a shadow vector, on the CPU; ``shadow.cu`` has the same kernels for a GPU."""
+"""First kernels of methods with a shadow vector, on the CPU; ``shadow.cu`` has the same kernels for a GPU.
+
+``state``: the state of the convergence test (core/kernels/judge.py). ``s``: scalars, indexed by ``Shadow`` of
+krylov/slots.py.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +20,10 @@ KERNELS = ("begin", "judge_first")
 
 @parallel(fastmath=FAST)
 def begin(state, r, shadow, w, p, s):
-    """p = r; ρ = (r̂, r); (r̂, r̂); (r, r); norm² = Σ w |r|²."""
+    """p = r; ρ = (r̂, r); (r̂, r̂); (r, r); norm² = Σ w |r|².
+
+    ``shadow``: r̂. ``w``: weights, or an empty array for all ones. Writes p and the scalars in ``s``.
+    """
     parts = np.empty((4, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
         rho, shadow2, rr, norm2 = s.dtype.type(0), 0.0, 0.0, 0.0
@@ -33,7 +40,7 @@ def begin(state, r, shadow, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Judge the first residual."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.SHADOW2].real, s[S.RR].real):
         halt(state, Code.BREAKDOWN)

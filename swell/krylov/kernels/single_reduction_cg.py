@@ -1,4 +1,11 @@
-"""Fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` has the same kernels for a GPU."""
+"""Fused steps of CG with one reduction on the CPU; ``single_reduction_cg.cu`` has the same kernels for a GPU.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``SingleReductionCG`` of krylov/slots.py. Vectors have shape (n,) and the names of
+``krylov/single_reduction_cg.py``. ``weights``: float32 weights of the tested norm², or an empty array for all ones. A
+kernel writes the left sides of its formulas in place, vectors into the arrays and scalars into ``s``; it returns
+nothing. α_ and γ_ are of the last iteration.
+"""
 from __future__ import annotations
 
 import math
@@ -17,7 +24,7 @@ KERNELS = ("norm", "first", "advance", "settle", "take")
 
 @parallel(fastmath=FAST)
 def norm(state, r, weights, s):
-    """γ = (r, r), which the product with M overwrites; norm² = Σ w |r|²."""
+    """γ = (r, r), right without M only: M's product writes it again; norm² = Σ w |r|². Arguments: top of the file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         rr, weighted = 0.0, 0.0
@@ -31,7 +38,10 @@ def norm(state, r, weights, s):
 
 @njit(cache=True)
 def choose(state, s, beta, curvature):
-    """α = γ / ``curvature`` of the new direction; end the run if γ or the curvature is not positive."""
+    """Store β = ``beta`` and α = γ / ``curvature`` in ``s``, where ``curvature`` is (p, A p) of the new direction p.
+
+    If γ or the curvature is not positive, stop the run in ``state``. Arguments: top of the file.
+    """
     gamma = s[S.GAMMA].real
     if not stopped(state) and not (gamma > 0 and curvature > 0):
         halt(state, Code.INDEFINITE if math.isfinite(gamma) and math.isfinite(curvature) else Code.NONFINITE)
@@ -42,16 +52,17 @@ def choose(state, s, beta, curvature):
 
 @njit(cache=True)
 def first(state, s):
-    """Judge the first residual; α = γ/δ, β = 0."""
+    """Test the first residual for convergence; α = γ/δ, β = 0. Arguments: top of the file."""
     judge_start(state, s[S.NORM2].real)
     choose(state, s, 0.0, s[S.DELTA].real)
 
 
 @parallel(fastmath=FAST)
 def advance(state, u, w, p, q, x, r, weights, s):
-    """p = u + β p; s = w + β s; x += α p; r −= α s (u may be r); norm² = Σ w |r|².
+    """p = u + β p; q = w + β q; x += α p; r −= α q; norm² = Σ w |r|²; next γ = (r, r).
 
-    Also the next γ = (r, r), which the product with M overwrites.
+    ``q`` is the s = A p of krylov/single_reduction_cg.py; ``s`` holds the scalars. u may be r. With M, M's product
+    writes γ again. Arguments: top of the file.
     """
     alpha, beta = s[S.ALPHA].real, s[S.BETA].real
     weigh = weights.size > 0 and due(state)
@@ -77,9 +88,11 @@ def advance(state, u, w, p, q, x, r, weights, s):
 
 @njit(cache=True)
 def settle(state, s, coefficients):
-    """Judge this iteration; compute the next β = γ/γ_ and α = γ/(δ − β γ/α_); store α_ and β in ``coefficients``.
+    """Test this iteration for convergence; compute the next β = γ/γ_ and α = γ/(δ − β γ/α_) in ``s``.
 
-    If the curvature δ − β γ/α_ is not positive, the direction restarts with p = u, whose curvature δ is measured.
+    ``coefficients``: float64 array; iteration k stores α_ and β at 2 k and 2 k + 1, if there is room. If the curvature
+    δ − β γ/α_ is not positive, the direction restarts with p = u, whose curvature δ is measured. Arguments: top of the
+    file.
     """
     gamma, before, alpha = s[S.GAMMA].real, s[S.LAST_GAMMA].real, s[S.ALPHA].real
     beta = gamma / before
@@ -96,7 +109,8 @@ def settle(state, s, coefficients):
 
 @parallel(fastmath=FAST)
 def take(state, true_, r, s):
-    """Replace r by the true residual; keep the largest squared distance between the two."""
+    """Set r = ``true_``, the true residual b − A x; s[DRIFT2] = the largest ‖true_ − r‖² so far. Arguments: top of the
+    file."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         drift = 0.0

@@ -1,4 +1,11 @@
-"""Fused steps of TFQMR on the CPU; ``tfqmr.cu`` has the same kernels for a GPU, ``shadow.py`` the start."""
+"""Fused steps of TFQMR on the CPU; ``tfqmr.cu`` has the same kernels for a GPU, ``shadow.py`` the start.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``TFQMR`` of krylov/slots.py. Vectors have shape (n,) and the names of ``krylov/tfqmr.py``. ``weights``:
+float32 weights of the tested norm², or an empty array for all ones. ``shadow``: r̂. ``yh``: ŷ = M y. ``odd``, ``even``,
+``u``: A ŷ of the odd step, of the even step, and of the current step. A kernel writes the left sides of its formulas in
+place, vectors into the arrays and scalars into ``s``; it returns nothing.
+"""
 from __future__ import annotations
 
 import math
@@ -18,13 +25,13 @@ KERNELS = ("clear", "direction", "odd", "even", "update")
 
 @njit(cache=True)
 def share(tau2, w2):
-    """c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the weight of w in the next residual."""
+    """Return c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the weight of w in the next residual. ``tau2``: τ²; ``w2``: ‖w‖²."""
     return tau2 / (tau2 + w2) if tau2 > 0 else 0.0
 
 
 @parallel
 def clear(state, r, y, v, even, d, s):
-    """y = r; v = A y = d = 0; θ = η = 0. τ = ‖r‖ is already set."""
+    """y = r; v = even = d = 0; θ = η = 0. τ = ‖r‖ is already in ``s``. Arguments: top of the file."""
     for i in prange(r.size):
         y[i] = r[i]
         v[i] = 0
@@ -37,7 +44,8 @@ def clear(state, r, y, v, even, d, s):
 
 @parallel(fastmath=FAST)
 def direction(state, odd, even, shadow, v, s):
-    """v = A y + β (A y_ + β v), where y_ is y of the last even step; σ = (r̂, v); (v, v)."""
+    """v = odd + β (even + β v); σ = (r̂, v); (v, v). ``odd``: A ŷ; ``even``: A ŷ of the last even step. Arguments: top
+    of the file."""
     beta = v.dtype.type(s[S.BETA])
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -55,7 +63,7 @@ def direction(state, odd, even, shadow, v, s):
 def odd(state, yh, v, u, d, y, w, s):
     """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖².
 
-    Across ranks, also judge the previous iteration.
+    Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
     """
     step = quotient(s[S.RHO], s[S.SIGMA])
     alpha, carry = w.dtype.type(step), w.dtype.type(quotient(s[S.CARRY], step))
@@ -75,7 +83,7 @@ def odd(state, yh, v, u, d, y, w, s):
 
 @parallel(fastmath=FAST)
 def even(state, u, shadow, w, s):
-    """w −= α u; ‖w‖²; next ρ = (r̂, w)."""
+    """w −= α u; ‖w‖²; next ρ = (r̂, w). Arguments: top of the file."""
     alpha = w.dtype.type(quotient(s[S.RHO], s[S.SIGMA]))
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -91,9 +99,10 @@ def even(state, u, shadow, w, s):
 
 @parallel(fastmath=FAST)
 def update(state, yh, u, w, weights, d, x, r, y, s, alone):
-    """Two steps of x and r: x += η d; r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d.
+    """Two steps of x and r: x += η d; r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d. Then y = w + β y.
 
-    The first step uses w + α u as w. Then y = w + β y; judge this iteration, if ``alone`` (on one rank).
+    w is already that of the second step; the first step uses w + α u. ``alone``: True on one rank; then test this
+    iteration for convergence. Arguments: top of the file.
     """
     step, rho, tau2 = quotient(s[S.RHO], s[S.SIGMA]), s[S.NEXT_RHO], s[S.TAU2].real
     c1 = share(tau2, s[S.ODD2].real)
