@@ -110,13 +110,18 @@ class BlockSELLMatrix(Matrix):
             self.stored = xp.packbits(stored)
 
     def _value(self, place, row, column):
-        """Index into ``values``, flattened, of the value at (row, column) of the block at ``place`` in ``columns``."""
+        """Return the index into the flattened ``values`` of a block's entry; all arguments are integers or arrays of
+        them.
+
+        ``place``: the block's index in ``columns``; ``row``, ``column``: the entry's row and column inside the block.
+        """
         s, H = self.block, self.height
         lane = place % H                         # slices begin at multiples of H
         return (place - lane).astype(np.int64) * (s * s) + column * (H * s) + lane * s + row
 
     def _entries(self):
-        """For every entry, sorted by rows: its index into ``values``, flattened, its row and its column."""
+        """Return three arrays with one element an entry, sorted by rows: index into the flattened ``values``, row,
+        column."""
         xp, s, H = self.space.xp, self.block, self.height
         place = xp.nonzero(self.columns >= 0)[0]
         inside = xp.arange(s)
@@ -149,7 +154,10 @@ class BlockSELLMatrix(Matrix):
         return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
 
     def positions(self, csr):
-        """Index into ``values``, flattened, of each entry of a CSR matrix of this pattern; computed once and kept."""
+        """Index into the flattened ``values`` of each entry of ``csr``, in CSR order; computed at the first call and
+        kept.
+
+        ``csr``: a CSRMatrix with the pattern of this matrix."""
         if self._positions is None:
             self._positions = self._entries()[0].astype(self.ptr.dtype)
         return self._positions

@@ -23,10 +23,10 @@ SAMPLE = 64             # block rows of a sample, which rules out most sizes
 
 
 def _ratios(A, sizes, sample=None) -> dict[int, float]:
-    """The fill ratio of A for each block size, from ``sample`` evenly spread block rows; None: from all block rows.
+    """Return a dict from block size to fill ratio of the CSRMatrix A: values in all nonempty blocks over entries.
 
-    The ratio is 1 if these rows have no entries. One host read serves all sizes.
-    """
+    ``sizes``: block sizes. ``sample``: count only this many evenly spread block rows; None: all block rows. The ratio
+    is 1 if these rows have no entries. One host read serves all sizes. Results are kept in ``A.fills``."""
     missing, sums, space = [size for size in sizes if (size, sample) not in A.fills], [], A.space
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)
     for size in missing:
@@ -66,12 +66,14 @@ def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
 
 
 def block_size(ratios: dict[int, float]) -> int:
-    """The largest size with a fill ratio of at most `CHEAP`; 1 if there is none."""
+    """The largest key of ``ratios`` whose value, the fill ratio, is at most `CHEAP` (1.2); 1 if there is none."""
     return max((size for size, ratio in ratios.items() if ratio <= CHEAP), default=1)
 
 
 def detect(A, most=CHEAP, sizes=None) -> int:
     """The largest block size up to `LARGEST` with a fill ratio of at most ``most``; 1 if there is none.
+
+    A is a CSRMatrix. The fill ratio is the number of values in nonempty blocks over the number of entries.
 
     ``sizes`` are the sizes to try, ascending from 1; by default all that divide the rows and columns.
 
@@ -92,7 +94,7 @@ def detect(A, most=CHEAP, sizes=None) -> int:
 
 
 def given_size(block, n: int) -> int:
-    """A user's block size for a matrix of n rows, checked; 0 for None, which stands for detection.
+    """Check a user's block size for a matrix of n rows; return it as int, or 0 for None (detect the size).
 
     Raises
     ------
@@ -155,7 +157,9 @@ class Blocks(ABC):
 
 
 def check_pad(setting):
-    """Raise InputError if ``pad`` is no bool, or is True although the block size always divides."""
+    """Raise InputError if ``setting.pad`` is no bool, or is True though ``setting.block`` is 0 (detected) or 1.
+
+    ``setting``: a `Blocks` settings object."""
     switch(setting, "pad")
     if setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"
@@ -163,7 +167,9 @@ def check_pad(setting):
 
 
 def check_size(block: int, pad: bool, shape, name: str):
-    """Raise InputError if the block size does not divide the rows and columns, and ``pad`` is False."""
+    """Raise InputError if ``block`` does not divide both numbers in ``shape``, and ``pad`` is False.
+
+    ``pad``: allow blocks that reach past the matrix. ``name``: the format's name, for the message."""
     if pad or all(count % block == 0 for count in shape):
         return
     size = f"{shape[0]} rows" if shape[0] == shape[1] else f"{shape[0]} rows and {shape[1]} columns"
@@ -203,6 +209,6 @@ class BlockPattern:
 
     @property
     def place(self):
-        """For each entry: its block, and its row and column in the block; three arrays."""
+        """Three integer arrays with one element an entry: index of its block, row in the block, column in the block."""
         block, inside = self.positions // self.size**2, self.positions % self.size**2
         return block, inside // self.size, inside % self.size

@@ -94,7 +94,11 @@ class BSRMatrix(Matrix):
 
     @staticmethod
     def _inside(space, indptr, indices, data, shape):
-        """A mask, shaped like ``data``, of the values inside the matrix; None if all are."""
+        """Return a bool array, shaped like ``data``, True for values inside the matrix; None if no block reaches past
+        it.
+
+        ``indptr``, ``indices``, ``data``: block row pointers, block columns, blocks (count, s, s). ``shape``: rows,
+        columns."""
         xp, s = space.xp, data.shape[1]
         if all(count % s == 0 for count in shape):
             return None
@@ -141,7 +145,8 @@ class BSRMatrix(Matrix):
         return cls(space, indptr, indices[by_column], data, shape, inside)
 
     def _stored(self):
-        """A mask, shaped like ``data``, of the values that are entries."""
+        """Return a new bool array, shaped like ``data``: True where a value is an entry of the matrix, not filled in.
+        """
         xp = self.space.xp
         if not self.stored.size:
             return xp.ones(self.data.shape, bool)
@@ -156,7 +161,7 @@ class BSRMatrix(Matrix):
         self.space.collect(dots)
 
     def _by_rows(self):
-        """Indices into ``data``, flattened, of the entries, row by row of the matrix, and the length of each row."""
+        """Return (indices into the flattened ``data`` of all entries, in CSR order; number of entries of each row)."""
         xp, s, count = self.space.xp, self.block, self.indices.size
         owner = rows_of(self.indptr, count, xp)
         first, length = self.indptr[owner].astype(np.int64), xp.diff(self.indptr)[owner]
@@ -194,7 +199,10 @@ class BSRMatrix(Matrix):
         return self._adjoint
 
     def positions(self, csr):
-        """Index into ``data``, flattened, of each entry of a CSR matrix of this pattern; computed once and kept."""
+        """Index into the flattened ``data`` of each entry of ``csr``, in CSR order; computed at the first call and
+        kept.
+
+        ``csr``: a CSRMatrix with the pattern of this matrix."""
         if self._positions is None:
             self._positions = BlockPattern(csr, self.block).positions.astype(self.indptr.dtype, copy=False)
         return self._positions
@@ -221,7 +229,7 @@ class BSRMatrix(Matrix):
 
 
 def _check_blocks(indptr, indices, blocks, shape, order):
-    """Raise InputError if the arrays of `BSRMatrix.from_blocks` are invalid or inconsistent."""
+    """Raise InputError if the arguments of `BSRMatrix.from_blocks`, explained there, are invalid or inconsistent."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
     if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:

@@ -5,7 +5,9 @@ from swell.core.errors import InputError
 
 
 def nonzero_diagonal(A, owner):
-    """The diagonal of A. Raises InputError, naming ``owner`` and the first zero, if an entry is zero or missing."""
+    """Return the diagonal of A. Raises InputError if one of its entries is zero or missing.
+
+    ``owner``: the caller's name, for the message, which also names the first such row."""
     d, facts = A.diagonal(), A.diagonal_block.facts(search=False)
     if facts.zero_diagonal:
         raise InputError(f"{owner} divides by the diagonal, and {facts.zero_diagonal} of {d.size} diagonal entries are "

@@ -88,7 +88,9 @@ class ELLMatrix(Matrix):
         self._read = self.space.total(self.space.group_largest(lengths, WARP)) * WARP
 
     def _check(self, width, pitch, lengths, index):
-        """Refuse a matrix that needs too much padding, or would not fit."""
+        """Raise InputError for too much padding, or OutOfMemory if the arrays, of shape (width, pitch), would not fit.
+
+        ``lengths``: entries of each row. ``index``: dtype of the columns."""
         stored, each = width * pitch, self.dtype.itemsize + index.itemsize
         if stored > SMALL and stored > self.settings.max_fill * self.nnz:
             raise InputError(
@@ -99,7 +101,7 @@ class ELLMatrix(Matrix):
         self.space.check_fits(stored * each, "the matrix in ELL", "use format='sell', which pads less")
 
     def _where(self, csr):
-        """The position (k, i) of each entry of the CSR matrix in ``values``; two arrays."""
+        """Return (k, i), two arrays: entry e of ``csr`` lies at ``values[k[e], i[e]]``."""
         rows = csr.rows()
         return self.space.xp.arange(csr.nnz) - csr.indptr[rows], rows
 

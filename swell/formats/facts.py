@@ -132,7 +132,7 @@ class Facts:
 
     @property
     def norm_inf(self) -> float:
-        """‖A‖∞."""
+        """‖A‖∞, the largest sum of |aᵢⱼ| in a row."""
         return self._extreme(Extreme.NORM_INF)
 
     @property
@@ -154,7 +154,7 @@ class Facts:
 
     @property
     def gershgorin(self) -> tuple[float, float, float]:
-        """For a Hermitian matrix: min aᵢᵢ, and the lower and upper Gershgorin bounds of the eigenvalues."""
+        """For a Hermitian matrix: (min aᵢᵢ, lower, upper), with Gershgorin's bounds of the eigenvalues."""
         return -float(self.values[Extreme.DIAGONAL_LOWEST]), -float(self.values[Extreme.REACH]), self.norm_inf
 
     def asymmetry(self, conjugate=True) -> float:
@@ -171,12 +171,14 @@ class Facts:
         return "unsymmetric (symmetric pattern)" if self.pattern_symmetric else "unsymmetric"
 
     def _extreme(self, place):
-        """A gathered maximum of nonnegative numbers; 0 if there were none."""
+        """``values[place]``, a gathered maximum of nonnegative numbers; 0 if there were none. ``place``: an Extreme."""
         return float(np.maximum(self.values[place], 0))
 
 
 def gather(A, search=True) -> Facts:
-    """Gather the facts of a `CSRMatrix`, with one host read. Without ``search`` symmetry is not tested."""
+    """Return the `Facts` of a CSRMatrix A, with one host read.
+
+    ``search``: also compare each aᵢⱼ with aⱼᵢ, which tells symmetry; ignored if A is not square."""
     space, search = A.space, search and A.shape[0] == A.shape[1]
     values = space.empty(COUNT, np.float64)
     space.kernels("swell.formats", "facts", A.dtype).gather(A.indptr, A.indices, A.data, values, A.shape[1], search)

@@ -10,21 +10,23 @@ from swell.core.operator import LinearOperator
 
 
 def index_type(rows: int, columns: int, stored: int):
-    """The index type: int32 if every row, column and position fits, else int64."""
+    """Return the dtype of indices: int32 if the numbers of rows, columns and stored values all fit, else int64."""
     return np.dtype(np.int32 if max(rows, columns, stored) < 2**31 - 1 else np.int64)
 
 
 def rows_of(indptr, nnz, xp):
-    """The row of every stored entry of a CSR matrix."""
+    """Return a new integer array: the row of every one of the ``nnz`` entries of a CSR matrix; ``xp``: NumPy or CuPy.
+    """
     if xp is np:                                 # repeat is eight times faster; CuPy's takes counts of the host only
         return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
 
 
 def upper_halves(kernels, space, ptr, wide):
-    """Where the upper 16 bits of each slice's columns begin, −1 if the slice is not wide, and their total number.
+    """Return (where the upper 16 bits of each slice's columns begin, their total number), for formats of SELL's kind.
 
-    The array is empty if no slice is wide. ``kernels`` are the kernels of ``sell_layout``."""
+    The array has −1 for a slice that is not ``wide`` (has 16-bit columns); it is empty if no slice is wide. ``ptr``:
+    where each slice's entries begin. ``kernels``: the kernels of ``sell_layout``."""
     high_ptr, halves = space.empty(wide.size, ptr.dtype), space.empty(1, np.int64)
     kernels.find_upper(ptr, wide, high_ptr, halves)
     halves = int(halves[0])  # sync
@@ -48,18 +50,18 @@ class Matrix(LinearOperator):
 
     @abstractmethod
     def to_csr(self):
-        """Convert to CSR, in the same space."""
+        """Return the matrix as a CSRMatrix in the same space."""
 
     @abstractmethod
     def update(self, csr):
-        """Replace the values by the values of a CSR matrix of the same pattern, in place."""
+        """Replace the values, in place, by the values of ``csr``, a CSRMatrix of the same pattern."""
 
     @abstractmethod
     def convert(self, csr):
-        """Convert another CSR matrix to this format, with the settings of this matrix."""
+        """Return ``csr``, another CSRMatrix, as a new matrix of this format, with the settings of this matrix."""
 
     def positions(self, csr):
-        """Index into ``values`` of each entry of a CSR matrix of this pattern, for callers that write values in place.
+        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern, for callers that write values.
 
         Raises
         ------
@@ -78,7 +80,8 @@ class Matrix(LinearOperator):
         return self._adjoint
 
     def discard_adjoint(self):
-        """Drop the adjoint after a change of values; CUDA graphs that captured it are captured again."""
+        """Drop the kept adjoint after a change of values, and raise ``revision``, so that CUDA graphs are captured
+        again."""
         if self._adjoint is not None:
             self._adjoint = None
             self.revision += 1

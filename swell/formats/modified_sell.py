@@ -114,7 +114,8 @@ class ModifiedSELLMatrix(Matrix):
         self._read = self.space.total(self.space.group_largest(lengths, together)) * together
 
     def _where(self, csr):
-        """Index into ``entries`` of each off-diagonal entry of the CSR matrix, and a mask of these entries."""
+        """Return (index into ``entries`` of each off-diagonal entry of ``csr``, bool mask of these entries in ``csr``).
+        """
         xp, H = self.space.xp, self.height
         rows = csr.rows()
         off = rows != csr.indices

@@ -45,7 +45,7 @@ EXACT = 4               # units of rounding within which a diagonal counts as co
 
 
 def most_rows(multiprocessors: int, dtype) -> int:
-    """The number of rows whose x and r fit in the registers of this many multiprocessors."""
+    """The number of rows for which two vectors, x and r, fit in the registers of this many multiprocessors."""
     return multiprocessors * WARPS * 32 * (REGISTERS // np.dtype(dtype).itemsize)
 
 
@@ -120,7 +120,7 @@ class PartsMatrix(Matrix):
     # -- the layout ----------------------------------------------------------------------------------------------
 
     def _layout(self):
-        """Cut the rows into the fewest parts that the vectors fit on, and write all arrays.
+        """Cut the rows into the fewest parts for which the vectors fit on a multiprocessor; set all arrays of self.
 
         This takes one or two host reads and one transfer; an ordering adds its own."""
         n, every = self.shape[0], self.space.multiprocessors
@@ -138,7 +138,9 @@ class PartsMatrix(Matrix):
         self._place(cut)
 
     def _cut(self, most):
-        """Cut the rows into at most ``most`` parts: consecutive rows, unless the halos are too large."""
+        """Cut the rows into at most ``most`` parts; return a `_Cut`. Sets ``count``, ``together`` and ``ordered``.
+
+        Parts are consecutive rows, unless their halos are too large; then ``settings.ordering`` chooses them."""
         n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
         self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
         self.together = self.count in (1, 2, 4, 8, CLUSTER)
@@ -152,7 +154,9 @@ class PartsMatrix(Matrix):
         return _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)
 
     def _fit(self, cut):
-        """Choose the chunks, the ring and the slots of a warp; raise DoesNotFit if no choice fits."""
+        """Set the sizes of chunks, of the ring of chunks and of a warp's share of registers for ``cut``, a `_Cut`.
+
+        Raises DoesNotFit if no choice fits in shared memory and registers."""
         size, shared = self.dtype.itemsize, self.settings.shared or self.space.shared_memory
         slices = int(cut.slices.max())
         needed = -(-slices // WARPS)
@@ -172,7 +176,8 @@ class PartsMatrix(Matrix):
         raise self._too_large(32 * slices, int(cut.halo.max()))
 
     def _place(self, cut):
-        """Compute all offsets, and write the layout and the entries."""
+        """Compute all offsets for ``cut``, a `_Cut`; allocate the arrays of self, and write the layout and the entries.
+        """
         space, xp, csr, C = self.space, self.space.xp, self.csr, self.chunk
         chunks, outer = (-(-cut.columns // C)).reshape(-1), cut.slices - cut.interior
         bound = np.where(cut.boundary.reshape(-1) < 0, chunks, cut.boundary.reshape(-1) // C)
@@ -204,7 +209,7 @@ class PartsMatrix(Matrix):
         self.space.synchronize()                 # the reading kernel may start before the preceding kernel has ended
 
     def _take_diagonal(self):
-        """Set ``diagonal`` to the constant diagonal if it is real, positive and constant to rounding; else to 0."""
+        """Set ``diagonal`` to the matrix's diagonal if that is real, positive and constant to rounding; else to 0."""
         self._constant = self.csr.facts(search=False).constant_diagonal(EXACT * np.finfo(self.dtype).eps)
         self.space.from_host(np.array([self._constant]), out=self.diagonal)
 
@@ -313,10 +318,10 @@ class _Cut:
 
 
 def usual_counts(n, every) -> list[int]:
-    """Numbers of parts that suit n rows, the fastest first; ``every`` is the number of multiprocessors."""
+    """Return numbers of parts that suit n rows, the fastest first. ``every``: the number of multiprocessors."""
     return [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
 
 
 def _before(counts):
-    """Exclusive prefix sums of the counts."""
+    """Return the exclusive prefix sums of ``counts``, a new array."""
     return np.cumsum(counts) - counts

@@ -89,7 +89,7 @@ class Product:
         self.C.discard_adjoint()
 
     def _factors(self, A, B):
-        """The six arrays of both factors: indices converted to one type, values to C's type."""
+        """Return six arrays, the CSR arrays of A and B: indices converted to one type, values to C's type."""
         index = np.result_type(A.indices.dtype, B.indices.dtype)
         return [array for M in (A, B) for array in (
             M.indptr.astype(index, copy=False), M.indices.astype(index, copy=False),
@@ -100,16 +100,18 @@ class Product:
         self._kernels.values(*factors, self._shape[1], self._rows, self._bounds, C.indptr, C.indices, C.data)
 
     def _bytes(self, entries):
-        """Bytes of this many entries of C."""
+        """Return the bytes of the columns and values of ``entries`` entries of C."""
         return entries * (index_type(*self._shape, entries).itemsize + self._dtype.itemsize)
 
     def _check_fits(self, needed, what):
-        """Raise OutOfMemory unless ``needed`` bytes are free. Small products skip this: asking a GPU takes longer."""
+        """Raise OutOfMemory unless ``needed`` bytes are free; ``what`` completes the message.
+
+        Small products skip this: asking a GPU takes longer."""
         if needed > UNCHECKED:
             self._space.check_fits(needed, f"a product of {self._shape[0]} × {self._shape[1]} {what}", REMEDY)
 
     def _entries(self, starts):
-        """Allocate the columns and values of C, whose number is the last of ``starts``."""
+        """Allocate and return the columns and values of C. Their number is the last element of ``starts``."""
         entries, = self._space.last_entries(starts)  # sync
         self._check_fits(self._bytes(entries), f"with {entries} entries")
         index = index_type(*self._shape, entries)
@@ -118,7 +120,10 @@ class Product:
     # -- CPU -------------------------------------------------------------------------------------------------------
 
     def _on_cpu(self, factors):
-        """Compute C on a CPU: in one pass into memory for an upper bound, or, if that is too much, after counting."""
+        """Compute C from ``factors``, the six arrays of `_factors`, on a CPU.
+
+        One pass writes into memory for an upper bound of nnz(C); if that is too much memory, entries are counted first.
+        """
         import numba
         (m, n), chunks = self._shape, numba.get_num_threads()
         a_indptr, a_indices, _, b_indptr, b_indices, _ = factors
@@ -145,10 +150,10 @@ class Product:
     # -- GPU -------------------------------------------------------------------------------------------------------
 
     def _on_gpu(self, factors):
-        """Compute C on a GPU: count the products, an upper bound; find the columns; compute the values.
+        """Compute C from ``factors``, the six arrays of `_factors`, on a GPU.
 
-        The host reads the upper bound and nnz(C). If the upper bound needs too much memory, columns are counted first.
-        """
+        It counts the products, an upper bound; finds the columns; computes the values. The host reads the upper bound
+        and nnz(C). If the upper bound needs too much memory, columns are counted first."""
         (m, n), space, kernels = self._shape, self._space, self._kernels
         a_indptr, a_indices, _, *b = factors
         pattern, size = (a_indptr, a_indices, *b[:2]), a_indices.dtype.itemsize
@@ -179,7 +184,7 @@ class Product:
         return self._space.kernels("swell.formats", "product_bins", self._dtype)
 
     def _binned(self, counts, each):
-        """The rows sorted by bin, and where each bin begins.
+        """Return (the rows sorted by bin, where each bin begins). ``counts``: upper bound of each row's entries in C.
 
         A bin stands for a size of thread groups, with room for ``each`` entries a thread."""
         space, m = self._space, counts.size

@@ -81,7 +81,7 @@ class SELL:
 
 
 def own_height(dtype, device: str) -> int:
-    """The default slice height for a type of values on a device."""
+    """The default slice height for values of ``dtype`` on ``device``, "cpu" or "cuda"."""
     return (COMPLEX_HEIGHT if dtype.kind == "c" else HEIGHT)[device]
 
 
@@ -104,7 +104,7 @@ class SELLMatrix(Matrix):
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
     def _layout(self, csr):
-        """Place the rows, then the entries, in a few passes over rows or slices."""
+        """Sort the rows of ``csr``, a CSRMatrix, if that saves padding, and write all arrays of self."""
         space, xp, H, window = self.space, self.space.xp, self.height, self.settings.window
         kernels = space.kernels("swell.formats", "sell_layout", csr.dtype)
         slices = -(-self.shape[0] // H)
@@ -133,7 +133,7 @@ class SELLMatrix(Matrix):
         return np.uint8 if self.settings.window <= 256 else np.uint16
 
     def _where(self, csr):
-        """Index into ``values`` of each entry of the CSR matrix."""
+        """Return a new array: the index into ``values`` of each entry of ``csr``, in CSR order."""
         where = self.space.empty(csr.nnz, self.ptr.dtype)
         kernels = self.space.kernels("swell.formats", "sell_layout", csr.dtype)
         kernels.find_where(csr.indptr, self.place, self.ptr, self.height, where)
@@ -180,7 +180,7 @@ class SELLMatrix(Matrix):
         return SELLMatrix(csr, self.settings)
 
     def positions(self, csr):
-        """Index into ``values`` of each entry of a CSR matrix of this pattern; kept, 4 bytes an entry."""
+        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern; kept, 4 bytes an entry."""
         if self._positions is None:
             self._positions = self._where(csr)
         return self._positions

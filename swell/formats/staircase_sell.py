@@ -73,7 +73,7 @@ class StaircaseSELLMatrix(Matrix):
             self.notes = idle_notes(settings, (AS_GIVEN,))
 
     def _layout(self, csr):
-        """Place the rows, then the entries."""
+        """Sort the rows of ``csr``, a CSRMatrix, by length inside windows, and write all arrays of self."""
         space, xp, n, window = self.space, self.space.xp, self.shape[0], self.settings.window
         layout = space.kernels("swell.formats", "sell_layout", csr.dtype)
         slices = -(-n // HEIGHT)
@@ -100,12 +100,14 @@ class StaircaseSELLMatrix(Matrix):
         space.synchronize()                      # a product may read the matrix before the preceding kernel has ended
 
     def _row_at(self):
-        """The row at each place of the sorted order."""
+        """Return an integer array: the row at each place of the sorted order."""
         places = self.space.xp.arange(self.lengths.size)
         return places if not self.rows.size else places - places % self.settings.window + self.rows
 
     def _where(self, indptr):
-        """For each entry of a CSR matrix with these row pointers: index into ``values``, slice column, slice, lane."""
+        """Return four arrays for the entries of a CSR matrix with these row pointers, in its order.
+
+        They are the index into ``values``, the slice column, the slice, and the row inside the slice."""
         xp = self.space.xp
         place = xp.empty(self.lengths.size, np.int64)
         place[self._row_at()] = xp.arange(self.lengths.size)
@@ -117,7 +119,9 @@ class StaircaseSELLMatrix(Matrix):
         return starts[column] + lane, column, slice_, lane
 
     def _high_at(self, where, slice_):
-        """A mask of the entries that have upper halves, and the indices of these halves in ``high``."""
+        """Return (a mask of the entries whose columns have upper halves, the indices of these halves in ``high``).
+
+        ``where``, ``slice_``: of each entry, as `_where` returns them."""
         wide = self.high_ptr[slice_] >= 0
         slice_ = slice_[wide]
         return wide, self.high_ptr[slice_] + where[wide] - self.ptr[slice_]
@@ -151,7 +155,7 @@ class StaircaseSELLMatrix(Matrix):
         return StaircaseSELLMatrix(csr, self.settings)
 
     def positions(self, csr):
-        """Index into ``values`` of each entry of a CSR matrix of this pattern; kept, 4 bytes an entry."""
+        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern; kept, 4 bytes an entry."""
         if self._positions is None:
             self._positions = self._where(csr.indptr)[0].astype(self.ptr.dtype)
         return self._positions

@@ -13,8 +13,9 @@ SEED = 20241
 def asymmetry(A, conjugate=True) -> float:
     """‖A − Aᴴ‖ / ‖A‖ in the Frobenius norm; ‖A − Aᵀ‖ / ‖A‖ if ``conjugate`` is False.
 
-    Exact if the entries have been compared. Otherwise estimated by |(x, A y) − (A x, y)| for random x and y. The
-    estimate has the right size with overwhelming probability, and is 0, to rounding, for a Hermitian matrix.
+    A is a SystemMatrix. Exact if its entries can be compared. Otherwise estimated by |(x, A y) − (A x, y)| for
+    random x and y. The estimate has the right size with overwhelming probability, and is 0, to rounding, for a
+    Hermitian matrix.
     """
     if not A.nnz:
         return 0.0
@@ -39,14 +40,15 @@ def asymmetry(A, conjugate=True) -> float:
 
 
 def _check_range(size):
-    """Raise InputError if sums of squares have overflowed."""
+    """Raise InputError if ``size``, made from sums of squares of A's entries, is infinite or NaN."""
     if not np.isfinite(size):
         raise InputError("A has entries whose squares leave the range of double precision, so its symmetry cannot be "
                          "tested: divide A and b by its largest entry")
 
 
 def tolerance(A) -> float:
-    """The `asymmetry` up to which a matrix of A's type counts as Hermitian, since assembly rounds."""
+    """The largest `asymmetry` at which a matrix of A's type still counts as Hermitian: 1e-10 (double) or 1e-4 (single).
+    """
     return 1e-10 if np.finfo(A.dtype).eps < 1e-12 else 1e-4
 
 
@@ -56,7 +58,9 @@ def hermitian(A) -> bool:
 
 
 def require_hermitian(A, owner):
-    """Raise InputError unless A = Aᴴ; the message names ``owner`` and the pair of entries that differs most."""
+    """Raise InputError unless A = Aᴴ, up to rounding. The message names the pair of entries that differs most.
+
+    ``owner``: the caller's name, for the message."""
     if hermitian(A):
         return
     raise InputError(f"{owner} needs a Hermitian matrix, and A is not: {difference(A)}; use method='bicgstab' or "
@@ -64,7 +68,9 @@ def require_hermitian(A, owner):
 
 
 def require_symmetric(A, owner):
-    """Raise InputError unless A = Aᵀ; the message names ``owner`` and the pair of entries that differs most."""
+    """Raise InputError unless A = Aᵀ, up to rounding. The message names the pair of entries that differs most.
+
+    ``owner``: the caller's name, for the message."""
     if asymmetry(A, conjugate=False) <= tolerance(A):
         return
     raise InputError(f"{owner} needs a matrix that equals its transpose, A = Aᵀ, and A does not: "
@@ -72,12 +78,14 @@ def require_symmetric(A, owner):
 
 
 def modulus_symmetric(A) -> bool:
-    """True if |A| = |A|ᵀ, up to rounding."""
+    """True if |A| = |A|ᵀ, up to rounding, with |A| the matrix of the |aᵢⱼ|."""
     return hermitian(A.absolute())
 
 
 def difference(A, conjugate=True) -> str:
-    """The pair of entries that differs most, in words; for a matrix without CSR arrays, the estimated asymmetry."""
+    """Name the pair aᵢⱼ, aⱼᵢ that differs most, in words; for a matrix without CSR arrays, the estimated asymmetry.
+
+    ``conjugate``: compare with Aᴴ; False: with Aᵀ."""
     if not hasattr(A, "indptr"):
         return f"‖A − A{'ᴴ' if conjugate else 'ᵀ'}‖ is about {asymmetry(A, conjugate):.1e} ‖A‖"
     i, j, here, there = worst_pair(A, conjugate)
@@ -86,7 +94,7 @@ def difference(A, conjugate=True) -> str:
 
 
 def worst_pair(A, conjugate=True):
-    """The largest difference of A and Aᴴ, as (i, j, aᵢⱼ, conj(aⱼᵢ)); of A and Aᵀ, as (i, j, aᵢⱼ, aⱼᵢ)."""
+    """Return (i, j, aᵢⱼ, conj(aⱼᵢ)) with the largest difference; ``conjugate=False``: (i, j, aᵢⱼ, aⱼᵢ)."""
     xp = A.space.xp
     other = A.transpose(conjugate)
     rows = xp.concatenate([A.rows(), other.rows()]).astype(np.int64)

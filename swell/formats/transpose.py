@@ -32,7 +32,9 @@ def transposed(M):
 
 
 def transposed_arrays(M, order):
-    """The row pointers, columns and values of Mᵀ. ``order``, unless empty, is filled as in `transposed`."""
+    """Return the row pointers, columns and values of Mᵀ, new arrays; M is a CSRMatrix.
+
+    Unless ``order`` is empty, the index in M of each value of Mᵀ is written into it."""
     space, index = M.space, M.indices.dtype
     indptr, indices = space.empty(M.shape[1] + 1, index), space.empty(M.nnz, index)
     data = space.empty(M.nnz, M.dtype)

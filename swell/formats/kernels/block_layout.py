@@ -12,7 +12,10 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def next_block(indices, at, last, size, none):
-    """The smallest block column among the rows' next entries, at indices ``at``; ``none`` if all rows have ended."""
+    """Return the smallest block column of the entries ``at[r]``, one for each row r of a block row; ``none`` if all
+    ended.
+
+    ``indices``: CSR columns. Row r has ended when at[r] = last[r]. ``size``: block size."""
     least = none
     for r in range(at.size):
         if at[r] < last[r]:
@@ -22,10 +25,10 @@ def next_block(indices, at, last, size, none):
 
 @parallel
 def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
-    """counts, entries = the number of nonempty blocks, and of entries, in some block rows.
+    """Write, for each visited block row, the number of nonempty blocks (``counts``) and of entries (``entries``).
 
-    ``counts.size`` block rows are visited, spread evenly over all ``block_rows``. ``none`` is a number greater than
-    every block column."""
+    ``indptr``, ``indices``: CSR pattern. ``size``: block size. ``counts.size`` block rows are visited, spread evenly
+    over all ``block_rows``. ``none`` is a number greater than every block column."""
     n = indptr.size - 1
     for p in prange(counts.size):
         first = np.int64(p) * block_rows // counts.size * size
@@ -43,7 +46,11 @@ def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
 
 @parallel
 def place_blocks(indptr, indices, size, none, ptr, columns, positions):
-    """columns = the block columns, ascending in each block row; positions = the index of each entry in the blocks."""
+    """Write ``columns``, the block columns, ascending in each block row, and ``positions``, each entry's index in the
+    blocks.
+
+    ``indptr``, ``indices``: CSR pattern. ``size``: block size. ``none``: a number greater than every block column.
+    ``ptr``: block row pointers. ``positions`` count through row-major blocks that lie one after the other."""
     n = indptr.size - 1
     for p in prange(ptr.size - 1):
         first, block = np.int64(p) * size, np.int64(ptr[p])

@@ -16,7 +16,9 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def add_block(values, x, sums, e, t, j, size, width):
-    """sums += one block of slice column e times x; t is its first row in the slice, j its first column."""
+    """sums[t:t + size] += B x[j:j + width] for one block B; writes ``sums``, the row sums of one slice.
+
+    B[r, c] is values[e, c, t + r]. ``width``: columns of B inside the matrix, usually ``size``."""
     for c in range(width):
         xc = x[j + c]
         for r in range(size):
@@ -25,7 +27,7 @@ def add_block(values, x, sums, e, t, j, size, width):
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def slice_products(ptr, columns, values, x, sums, height, block, s):
-    """sums = A x for the rows of slice s."""
+    """sums = A x for the rows of slice s; other arguments as in `product`."""
     size = np.uint64(len(block)) if len(block) > 0 else np.uint64(values.shape[1])
     whole = np.int64(np.uint64(x.size) // size)
     sums[:] = 0
@@ -40,7 +42,10 @@ def slice_products(ptr, columns, values, x, sums, height, block, s):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product(ptr, columns, values, x, y, height, block, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    ``ptr``, ``columns``, ``values``, ``height``: A in block SELL, laid out as in formats/block_sell.py. ``block``: a
+    tuple whose length is the block size, known at compilation; an empty one takes the size from ``values``."""
     slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
     for chunk in prange(CHUNKS):
         sums = np.empty(values.shape[2], y.dtype)
@@ -56,7 +61,7 @@ def product(ptr, columns, values, x, y, height, block, alpha, beta):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product_dots(ptr, columns, values, x, y, w, dots, height, block):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
     slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

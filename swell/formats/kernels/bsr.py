@@ -18,7 +18,10 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def four_rows(values, x, zero, at, j, size, width, count):
-    """Products with x of ``count`` (up to four) rows of a block; its values begin at ``at``, its columns at j."""
+    """Return four numbers: the products with x of ``count`` (up to four) rows of one block; the others are ``zero``.
+
+    ``values``: all blocks, flattened. The first of these rows begins at values[at]. The block's first column is j, its
+    size ``size``; only ``width`` columns lie inside the matrix."""
     p0 = p1 = p2 = p3 = zero
     for c in range(width):
         xc = x[j + c]
@@ -34,7 +37,7 @@ def four_rows(values, x, zero, at, j, size, width, count):
 
 @njit(cache=True, forceinline=True)
 def put(y, row, value, alpha, beta):
-    """y[row] = alpha value + beta y[row], if the row exists."""
+    """y[row] = alpha value + beta y[row], unless ``row`` lies past the end of y; beta = 0 never reads y."""
     if row < np.uint64(y.size):
         if beta == 0:
             y[row] = alpha * value
@@ -44,7 +47,7 @@ def put(y, row, value, alpha, beta):
 
 @njit(cache=True, forceinline=True)
 def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
-    """y = alpha p + beta y for ``count`` (up to four) rows from ``row`` on."""
+    """y[row + i] = alpha pᵢ + beta y[row + i] for i < ``count`` (up to four); rows past the end of y are left out."""
     put(y, row, p0, alpha, beta)
     if count > 1:
         put(y, row + np.uint64(1), p1, alpha, beta)
@@ -56,7 +59,8 @@ def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def add_block(values, x, y, zero, k, j, row, size, width, alpha):
-    """y += alpha A x for block k, whose first row is ``row`` and first column j."""
+    """y += alpha A x for block k alone, whose first row is ``row`` and first column j; other arguments: see
+    `four_rows`."""
     for first in range(np.uint64(0), size, np.uint64(4)):
         count = min(size - first, np.uint64(4))
         p0, p1, p2, p3 = four_rows(values, x, zero, (k * size + first) * size, j, size, width, count)
@@ -65,7 +69,9 @@ def add_block(values, x, y, zero, k, j, row, size, width, alpha):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def block_row(indptr, indices, values, x, y, block, any_size, i, alpha, beta):
-    """y = alpha A x + beta y for the rows of block row i."""
+    """y = alpha A x + beta y for the rows of block row i. ``values``: the blocks, flattened; others as in `product`.
+
+    ``any_size``: the block size if ``block`` is empty."""
     size, zero = np.uint64(len(block)) if len(block) > 0 else any_size, y.dtype.type(0)
     begin, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
     cut = last > begin and np.uint64(indices[last - np.uint64(1)]) >= np.uint64(x.size) // size
@@ -88,7 +94,10 @@ def block_row(indptr, indices, values, x, y, block, any_size, i, alpha, beta):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product(indptr, indices, data, x, y, block, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    ``indptr``, ``indices``, ``data``: A in BSR, ``data`` of shape (blocks, s, s). ``block``: a tuple whose length is s,
+    known at compilation; an empty one takes s from ``data``."""
     rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
     for chunk in prange(CHUNKS):
         for i in range(np.uint64(chunk * rows // CHUNKS), np.uint64((chunk + 1) * rows // CHUNKS)):
@@ -97,7 +106,7 @@ def product(indptr, indices, data, x, y, block, alpha, beta):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product_dots(indptr, indices, data, x, y, w, dots, block):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
     rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
     one, none = y.dtype.type(1), y.dtype.type(0)
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)

@@ -18,7 +18,7 @@ INSERTION = 64          # entries up to which a row is sorted by insertion
 
 @helper(inlined=True)
 def row_product(indices, data, x, zero, begin, end):
-    """The sum of products of the entries begin to end − 1 with x."""
+    """Return Σ data[k] x[indices[k]] over the entries k = begin to end − 1. ``zero``: a zero of the type of the sum."""
     even = odd = nothing(zero)
     k, end = np.uint64(begin), np.uint64(end)
     while k + ONE < end:
@@ -32,7 +32,7 @@ def row_product(indices, data, x, zero, begin, end):
 
 @parallel
 def product(indptr, indices, data, x, y, lanes, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y for A in CSR; beta = 0 never reads y. Only GPU kernels use ``lanes``."""
     for i in prange(y.size):
         total = row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
         if beta == 0:
@@ -43,14 +43,14 @@ def product(indptr, indices, data, x, y, lanes, alpha, beta):
 
 @parallel
 def product_plus(indptr, indices, data, x, z, y, lanes):
-    """y = z + A x."""
+    """y = z + A x for A in CSR. Only GPU kernels use ``lanes``."""
     for i in prange(y.size):
         y[i] = z[i] + row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
 
 
 @parallel
 def product_dots(indptr, indices, data, x, y, w, dots, lanes):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y) for A in CSR. Only GPU kernels use ``lanes``."""
     parts = np.empty((2, CHUNKS), dots.dtype)
     for c in prange(CHUNKS):
         wy, yy = dots.dtype.type(0), 0.0
@@ -65,7 +65,7 @@ def product_dots(indptr, indices, data, x, y, w, dots, lanes):
 
 @parallel
 def maxima(indptr, indices, data, x, y):
-    """y = maxⱼ |aᵢⱼ| xⱼ."""
+    """y[i] = maxⱼ |aᵢⱼ| xⱼ over the stored entries of row i of a CSR matrix, at least 0."""
     for i in prange(y.size):
         largest = y.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
@@ -75,7 +75,8 @@ def maxima(indptr, indices, data, x, y):
 
 @helper
 def place_of(indices, first, last, column):
-    """Index of ``column`` in the ascending ``indices[first:last]``, by bisection; last if it is missing."""
+    """Return the index of ``column`` in the ascending ``indices[first:last]``, by bisection; ``last`` if it is missing.
+    """
     end = last
     while first < last:
         middle = (first + last) // 2
@@ -88,7 +89,7 @@ def place_of(indices, first, last, column):
 
 @parallel
 def diagonal(indptr, indices, data, d):
-    """d = the diagonal; zero for entries that are not stored."""
+    """Write the diagonal of a CSR matrix into ``d``; zero for entries that are not stored."""
     for i in prange(d.size):
         place = place_of(indices, np.int64(indptr[i]), np.int64(indptr[i + 1]), np.int64(i))
         d[i] = data[np.uint64(place)] if place < indptr[i + 1] else 0
@@ -96,7 +97,7 @@ def diagonal(indptr, indices, data, d):
 
 @parallel
 def scale(indptr, indices, data, left, right, out):
-    """out = the values of diag(left) A diag(right)."""
+    """Write the values of diag(left) A diag(right), in the order of ``data``, into ``out``; A in CSR."""
     for i in prange(left.size):
         for k in range(indptr[i], indptr[i + 1]):
             out[np.uint64(k)] = left[i] * data[np.uint64(k)] * right[np.uint64(indices[np.uint64(k)])]
@@ -104,7 +105,7 @@ def scale(indptr, indices, data, left, right, out):
 
 @parallel
 def modulus_sums(indptr, data, y):
-    """y = Σⱼ |aᵢⱼ|."""
+    """y[i] = Σⱼ |aᵢⱼ|, over the values ``data`` of row i of a CSR matrix."""
     for i in prange(y.size):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -114,9 +115,11 @@ def modulus_sums(indptr, data, y):
 
 @parallel
 def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
-    """Permute rows and columns; columns ascend in each new row. entry = the old index of each new entry.
+    """Write the pattern of a CSR matrix with permuted rows and columns; columns ascend in each new row.
 
-    Insertion sorts short rows, the usual case; ``argsort`` sorts long ones."""
+    ``order``: the old row of each new row; ``inverse``: its inverse. ``new_indptr`` is given. Writes ``new_indices``,
+    and ``entry``, the old index of each new entry. Insertion sorts short rows, the usual case; ``argsort`` sorts long
+    ones."""
     for t in prange(order.size):
         begin, length = indptr[order[t]], indptr[order[t] + 1] - indptr[order[t]]
         first = np.int64(new_indptr[t])

@@ -16,7 +16,7 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True)
 def tile_products(columns, values, x, sums, row, rows, width):
-    """sums = A x for ``rows`` rows from ``row`` on."""
+    """sums[:rows] = A x for ``rows`` rows from ``row`` on; other arguments as in `product`."""
     zero = sums.dtype.type(0)
     for t in range(rows):
         sums[t] = zero
@@ -33,7 +33,9 @@ def tile_products(columns, values, x, sums, row, rows, width):
 
 @njit(parallel=True, cache=True)
 def product(columns, values, x, y, width, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    ``columns``, ``values``: A in ELL, shape (width, pitch); [k, i] is entry k of row i. Column −1 is padding."""
     tiles = -(-y.size // TILE)
     for chunk in prange(CHUNKS):
         sums = np.empty(TILE, y.dtype)
@@ -49,7 +51,7 @@ def product(columns, values, x, y, width, alpha, beta):
 
 @njit(parallel=True, cache=True)
 def product_dots(columns, values, x, y, w, dots, width):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
     tiles = -(-y.size // TILE)
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

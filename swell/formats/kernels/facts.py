@@ -35,7 +35,7 @@ def modulus(re, im):
 
 @helper
 def mirror_image(indptr, indices, data, row, column):
-    """(the entry at a row and column, or 0; True if it is stored)."""
+    """Return (the entry at a row and column of a CSR matrix, or 0; True if it is stored)."""
     first, last = np.int64(indptr[row]), np.int64(indptr[row + 1])
     if 0 <= first <= last <= data.size:
         place = place_of(indices, first, last, column)
@@ -46,7 +46,9 @@ def mirror_image(indptr, indices, data, row, column):
 
 @helper
 def look_at_pair(v, value, other, weight):
-    """Add a pair of entries, aᵢⱼ and aⱼᵢ, to the facts v."""
+    """Update the facts ``v`` by the difference of ``value``, an aᵢⱼ, and ``other``, its aⱼᵢ.
+
+    ``weight``: how often the pair counts in the Frobenius norms. ``v``: see `gather`."""
     re, im = np.float64(value.real) - other.real, np.float64(value.imag) - other.imag
     mirrored = np.float64(value.imag) + other.imag
     if re != 0 or im != 0 or mirrored != 0:
@@ -59,10 +61,11 @@ def look_at_pair(v, value, other, weight):
 
 @helper
 def look_at_row(v, indptr, indices, data, row, columns, zero, search):
-    """Add a row to the facts v; ``zero`` has the type in which rows are summed.
+    """Update the facts ``v`` by row ``row`` of a CSR matrix; other arguments as in `gather`.
 
-    Only the entry below the diagonal searches for its pair. Returns the number of entries above the diagonal, less the
-    number of pairs found: the sum over all rows is the number of entries above the diagonal without a pair."""
+    ``zero`` has the type in which rows are summed. Only an entry below the diagonal searches for its mirror image.
+    Returns the number of entries above the diagonal, less the number of mirror images found: the sum over all rows is
+    the number of entries above the diagonal without a mirror image."""
     begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
     if not 0 <= begin <= end <= data.size:
         v[OUT_OF_RANGE] += 1
@@ -125,7 +128,10 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
 
 @parallel
 def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
-    """Add the rows of each chunk to its facts, and to its count of entries above the diagonal without a pair."""
+    """Call `look_at_row` for all rows. ``parts[c]``: facts of chunk c of the rows; ``alone[c]``: sum of what is
+    returned.
+
+    Writes ``parts`` and ``alone``."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
@@ -134,7 +140,7 @@ def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
 
 @parallel
 def look_above(indptr, indices, data, parts, columns):
-    """Add the entries above the diagonal that have no pair below it."""
+    """Update ``parts``, the facts of each chunk, by the entries above the diagonal whose mirror image is not stored."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
@@ -146,7 +152,9 @@ def look_above(indptr, indices, data, parts, columns):
 
 
 def gather(indptr, indices, data, out, columns, search):
-    """out = the facts. Only ``search``, which needs a square matrix, compares aᵢⱼ with aⱼᵢ."""
+    """Write the facts of a CSR matrix, float64 numbers indexed by the enumerations in formats/slots.py, into ``out``.
+
+    ``columns``: columns of the matrix. ``search``: compare aᵢⱼ with aⱼᵢ, for a square matrix."""
     parts, alone = np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
     parts[:, TOTALS:] = -np.inf
     zero = data.dtype.type(0) * np.float64(1)

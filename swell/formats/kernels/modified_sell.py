@@ -17,14 +17,16 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True)
 def column_of(code, first):
-    """The column that a code stands for, in the slice that begins with row ``first``; 0 for padding."""
+    """Decode an element of ``col_idx``: return the column, or 0 for padding. ``first``: first row of the slice."""
     inside = code >> np.int64(63)                # all bits set, or none
     return np.uint64((code ^ inside) + (inside & (first + 1)) - (code != 0))
 
 
 @njit(cache=True)
 def slice_products(diag, entries, col_idx, x, sums, begin, end, height, first, rows):
-    """sums = A x for ``rows`` rows from ``first`` on, in the slice with entries begin to end − 1."""
+    """sums[:rows] = A x for ``rows`` rows from ``first`` on, the rows of one slice.
+
+    The slice's entries are begin to end − 1 of ``entries`` and ``col_idx``; other arguments as in `product`."""
     row, zero = np.uint64(first), sums.dtype.type(0)
     for t in range(rows):
         sums[t] = diag[row + t] * x[row + t] if row + t < np.uint64(x.size) else zero
@@ -38,7 +40,9 @@ def slice_products(diag, entries, col_idx, x, sums, begin, end, height, first, r
 
 @njit(parallel=True, cache=True)
 def product(slice_ptr, diag, entries, col_idx, x, y, height, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    ``slice_ptr``, ``diag``, ``entries``, ``col_idx``, ``height``: A in modified SELL (formats/modified_sell.py)."""
     slices = slice_ptr.size - 1
     for chunk in prange(CHUNKS):
         sums = np.empty(height, y.dtype)
@@ -55,7 +59,7 @@ def product(slice_ptr, diag, entries, col_idx, x, y, height, alpha, beta):
 
 @njit(parallel=True, cache=True)
 def product_dots(slice_ptr, diag, entries, col_idx, x, y, w, dots, height):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
     slices = slice_ptr.size - 1
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

@@ -21,7 +21,7 @@ GPU_ONLY = ("columns", "join_rows")
 
 
 def unfused(a, b):
-    """The product a b for kernels, with every multiplication and addition rounded.
+    """Return the product a b of two numbers in a kernel; no multiplication is fused with an addition.
 
     Numba compiles its own complex product once a process, with the flags of the first kernel that uses it. If that
     kernel allows "contract", the product is fused in all later kernels."""
@@ -36,7 +36,9 @@ def _unfused(a, b):
 
 @parallel
 def products(a_indptr, a_indices, b_indptr, columns, counts):
-    """counts = the number of products aᵢₖ bₖⱼ in each row, at most the number of columns of B."""
+    """Write the number of products aᵢₖ bₖⱼ of each row i of C, but at most ``columns``, into ``counts``.
+
+    ``columns``: columns of B. A and B are CSR matrices."""
     for i in prange(counts.size):
         total = 0
         for k in range(a_indptr[i], a_indptr[i + 1]):
@@ -47,7 +49,7 @@ def products(a_indptr, a_indices, b_indptr, columns, counts):
 
 @njit(cache=True)
 def _nowhere(places):
-    """Fill the array with −1 and return it; Numba takes longer to compile NumPy's ``full``."""
+    """Fill ``places`` with −1 and return it; Numba takes longer to compile NumPy's ``full``."""
     for column in range(places.size):
         places[column] = -1
     return places
@@ -55,7 +57,9 @@ def _nowhere(places):
 
 @parallel
 def count(a_indptr, a_indices, b_indptr, b_indices, columns, bounds, counts):
-    """counts = the number of entries in each row of C. Chunk c has the rows bounds[c] to bounds[c + 1] − 1."""
+    """Write the number of entries in each row of C = A B into ``counts``. ``columns``: columns of B.
+
+    A and B are CSR patterns. Chunk c has the rows bounds[c] to bounds[c + 1] − 1."""
     for c in prange(bounds.size - 1):
         seen = _nowhere(np.empty(columns, a_indices.dtype))
         _count(bounds[c], bounds[c + 1], a_indptr, a_indices, b_indptr, b_indices, seen, counts)
@@ -76,9 +80,12 @@ def _count(first, last, a_indptr, a_indices, b_indptr, b_indices, seen, counts):
 
 @parallel
 def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, bounds, starts, indices, data, counts):
-    """Write the columns and values of C; counts = the number of entries in each row.
+    """Write the columns and values of C = A B, and the number of entries of each row: ``indices``, ``data``,
+    ``counts``.
 
-    Chunk c writes its rows without gaps from starts[bounds[c]] on. Gaps remain between chunks: see `close_gaps`."""
+    A and B are CSR matrices; B has ``columns`` columns. Chunk c has the rows bounds[c] to bounds[c + 1] − 1, and writes
+    them without gaps from index starts[bounds[c]] on. Gaps remain between chunks: see `close_gaps`. On entry ``counts``
+    is an upper bound."""
     for c in prange(bounds.size - 1):
         first, last = bounds[c], bounds[c + 1]
         _fill(first, last, starts[first], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
@@ -87,7 +94,7 @@ def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, boun
 
 @njit(cache=True, forceinline=True)
 def _ask(k, a_indices, b_indptr, b_indices, b_data):
-    """Prefetch the row of B for the entry of A that is ``AHEAD`` after k, and the pointer of a later row."""
+    """Prefetch the row of B for the entry of A that is ``AHEAD`` after entry k, and the pointer of a later row."""
     last = a_indices.size - 1
     prefetch(b_indptr, np.uint64(a_indices[np.uint64(min(k + 2 * AHEAD, last))]))
     begin = np.uint64(b_indptr[np.uint64(a_indices[np.uint64(min(k + AHEAD, last))])])
@@ -98,10 +105,11 @@ def _ask(k, a_indices, b_indptr, b_indices, b_data):
 
 @njit(cache=True)
 def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indices, data, counts):
-    """The rows first to last − 1 of C, written from index ``at`` on.
+    """Write rows first to last − 1 of C = A B into ``indices`` and ``data`` from index ``at`` on; see `fill`.
 
-    place[j] is the last index at which column j was written; it belongs to the present row if it is at least ``begin``.
-    New columns and known ones run the same instructions, since no processor predicts which comes next."""
+    ``place``: one element a column of B, −1 on entry. place[j] is the last index at which column j was written; it
+    belongs to the present row if it is at least ``begin``. New and known columns run the same instructions, since no
+    processor predicts which comes next."""
     longest = 0
     for i in range(first, last):
         longest = max(longest, counts[i])
@@ -137,7 +145,8 @@ def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_d
 
 @njit(cache=True)
 def _sort(keys, first, last):
-    """Sort keys[first:last] by insertion; many keys by Shell's method, with gaps that shrink by a factor of 3."""
+    """Sort keys[first:last] in place, by insertion; many keys by Shell's method, with gaps that shrink by a factor of
+    3."""
     apart = 1
     while MANY * apart < last - first:
         apart *= 3
@@ -153,7 +162,9 @@ def _sort(keys, first, last):
 
 @njit(cache=True, forceinline=True)
 def _sort_by_ranks(columns, first, last, keys):
-    """Sort up to RANKED columns in columns[first:last] by rank: the number of smaller columns gives the place."""
+    """Sort columns[first:last], at most RANKED different ones, in place. ``keys``: work array of RANKED + LANES.
+
+    The number of smaller columns gives each column its place."""
     count = last - first
     for k in range(count):
         keys[np.uint64(k)] = columns[np.uint64(first + k)]
@@ -169,9 +180,9 @@ def _sort_by_ranks(columns, first, last, keys):
 
 @njit(cache=True)
 def _sort_by_bits(columns, first, last, bits, words):
-    """Sort columns[first:last] by means of one bit a column, so that only words of 64 bits need a sort.
+    """Sort columns[first:last], which differ, in place, with one bit a column; only words of 64 bits need a sort.
 
-    Neighbouring columns share a word. ``bits`` is zero before and after."""
+    ``bits``: work array of 64-bit words, one bit a column of B, zero before and after. ``words``: work array."""
     count = np.int64(0)                          # a literal has its own Numba type, and costs another compilation
     for k in range(first, last):
         column = np.uint64(columns[np.uint64(k)])
@@ -193,9 +204,10 @@ def _sort_by_bits(columns, first, last, bits, words):
 
 @parallel
 def close_gaps(bounds, starts, indptr, indices, data):
-    """Move the chunks written by ``fill`` to their final place, given by indptr, one after the other.
+    """Move the chunks that `fill` wrote into ``indices`` and ``data`` so that no gaps remain, in place.
 
-    Each chunk moves in pieces no longer than the shift, so that threads never overwrite what others still read."""
+    Chunk c begins at starts[bounds[c]] and moves to indptr[bounds[c]]; ``indptr``: row pointers of C. Each chunk moves
+    in pieces no longer than the shift, so that threads never overwrite what others still read."""
     threads = bounds.size - 1
     for c in range(1, threads):
         source, target = starts[bounds[c]], indptr[bounds[c]]
@@ -215,7 +227,9 @@ def close_gaps(bounds, starts, indptr, indices, data):
 
 @parallel
 def values(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, rows, bounds, indptr, indices, data):
-    """Compute the values of C on its known pattern. Chunk c has the rows from bounds[c] on; only GPUs use ``rows``."""
+    """Write the values of C = A B into ``data``, on the known pattern ``indptr``, ``indices`` of C.
+
+    ``columns``: columns of B. Chunk c has the rows from bounds[c] to bounds[c + 1] − 1; only GPUs use ``rows``."""
     for c in prange(bounds.size - 1):
         _values(bounds[c], bounds[c + 1], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
                 np.empty(columns, indices.dtype), indptr, indices, data)

@@ -19,13 +19,18 @@ PAD = 0xFFFF
 
 @helper
 def add(total, offset, value, x, column, padded):
-    """total + a x for one entry. With ``padded``, an entry may be padding, which adds nothing for any value."""
+    """Return total + value · x[column + offset], the sum after one entry.
+
+    ``column``: the base column of the entry's slice column. ``padded``: the entry may be padding, which adds nothing.
+    """
     return total if padded and offset == PAD else accumulated(total, value, x[column + np.uint64(offset)])
 
 
 @njit(cache=True, inline="always")
 def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
-    """The sums of eight rows, after slice columns begin to end − 1 are added."""
+    """Return eight sums, of rows i to i + 7 of a slice, after slice columns begin to end − 1 were added to ``sums``.
+
+    ``padded``: entries may be padding. Other arguments as in `product`."""
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     for e in range(begin, end):
         k = e * height + i
@@ -42,9 +47,10 @@ def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
 
 
 def full_until(zero, offsets, begin, end, height, i):
-    """The slice column before which rows i to i + 7 have no padding; padding lies at the ends of rows.
+    """Return a slice column from begin to end, before which rows i to i + 7 have no padding; padding lies at row ends.
 
-    For real numbers it returns ``begin``: a test of every entry costs no more than this search."""
+    ``zero`` tells the type: for real numbers it returns ``begin``, since a test of every entry costs no more than this
+    search. Other arguments as in `product`."""
 
 
 @overload(full_until)
@@ -67,7 +73,9 @@ def _full_until(zero, offsets, begin, end, height, i):
 
 @njit(cache=True, inline="always")
 def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
-    """Products with x of rows i to i + 7 of a slice with slice columns begin to end − 1."""
+    """Return eight numbers: the products with x of rows i to i + 7 of a slice with 16-bit columns.
+
+    The slice has slice columns begin to end − 1. ``zero``: a zero of the type of y. Other arguments as in `product`."""
     none = nothing(zero)
     full = full_until(zero, offsets, begin, end, height, i)
     sums = none, none, none, none, none, none, none, none
@@ -79,7 +87,10 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
 
 @helper
 def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """The product with x of row i of a wide slice, with 32-bit columns; their upper halves begin at high_first."""
+    """Return the product with x of row i of a wide slice, one that has 32-bit columns.
+
+    The slice has slice columns begin to end − 1. The upper 16 bits of its columns begin at high[high_first], the lower
+    ones are in ``offsets``. ``zero``: a zero of the type of y. Other arguments as in `product`."""
     total = zero
     for e in range(begin, end):
         k = e * height + i
@@ -91,7 +102,7 @@ def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
 
 @helper
 def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """Products with x of rows i to i + 7 of a wide slice."""
+    """Return eight numbers: `wide_row` for rows i to i + 7, with the arguments explained there."""
     return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(1), high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(2), high_first),
@@ -104,7 +115,9 @@ def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_
 
 @njit(cache=True, inline="always")
 def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i):
-    """Products with x of rows i to i + 7 of slice s, wide or not."""
+    """Return eight numbers: the products with x of rows i to i + 7 of slice s, by `eight_rows` or `eight_wide_rows`.
+
+    The slice has slice columns begin to end − 1. ``zero``: a zero of the type of y. Other arguments as in `product`."""
     if high_ptr.size > 0 and high_ptr[s] >= 0:
         return eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, np.uint64(high_ptr[s]))
     return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
@@ -112,13 +125,15 @@ def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, heig
 
 @helper
 def row_at(rows, place, window):
-    """The row at a place of the sorted order; windows are powers of two."""
+    """Return the row at a place of the sorted order; ``rows`` holds row numbers inside windows of ``window`` rows.
+
+    An empty ``rows`` is the identity. ``window`` is a power of two."""
     return place if rows.size == 0 else (place & ~np.uint64(window - 1)) + np.uint64(rows[place])
 
 
 @helper
 def put(y, row, value, alpha, beta):
-    """y[row] = alpha value + beta y[row], if the row exists."""
+    """y[row] = alpha value + beta y[row], unless ``row`` lies past the end of y; beta = 0 never reads y."""
     if row < np.uint64(y.size):
         if beta == 0:
             y[row] = alpha * value
@@ -128,7 +143,7 @@ def put(y, row, value, alpha, beta):
 
 @helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
-    """y = alpha A x + beta y for the rows of slices first to last − 1."""
+    """y = alpha A x + beta y for the rows of slices first to last − 1; other arguments as in `product`."""
     zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -148,7 +163,11 @@ def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, hig
 
 @parallel
 def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    ``ptr``, ``base``, ``offsets``, ``values``, ``rows``, ``high_ptr``, ``high``, ``height``: A, laid out as in
+    formats/sell.py. ``window``: rows that were sorted by length together. ``task``: rows of a thread's piece of work.
+    """
     slices = ptr.size - 1
     chunks = max(1, (y.size + task - 1) // task)
     for chunk in prange(chunks):
@@ -158,7 +177,7 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
 
 
 def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, height, window, task):
-    """y = z + A x."""
+    """y = z + A x; other arguments as in `product`."""
     y[:] = z
     one = y.dtype.type(1)
     product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, one, one)
@@ -166,7 +185,7 @@ def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, heig
 
 @helper
 def put_dot(y, w, row, value, zero):
-    """y[row] = value, if the row exists; returns conj(w[row]) value, or zero."""
+    """y[row] = value and return zero + conj(w[row]) value; ``zero`` alone if ``row`` lies past the end of y."""
     if row < np.uint64(y.size):
         y[row] = value
         return zero + np.conj(w[row]) * value
@@ -181,7 +200,9 @@ def square(value):
 
 @helper
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
-    """y = A x for the rows of slices first to last − 1; returns their parts of (w, y) and (y, y)."""
+    """y = A x for the rows of slices first to last − 1; return these rows' parts of (w, y) and (y, y).
+
+    ``none``: a zero of the type of the first sum. Other arguments as in `product`."""
     zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -204,7 +225,7 @@ def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr
 
 @parallel
 def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; other arguments as in `product`."""
     slices = ptr.size - 1
     chunks = max(1, (y.size + task - 1) // task)
     wy, yy = np.empty(chunks, dots.dtype), np.empty(chunks)

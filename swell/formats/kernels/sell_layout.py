@@ -14,7 +14,10 @@ PAD = 0xFFFF
 
 
 def find_upper(ptr, wide, high_ptr, halves):
-    """high_ptr = where each slice's upper halves of columns begin, −1 if it has none; halves[0] = their number."""
+    """Write where the upper 16 bits of each slice's columns begin into ``high_ptr`` (−1: none), their number to
+    halves[0].
+
+    ``ptr``: where each slice's entries begin. ``wide``: nonzero for slices with 32-bit columns."""
     sizes = np.where(wide, np.diff(ptr), 0)
     ends = np.cumsum(sizes, dtype=np.int64)
     high_ptr[:] = np.where(wide, ends - sizes, -1)
@@ -23,7 +26,10 @@ def find_upper(ptr, wide, high_ptr, halves):
 
 @parallel
 def find_where(indptr, place, ptr, height, where):
-    """where = the index in the slices of each entry of a CSR matrix."""
+    """Write the index in a SELL matrix's ``values`` of each entry of a CSR matrix into ``where``.
+
+    ``place``: each row's place in the sorted order; empty: unsorted. ``ptr``, ``height``: where slices begin, their
+    rows."""
     for row in prange(indptr.size - 1):
         i = np.int64(row)                        # prange's index is unsigned; with a signed number it makes a double
         p = np.int64(place[i]) if place.size else i
@@ -34,7 +40,9 @@ def find_where(indptr, place, ptr, height, where):
 
 @njit(cache=True)
 def histogram(indptr, first, last):
-    """The number of rows of each length among first to last − 1; rows past the end of the matrix count as empty."""
+    """Return a new array whose element l is the number of rows of length l among rows first to last − 1.
+
+    ``indptr``: CSR row pointers. Rows past the end of the matrix count as empty."""
     n = indptr.size - 1
     longest = 0
     for i in range(first, min(last, n)):
@@ -48,7 +56,10 @@ def histogram(indptr, first, last):
 
 @njit(cache=True)
 def measure_windows(indptr, height, window, plain, ordered):
-    """The length of the longest row of each slice: in the given order, and sorted by length inside windows."""
+    """Write the length of the longest row of each slice: in the given order (``plain``), and sorted (``ordered``).
+
+    ``indptr``: CSR row pointers. ``height``: rows of a slice. The sort is by length, inside windows of ``window`` rows.
+    """
     n, places = indptr.size - 1, plain.size * height
     for w in range(-(-places // window)):
         first = w * window
@@ -68,7 +79,9 @@ def measure_windows(indptr, height, window, plain, ordered):
 
 @njit(cache=True)
 def sort_windows(indptr, window, order, place):
-    """order = the rows of each window sorted by descending length, a stable sort; place = its inverse."""
+    """Sort the rows of each window of ``window`` rows by descending length, stably; ``indptr``: CSR row pointers.
+
+    Writes ``order``, the row at each place, and its inverse, ``place``."""
     n = indptr.size - 1
     for w in range(-(-order.size // window)):
         first = w * window
@@ -87,7 +100,9 @@ def sort_windows(indptr, window, order, place):
 
 @njit(cache=True, _nrt=False)
 def entries_at(indptr, order, place):
-    """(first entry, number of entries, row) of the row at a place, a uint64; an empty order is the identity."""
+    """Return (first entry, number of entries, row) of the row at ``place`` of the sorted order, all uint64.
+
+    ``indptr``: CSR row pointers. ``order``: the row at each place; an empty one is the identity."""
     i = np.uint64(order[place]) if order.size else place
     if i + np.uint64(1) >= np.uint64(indptr.size):
         return np.uint64(0), np.uint64(0), i
@@ -97,10 +112,10 @@ def entries_at(indptr, order, place):
 
 @parallel
 def find_bases(indptr, indices, order, starts, height, largest, base, wide):
-    """base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] − 1.
+    """Write the smallest matrix column in each slice column into ``base``; CSR matrix ``indptr``, ``indices``.
 
-    wide[s] = 1 if an offset from the base exceeds ``largest``; the bases of this slice are then 0.
-    """
+    ``order``: the row at each place, or empty. Slice s has ``height`` places, and slice columns starts[s] to starts[s +
+    1] − 1. wide[s] is set to 1 if an offset from the base exceeds ``largest``; the bases of this slice are then 0."""
     most = np.iinfo(base.dtype).max
     for s in prange(wide.size):
         first, last = np.uint64(starts[s]), np.uint64(starts[s + 1])
@@ -121,7 +136,10 @@ def find_bases(indptr, indices, order, starts, height, largest, base, wide):
 
 @parallel
 def place_entries(indptr, indices, data, order, ptr, base, height, window, high_ptr, values, offsets, high, rows):
-    """Write the entries, the padding, and the row numbers in the windows to their places."""
+    """Write a CSR matrix (first three arrays) into the arrays of SELL: ``values``, ``offsets``, ``high``, ``rows``.
+
+    ``order``: the row at each place, or empty. The other arguments are arrays of formats/sell.py that are known
+    already."""
     for s in prange(ptr.size - 1):
         first, width = np.uint64(ptr[s]), np.uint64((ptr[s + 1] - ptr[s]) // height)
         upper = np.int64(high_ptr[s]) if high_ptr.size else np.int64(-1)

@@ -16,7 +16,10 @@ HEIGHT = 32
 
 @njit(parallel=True, cache=True)
 def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, values, offsets, high):
-    """Write every entry to its place; ``order`` is the row at each place."""
+    """Write a CSR matrix (first three arrays) into the arrays of staircase SELL: ``values``, ``offsets``, ``high``.
+
+    ``order`` is the row at each place. The other arguments are arrays of formats/staircase_sell.py that are known
+    already."""
     for s in prange(ptr.size - 1):
         wide = high_ptr.size > 0 and high_ptr[s] >= 0
         at, up = np.uint64(ptr[s]), np.uint64(high_ptr[s] if wide else 0)
@@ -37,7 +40,7 @@ def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, v
 
 @njit(cache=True, inline="always")
 def slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s):
-    """sums = A x for the rows of slice s."""
+    """sums = A x for the rows of slice s; other arguments as in `product`."""
     first = np.uint64(s) * np.uint64(HEIGHT)
     sums[:] = 0
     at, e, count = np.uint64(ptr[s]), np.uint64(base_ptr[s]), np.uint64(HEIGHT)
@@ -60,13 +63,18 @@ def slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high
 
 @njit(cache=True)
 def row_at(rows, place, window):
-    """The row at a place of the sorted order; windows are powers of two."""
+    """Return the row at a place of the sorted order; ``rows`` holds row numbers inside windows of ``window`` rows.
+
+    An empty ``rows`` is the identity. ``window`` is a power of two."""
     return place if rows.size == 0 else (place & ~np.uint64(window - 1)) + np.uint64(rows[place])
 
 
 @njit(parallel=True, cache=True)
 def product(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, window, alpha, beta):
-    """y = alpha A x + beta y; beta = 0 never reads y."""
+    """y = alpha A x + beta y; beta = 0 never reads y.
+
+    The arrays from ``ptr`` to ``high`` are A, laid out as in formats/staircase_sell.py. ``window``: rows sorted
+    together."""
     slices = ptr.size - 1
     for chunk in prange(CHUNKS):
         sums = np.empty(HEIGHT, y.dtype)
@@ -83,7 +91,7 @@ def product(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high,
 
 @njit(parallel=True, cache=True)
 def product_dots(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, w, dots, window):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y)."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; other arguments as in `product`."""
     slices = ptr.size - 1
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

@@ -32,15 +32,15 @@ class FourSumsModel(models.PrimitiveModel):
 
 
 def nothing(zero):
-    """An empty sum, for numbers of the type of ``zero``."""
+    """Return an empty sum, for numbers of the type of ``zero``; see `accumulated` and `collected`."""
 
 
 def accumulated(total, a, x):
-    """The sum after the product a x is added to ``total``."""
+    """Return the sum after the product a x is added to ``total``, a sum that began with `nothing`."""
 
 
 def collected(total):
-    """The value of a sum, as one number."""
+    """Return the value of a sum of `accumulated` as one real or complex number."""
 
 
 @intrinsic
@@ -64,7 +64,9 @@ def _four_products(context, total, a, x):
 
 
 def _pair(context, builder, kind, value):
-    """A complex number as an LLVM vector (real, imaginary)."""
+    """Return LLVM code that makes a complex number a vector (real, imaginary).
+
+    ``context``, ``builder``: Numba's code generator. ``kind``: Numba's complex type. ``value``: the number."""
     number = context.make_complex(builder, kind, value=value)
     pair = ir.Constant(ir.VectorType(number.real.type, 2), ir.Undefined)
     for k, part in enumerate((number.real, number.imag)):

@@ -9,9 +9,9 @@ GPU_ONLY = ("count_columns", "place", "sort")
 
 @njit(cache=True)
 def transpose(indptr, indices, data, new_indptr, new_indices, new_data, order):
-    """Write the arrays of Mᵀ and, unless ``order`` is empty, the index in M of each of its values.
+    """Write the CSR arrays of Mᵀ (``new_…``) and, unless ``order`` is empty, the index in M of each of its values.
 
-    Rows of M are visited in their order, so columns ascend in each row of Mᵀ."""
+    The first three arguments are M in CSR. Its rows are visited in order, so columns ascend in each row of Mᵀ."""
     new_indptr[:] = 0
     for k in range(indices.size):
         new_indptr[np.uint64(indices[np.uint64(k)]) + np.uint64(1)] += 1
