@@ -109,6 +109,13 @@ class BlockJacobiSmoother(Smoother):
 class Blocks:
     """The diagonal blocks of a matrix, in the form that the inner solvers need.
 
+    Parameters
+    ----------
+    A : CSRMatrix
+    settings : BlockJacobiSmoother or BlockGaussSeidel
+    owner : str
+        Name of the smoother, for messages.
+
     Attributes
     ----------
     matrix : ModifiedSELLMatrix
@@ -151,17 +158,18 @@ class Blocks:
         self._invert(A)
 
     def arrays(self):
-        """The first arguments of every kernel: slice pointers, diagonal, off-diagonals and columns."""
+        """Return the first arguments of every kernel: the slice pointers, diagonal, off-diagonals and columns of A."""
         m = self.matrix
         return m.slice_ptr, m.diag, m.entries, m.col_idx
 
     def update(self, A):
-        """Recompute for new values of A, of the same pattern."""
+        """Recompute ``matrix`` and ``inverse`` in place, for new values of A, of the same pattern."""
         nonzero_diagonal(A, self.owner)
         self.matrix.update(A)
         self._invert(A)
 
     def _shared_bytes(self):
+        """Return the bytes of shared memory that a block needs; raise InputError if the GPU has less."""
         size = self.dtype.itemsize
         row = 2 * size + (0 if self.exact else self.width * (size + 2))
         if self.space.name == "cuda" and row * self.height > self.space.shared_memory - STATIC:
@@ -174,7 +182,7 @@ class Blocks:
         return row * self.height
 
     def _invert(self, A):
-        """Fill ``inverse``, a group of blocks at a time."""
+        """Write the inverses of A's diagonal blocks to ``inverse``. Raise InputError if one is singular."""
         slices, H, n, xp = self.inverse.shape[0], self.height, A.shape[0], self.space.xp
         if not slices:
             return
@@ -205,7 +213,7 @@ class Blocks:
         return self.matrix.nbytes + self.inverse.nbytes
 
     def describe(self):
-        """Describe the blocks and their inner solver."""
+        """Return a short text about the blocks and their inner solver, for a printed result."""
         s = self.settings
         inner = "exact inverses" if self.exact else f"up to {s.inner_sweeps} inner sweeps of {s.inner}"
         if s.inner == "jacobi" and s.omega != 1:

@@ -98,6 +98,7 @@ class ChebyshevOperator(TwoBufferOperator):
         self._set(A, None)
 
     def _set(self, A, bounds):
+        """Set ``bounds``, from A if they are None, and the coefficients of the polynomial in the space's memory."""
         diagonal = nonzero_diagonal(A, "the Chebyshev smoother")
         self.bounds = bounds or spectrum(A, diagonal, self.settings.fraction, self.settings.steps)
         self.space.from_host(coefficients(*self.bounds, self.settings.degree), self._coefficients)
@@ -121,9 +122,9 @@ class ChebyshevOperator(TwoBufferOperator):
 
 
 def coefficients(low: float, high: float, degree: int) -> np.ndarray:
-    """Return (c₀, c₁) of all ``degree`` steps d = c₀ d + c₁ D⁻¹ r of algorithm 12.1, in one array.
+    """Return (c₀, c₁) of all ``degree`` steps d = c₀ d + c₁ D⁻¹ r of algorithm 12.1: an array of 2 ``degree`` numbers.
 
-    The formulas allow low = high.
+    ``low``, ``high``: the interval [a, b] that the polynomial damps; they may be equal.
     """
     theta, delta = (high + low) / 2, (high - low) / 2
     pairs, rho = [(0.0, 1 / theta)], delta / theta
@@ -135,7 +136,9 @@ def coefficients(low: float, high: float, degree: int) -> np.ndarray:
 
 
 def spectrum(A, diagonal, fraction, steps):
-    """Return (a, b), the part of the spectrum of D⁻¹A to be damped.
+    """Return (a, b), the upper part of the spectrum of D⁻¹A, which is to be damped; normally a = b · ``fraction``.
+
+    ``diagonal``: D, an array. ``steps``: Lanczos steps for the largest eigenvalue.
 
     Raises
     ------
@@ -154,8 +157,9 @@ def spectrum(A, diagonal, fraction, steps):
 def ritz_values(A, diagonal, steps):
     """Return (the real parts of the Ritz values of D⁻¹A, ascending; True if they are all its eigenvalues).
 
-    The inner product is xᴴ |D| y, in which D⁻¹A is self-adjoint if A is. Each vector is orthogonalised twice
-    against all others: this is Arnoldi's method, which also holds for other matrices.
+    ``diagonal``: D. ``steps``: dimension of the Krylov space. The inner product is xᴴ |D| y, in which D⁻¹A is
+    self-adjoint if A is. Each vector is orthogonalised twice against all others: this is Arnoldi's method, which also
+    holds for other matrices.
     """
     space, n = A.space, A.shape[0]
     if not n:

@@ -91,6 +91,7 @@ class GaussSeidelOperator(SmootherOperator):
         self._kernels = A.space.kernels("swell.smoothers", "gauss_seidel", A.dtype)
 
     def _inverse(self, A):
+        """Return 1 / diagonal of A, a new array; raise InputError for a zero."""
         return 1 / nonzero_diagonal(A, "the Gauss–Seidel smoother")
 
     def _build_adjoint(self, A):
@@ -155,7 +156,10 @@ class ColoredGaussSeidel(GaussSeidelOperator):
             at += count
 
     def _store(self, A, rows):
-        """Store the off-diagonals in slices of the sorted rows."""
+        """Store A's off-diagonals in slices of 32 rows, and the inverse diagonal.
+
+        ``rows``: the row in each place, sorted by colour; −1 in a place without a row.
+        """
         space, xp = A.space, A.space.xp
         entry_rows = A.rows()
         self._off = xp.nonzero(entry_rows != A.indices)[0]
@@ -177,6 +181,7 @@ class ColoredGaussSeidel(GaussSeidelOperator):
         self._values(A)
 
     def _values(self, A):
+        """Copy the values of A to the stored slices, and recompute the inverse diagonal."""
         self.values[self._where] = A.data[self._off]
         self.inverse[self._used] = self._inverse(A)[self.rows[self._used]]
 

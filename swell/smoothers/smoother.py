@@ -80,10 +80,10 @@ class SmootherOperator(LinearOperator):
 
     @abstractmethod
     def _sweep(self, b, x):
-        """Do one sweep, in place."""
+        """Do one sweep on A x = b, in place in x."""
 
     def _from_zero(self, b, x):
-        """Do ``settings.sweeps`` sweeps from x = 0; the old values of x are never read."""
+        """Do ``settings.sweeps`` sweeps on A x = b from x = 0; x is written, and its old values are never read."""
         x.fill(0)
         self.smooth(b, x)
 
@@ -109,7 +109,7 @@ class SmootherOperator(LinearOperator):
         self._adjoint.apply(x, out, alpha, beta)
 
     def _build_adjoint(self, A):
-        """Return the adjoint of this operator; A is the adjoint matrix."""
+        """Return the adjoint of this operator, as a new operator; A is the adjoint matrix, a CSRMatrix."""
         return self.settings.build(A)
 
 
@@ -132,7 +132,8 @@ class TwoBufferOperator(SmootherOperator):
 
     @abstractmethod
     def _step(self, b, x, out, k, zero):
-        """Do step k of a sweep, from x to out; with ``zero`` x counts as 0 and is not read."""
+        """Do step k of a sweep on A x = b, k < ``steps``: write the new x to ``out``. With ``zero`` x counts as 0, not
+        read."""
 
     def _sweep(self, b, x):
         self.smooth(b, x, 1)

@@ -1,7 +1,14 @@
 """Block smoothers on the CPU; ``block_jacobi.cu`` has the same kernels for a GPU. A slice of modified SELL is a block.
 
-Rows of the local system are scaled by the diagonal, except for conjugate gradients. ``width`` is the largest number of
-off-diagonals of a row inside its block; ``held`` and ``shared`` matter on a GPU only. Inner sweeps end when the squared
+Arguments of all kernels: ``slice_ptr``, ``diag``, ``entries``, ``col_idx``: A in slices of ``height`` rows
+(formats/modified_sell.py). ``b``, ``x``: A x = b; ``out``: the new x. With ``zero`` x counts as 0 and is not read.
+``inner``: the inner solver; ``sweeps``, ``tolerance``, ``omega``: its settings. ``width``: the largest number of
+off-diagonals of a row inside its block. ``held`` and ``shared`` matter on a GPU only.
+
+Arguments of one block's functions: ``d``: its diagonal; ``r``: its right-hand side; row t of its off-diagonals has
+count[t] entries, values[t, k] in local column columns[t, k]; ``y``: its solution.
+
+Rows of the local system are scaled by the diagonal, except for conjugate gradients. Inner sweeps end when the squared
 residual of each row is at most tolerance / height: a GPU needs no sum for this. Parallel loops cast their index to
 int64. Without the cast Numba would compile the called function twice: for an index with a sign, and for one without.
 """
@@ -17,7 +24,8 @@ JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
 
 @njit(cache=True)
 def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, values, columns, count):
-    """Set r = (b − A x) in the rows of slice s; copy the block's off-diagonals to values and columns, row by row."""
+    """Set r = (b − A x) in the rows of slice s; write its block's off-diagonals to values, columns, count. Arguments:
+    top of the file."""
     first, local = s * height, values.size > 0
     for t in range(r.size):
         i = first + t
@@ -39,7 +47,7 @@ def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, value
 
 @njit(cache=True)
 def _row(values, columns, count, y, t):
-    """Return (A_ll − D) y in row t of the block."""
+    """Return (A_ll − D) y in row t of the block. Arguments: top of the file."""
     total = y.dtype.type(0)
     for k in range(count[t]):
         total += values[t, k] * y[columns[t, k]]
@@ -48,6 +56,7 @@ def _row(values, columns, count, y, t):
 
 @njit(cache=True)
 def _norm2(r):
+    """Return ‖r‖²."""
     total = 0.0
     for t in range(r.size):
         total += (np.conj(r[t]) * r[t]).real
@@ -56,6 +65,8 @@ def _norm2(r):
 
 @njit(cache=True)
 def _jacobi(d, r, values, columns, count, omega, sweeps, tolerance, y):
+    """Solve the block's system for y by up to ``sweeps`` damped Jacobi sweeps; on entry y = 0. Arguments: top of the
+    file."""
     residual = np.empty_like(y)
     for _ in range(sweeps):
         worst = 0.0
@@ -71,6 +82,7 @@ def _jacobi(d, r, values, columns, count, omega, sweeps, tolerance, y):
 
 @njit(cache=True)
 def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, y):
+    """Solve the block's system for y by up to ``sweeps`` forward sweeps; on entry y = 0. Arguments: top of the file."""
     for _ in range(sweeps):
         worst = 0.0
         for t in range(y.size):
@@ -84,6 +96,8 @@ def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, y):
 
 @njit(cache=True)
 def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
+    """Solve the block's system for y by up to ``sweeps`` steps; on entry y = 0. Overwrites r. Arguments: top of the
+    file."""
     p, q = r.copy(), np.empty_like(r)
     rho = _norm2(r)
     for _ in range(sweeps):
@@ -108,7 +122,8 @@ def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
 @njit(cache=True)
 def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, inner, sweeps, tolerance, width,
            height):
-    """Solve the block of slice s for its residual and write x + y."""
+    """Solve the block of slice s for its residual b − A x, and write x + the solution to these rows of ``out``.
+    Arguments: top of the file."""
     first = s * height
     rows = min(height, diag.size - first)
     d = diag[first:first + rows]
@@ -139,7 +154,7 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
            shared):
-    """Blocks with inner sweeps of Jacobi."""
+    """One sweep over all blocks, each solved by inner sweeps of Jacobi. Writes ``out``. Arguments: top of the file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, JACOBI, sweeps,
@@ -149,7 +164,8 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, to
 @parallel
 def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
                  shared):
-    """Blocks with inner forward sweeps of Gauss–Seidel."""
+    """One sweep over all blocks, each solved by inner Gauss–Seidel sweeps. Writes ``out``. Arguments: top of the
+    file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, GAUSS_SEIDEL, sweeps,
@@ -159,7 +175,7 @@ def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, swee
 @parallel
 def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held,
                         height, shared):
-    """Blocks with inner conjugate gradients."""
+    """One sweep over all blocks, each solved by conjugate gradients. Writes ``out``. Arguments: top of the file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, CG, sweeps, tolerance,
@@ -168,7 +184,8 @@ def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zer
 
 @parallel
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
-    """Blocks with their dense inverses; inverse[s, j, t] is entry (t, j)."""
+    """One sweep over all blocks with their dense inverses; writes ``out``. inverse[s, j, t] is entry (t, j) of the
+    inverse of block s. Arguments: top of the file."""
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, 1.0, zero, EXACT, 0, 0.0, 0, height)
 
@@ -176,7 +193,10 @@ def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, s
 @njit(cache=True)
 def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, omega, forward, inner, sweeps, tolerance, width,
             height):
-    """Block Gauss–Seidel: the blocks one after the other, in place, upwards or downwards. On a CPU only."""
+    """Block Gauss–Seidel: solve the blocks one after the other, in place in x: upwards if ``forward``, else downwards.
+
+    On a CPU only. ``inverse``: as in ``exact``, or empty. Arguments: top of the file.
+    """
     slices = slice_ptr.size - 1
     for k in range(slices):
         s = k if forward else slices - 1 - k

@@ -9,7 +9,11 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def natural(indptr, indices, data, inverse, b, x, forward):
-    """One pass over the rows, upwards or downwards; unsigned indices avoid Numba's test for negative ones."""
+    """Sweep once over all rows of A x = b, in place in x: upwards if ``forward``, else downwards.
+
+    ``indptr``, ``indices``, ``data``: A in CSR. ``inverse``: 1 / diagonal. Unsigned indices avoid Numba's test for
+    negative ones.
+    """
     n = x.size
     for row in range(n):
         i = np.uint64(row if forward else n - 1 - row)
@@ -21,7 +25,12 @@ def natural(indptr, indices, data, inverse, b, x, forward):
 
 @parallel
 def color(rows, ptr, inverse, columns, values, b, x):
-    """Solve the rows of one colour, which do not couple. −1 marks a missing row or column."""
+    """Solve A x = b for the rows of one colour, which do not couple, in place in x.
+
+    ``rows``: the row in each place; ``inverse``: 1 / its diagonal. Slice s has the places 32 s to 32 s + 31. The k-th
+    off-diagonal of place 32 s + t is at ptr[s] + 32 k + t of ``columns`` and ``values``. −1 marks a missing row or
+    column.
+    """
     for s in prange(ptr.size - 1):
         for lane in range(32):
             i = rows[32 * s + lane]

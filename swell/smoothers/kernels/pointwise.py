@@ -1,4 +1,7 @@
-"""Sweeps that update each row by itself, on the CPU, in modified SELL; ``pointwise.cu`` has them for a GPU."""
+"""Sweeps that update each row by itself, on the CPU, in modified SELL; ``pointwise.cu`` has them for a GPU.
+
+``slice_ptr``, ``diag``, ``entries``, ``col_idx``: the matrix in slices of ``height`` rows (formats/modified_sell.py).
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +12,8 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
-    """Return b − A x in row i of slice s."""
+    """Return b − A x in row i, which is in slice s; with ``zero`` x counts as 0, not read. Arguments: top of the
+    file."""
     total = b[i]
     if zero:
         return total
@@ -25,7 +29,7 @@ def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
 
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
-    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0 and is not read."""
+    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0, not read. Writes ``out``. Arguments: top of the file."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i) / diag[i]
@@ -34,7 +38,11 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
 
 @parallel
 def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, step, zero, height):
-    """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Step 0 does not read d; with ``zero`` x counts as 0, not read."""
+    """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Writes d and ``out``.
+
+    ``coefficients``: c₀ and c₁ of each step, in turn. ``step``: number of the step; step 0 does not read d. With
+    ``zero`` x counts as 0 and is not read. Arguments: top of the file.
+    """
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             r = _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i)
