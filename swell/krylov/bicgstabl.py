@@ -115,7 +115,7 @@ class BiCGSTABLIteration(ShadowIteration):
         step.settle(s)
 
     def _hat(self, v):
-        """Return M v."""
+        """Return M v, which ``self.hat`` then holds; without an M, return v."""
         if self.M is None:
             return v
         self.M.apply(v, self.hat)

@@ -36,7 +36,8 @@ class BilinearIteration(Iteration):
     def kept(self, name, vector, needed=True):
         """Return (an array for the conjugate of ``vector``, the array to pass to fused products as this conjugate).
 
-        For a real vector, or if ``needed`` is False, the first is empty, and the second is ``vector`` itself.
+        The first is a work array called ``name``. For a real vector, or if ``needed`` is False, the first is empty, and
+        the second is ``vector`` itself.
         """
         count = vector.size if needed and self.dtype.kind == "c" else 0
         room = self.workspace.array(name, count, self.dtype)
@@ -51,4 +52,4 @@ class BilinearIteration(Iteration):
 
     @abstractmethod
     def begin(self):
-        """Set up the first step; return the slots that its kernel summed."""
+        """Set up the first step from r and z. Return the part of ``self.s`` that ranks must add up."""

@@ -103,7 +103,7 @@ class CGIteration(LanczosIteration):
             self.smooth()
 
     def smooth(self):
-        """Sweep over x, then restart CG from the new x."""
+        """Sweep ``between`` times over x, then restart CG from the new x: r, z, p and ρ are set anew."""
         self.S.smooth(self.b, self.x, self.between)
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         if self.M is not None:
@@ -113,7 +113,7 @@ class CGIteration(LanczosIteration):
         self.space.allreduce(self.rho)
 
     def iterate(self):
-        """One step of conjugate gradients."""
+        """Do one step of conjugate gradients, in place in x, r and p, with its convergence test."""
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dot(self.p, self.q, self.p, self.sigma)                        # q = A p;  σ = (p, q)
         self.space.allreduce(self.sigma)

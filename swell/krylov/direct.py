@@ -59,7 +59,7 @@ class FactorRefinement(Refinement):
 
     @property
     def notes(self):
-        """Notes about replaced factors."""
+        """Remarks for the user about factors that were replaced: a tuple of str."""
         return () if self.M is None else self.M.repairs
 
     def start(self, zero_guess):
@@ -78,7 +78,7 @@ class FactorRefinement(Refinement):
         self.judge.iteration(self.norm2)
 
     def rounded(self):
-        """True if the residual is at the level of the rounding errors of A x and b."""
+        """Return True if the residual is at the level of the rounding errors of A x and b."""
         rounding = ROUNDING * (self.M.rounding(self.x) + np.finfo(self.dtype).eps * self.space.norms(self.b)[0])
         return self.norm2[Norms.OWN2] <= rounding**2
 

@@ -85,7 +85,10 @@ class MINRESIteration(Iteration):
             self.iterate(self.v_old, self.v, self.d_old, self.d, self.z if own_z else self.v_old)
 
     def iterate(self, v, v_next, d, d_next, z):
-        """One step. On entry ``v_next`` and ``d_next`` hold the previous step's v and d, and ``z`` holds M v."""
+        """Do one step. On entry ``v_next`` and ``d_next`` hold the previous step's v and d, and ``z`` holds M v.
+
+        The new v and d overwrite ``v_next`` and ``d_next``; then z = M v_next. x and r are updated in place.
+        """
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(z, self.q, z, self.alpha)                                 # q = A z;  α = (z, q)
         self.space.allreduce(self.alpha_and_norms)                             # with the last iteration's norms

@@ -26,11 +26,11 @@ class Refinement(Iteration):
         self.judge.start(self.norm2)
 
     def improve(self):
-        """Correct x once by M."""
+        """Correct x once, in place: x = x + M r."""
         self.M.apply(self.r, self.x, 1, 1)                                     # x = x + M r
 
     def step(self):
-        """Correct x once, then compute r and its norms."""
+        """Correct x once, then compute r = b − A x and its squared norms ``self.norm2``."""
         self.improve()
         self.A.residual(self.x, self.b, self.r)                                # r = b − A x
         self.residual_norm2(self.r, self.norm2)

@@ -65,7 +65,7 @@ class ResidentCG(LanczosMethod):
         positive(self, "steps")
 
     def check(self, A):
-        """Raise InputError if the device is not such a GPU, or A is not Hermitian."""
+        """Raise InputError unless A is on a GPU of compute capability 9.0 or newer, and Hermitian."""
         if A.space.name != "cuda":
             raise InputError(f"resident_cg keeps the multiprocessors of a GPU busy, and this is {A.space.describe()}: "
                              "use method='cg'")

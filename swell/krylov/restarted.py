@@ -128,12 +128,15 @@ class RestartedIteration(Iteration):
         step.first(u, self.norm2, self.g, self.columns)                        # u = r/‖r‖
 
     def orthogonal_parts(self, j):
-        """Compute all inner products of step j, ``batch`` basis vectors per launch."""
+        """Write all inner products of step j to ``self.sums``, ``batch`` basis vectors per launch."""
         for begin in range(0, max(j, 1), self.batch):
             self.step.dots(self.V, self.u, self.w, self.sums, begin, min(begin + self.batch, j))
 
     def finish_vector(self, j):
-        """Do all updates of step j; the basis vectors before the last batch are subtracted from u and w first."""
+        """Do all updates of step j: V[j], H, and the next candidate u.
+
+        The basis vectors before the last batch are subtracted from u and w first.
+        """
         begin = 0
         while j - begin > self.batch:
             self.step.subtract(self.V, self.u, self.w, self.sums, begin, begin + self.batch)
@@ -141,7 +144,7 @@ class RestartedIteration(Iteration):
         self.step.update(self.V, self.u, self.w, *self.work, begin, j, self.flexible)
 
     def _precondition(self, j):
-        """Return z = M u for the candidate u; the flexible form keeps it as Z[j]."""
+        """Return z = M u for the candidate u of step j; the flexible form keeps it as Z[j]."""
         if not self.flexible:
             if self.M is None:
                 return self.u
@@ -157,7 +160,7 @@ class RestartedIteration(Iteration):
         return z
 
     def _correct(self):
-        """Add the correction of a cycle to x: M V y, or Z y."""
+        """Add the correction of a cycle to x, in place: M V y, or Z y in the flexible form."""
         if self.flexible or self.M is None:
             basis = self.Z if self.flexible else self.V
             self.step.combine(basis, self.y, self.columns, self.x, True)

@@ -88,13 +88,13 @@ class SingleReductionCGIteration(LanczosIteration):
             self._replace()
 
     def _products(self):
-        """Compute u = M r, w = A u, γ = (r, u), δ = (u, w)."""
+        """Set u = M r, w = A u, and the scalars γ = (r, u) and δ = (u, w)."""
         if self.M is not None:
             self.M.apply_dots(self.r, self.u, self.r, self.gamma)
         self.A.apply_dot(self.u, self.w, self.u, self.delta)
 
     def _replace(self):
-        """Compute r = b − A x and s = A p by products, then u and w from r."""
+        """Set r = b − A x and s = A p by products, then u = M r and w = A u; the drift of r is recorded."""
         self.A.residual(self.x, self.b, self.w)
         self.step.take(self.w, self.r, self.s)                                 # r = b − A x, and its drift
         self.A.apply(self.p, self.q)

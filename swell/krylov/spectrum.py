@@ -50,7 +50,7 @@ class LanczosMethod(Method):
             require_hermitian(A, name_of("method", type(self)))
 
     def window(self, n):
-        """Never: on an ill-conditioned system the residual stays above ‖b‖ for thousands of steps before it falls."""
+        """Return 0, no limit: on an ill-conditioned system the residual may stay above ‖b‖ for thousands of steps."""
         return 0
 
 
@@ -69,7 +69,7 @@ class Spectrum:
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
-        """(least, largest) eigenvalue, by estimate; NaN before the first iteration."""
+        """Estimated (least, largest) eigenvalue of the preconditioned operator; NaN before the first iteration."""
         from scipy.linalg import eigh_tridiagonal
         good = (self.alphas > 0) & (self.betas > 0)
         k = int(np.argmin(good)) + 1 if not good.all() else good.size       # the last β may be 0 or not be there
@@ -85,6 +85,6 @@ class Spectrum:
 
     @property
     def condition(self) -> float:
-        """Largest over least eigenvalue."""
+        """The largest eigenvalue estimate over the least; NaN if the least is not positive."""
         least, largest = self.extremes
         return largest / least if least > 0 else float("nan")

@@ -60,7 +60,7 @@ class Stationary(Method):
         return StationaryIteration(system, self.every)
 
     def window(self, n):
-        """No limit: a smoother slows down long before it stops."""
+        """Return 0, no limit: a smoother slows down long before it stops."""
         return 0
 
 

@@ -71,7 +71,7 @@ class TFQMRIteration(ShadowIteration):
                                                           # x = x + η d, twice;  r likewise;  y = w + (ρ'/ρ) y
 
     def _product(self, out):
-        """Set out = A M y."""
+        """Set out = A M y; with an M, ``self.yh`` = M y too."""
         if self.M is not None:
             self.M.apply(self.y, self.yh)                                      # ŷ = M y
         self.A.apply(self.yh, out)
