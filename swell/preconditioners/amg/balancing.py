@@ -16,9 +16,10 @@ from swell.preconditioners.amg.smoother import scales
 
 
 def balancing(hierarchy, omega):
-    """Return the diagonal of D of each level, a list of float64 arrays. An entry is 0 if the coarse diagonal entry is
-    only rounding: there a part of the problem without boundary values has shrunk to one row, which must get no
-    coarse correction."""
+    """Return the diagonal of D of each level of a `Hierarchy`, a list of new float64 arrays; ``omega`` is ω of D.
+
+    An entry is 0 if the coarse diagonal entry is only rounding: there a part of the problem without boundary values has
+    shrunk to one row, which must get no coarse correction."""
     found = [scales(A, omega) for A in hierarchy.matrices]
     for level, scale in zip(hierarchy.levels, found[1:]):
         A, C = level.A, level.RAP.C
@@ -28,21 +29,23 @@ def balancing(hierarchy, omega):
 
 
 def smoothing_matrix(A, scale, dtype):
-    """Return S as a CSRMatrix of type ``dtype``, with the pattern of A; ``scale`` is the diagonal of D."""
+    """Return S = I − D A D, a new CSRMatrix of type ``dtype`` with the pattern of A; ``scale`` is the diagonal of D."""
     S = A.with_values(A.space.empty(A.nnz, dtype))
     _kernels(A).smoothing_matrix(A.indptr, A.indices, A.data, scale, S.data)
     return S
 
 
 def interpolation(level, fine, coarse, dtype):
-    """Return P̃, with the pattern of P; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
+    """Return P̃ = D⁻¹ P D_c for a `Level`, a new CSRMatrix with the pattern of P; ``fine`` and ``coarse`` are the
+    diagonals of D and D_c."""
     P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
     _kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
     return P
 
 
 def smoothed_interpolation(level, fine, coarse, dtype):
-    """Return Q, with the pattern of A P; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
+    """Return Q = (D⁻¹ P − D A P) D_c for a `Level`, a new CSRMatrix with the pattern of A P; ``fine`` and ``coarse``
+    are the diagonals of D and D_c."""
     AP, P = level.AP.C, level.P
     Q = AP.with_values(AP.space.empty(AP.nnz, dtype))
     _kernels(level.A).smoothed_interpolation(AP.indptr, AP.indices, AP.data, P.indptr, P.indices, P.data, fine, coarse,

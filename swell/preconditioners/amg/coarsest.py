@@ -32,7 +32,7 @@ class DenseInverse:
         self.update(A, scales)
 
     def update(self, A, scales):
-        """Invert for new values of A, in place."""
+        """Invert anew for new values of A and ``scales``, into the stored inverse."""
         space, n = self.space, A.shape[0]
         dense, work = space.empty(n * n, np.float64), space.empty((1 + 2 * PANEL) * n, np.float64)
         worst, record = space.empty(1, np.float64), space.xp.zeros(1, np.int64)
@@ -47,7 +47,7 @@ class DenseInverse:
         space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
 
     def solve(self, b, x):
-        """x = G b."""
+        """Write x = G b."""
         self._kernels.dense_product(self.inverse, 1, b, x)
 
     @property

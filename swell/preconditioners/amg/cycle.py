@@ -80,7 +80,7 @@ class VCycle(LinearOperator):
         self.apply(x, out, alpha, beta)
 
     def _cycle(self, b, x):
-        """x = M b."""
+        """Write x = M b: one V-cycle from a zero start."""
         bs, xs = [b, *self._b], [x, *self._x]
         for k, level in enumerate(self.levels):
             level.descend(bs[k], bs[k + 1])
@@ -104,11 +104,11 @@ class Smoothed:
         self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
 
     def update(self, A, scale):
-        """Take new values of A."""
+        """Recompute S, in place, for new values of A and its ``scale``, the diagonal of D."""
         self.S.update(smoothing_matrix(A, scale, self.S.dtype))
 
     def solve(self, b, x):
-        """x = result of the smoother's steps from x = 0."""
+        """Write x: the result of the smoother's steps for the right-hand side b, from x = 0."""
         if self._relaxation:
             self._relaxation.start(b, x)
         else:

@@ -36,23 +36,23 @@ class FourProducts:
         self._r = self.space.empty(fine.size, dtype)
 
     def _values(self):
-        """Return S, P̃ and P̃ᵀ in CSR."""
+        """Return S, P̃ and P̃ᵀ, new matrices in CSR; balancing.py defines them."""
         P = interpolation(self.level, self.fine, self.coarse, self.dtype)
         return (smoothing_matrix(self.level.A, self.fine, self.dtype), P,
                 self.level.R.with_values(P.data[self.level.order]))
 
     def update(self):
-        """Recompute for new values of the level."""
+        """Recompute the stored matrices, in place, for new values of the `Level`, ``fine`` and ``coarse``."""
         for old, new in zip(self.matrices, self._values()):
             old.update(new)
 
     def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``."""
+        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""
         self.S.apply(b, self._r)                                               # r = S b
         self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
 
     def ascend(self, b, coarse, x):
-        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
+        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result."""
         self.P.apply_plus(coarse, b, self._r)                                  # y = b + P̃ x_c
         self.S.apply_plus(self._r, b, x)                                       # x = b + S y
 

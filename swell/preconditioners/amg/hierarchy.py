@@ -52,13 +52,14 @@ class Level:
 
     @classmethod
     def of(cls, A, strong, state, numbers, P):
-        """Build the level, with R and the two products."""
+        """Return a new Level of these arrays, with R and the two products computed; `Level` explains the arguments."""
         R, order = transposed(P)
         AP = Product(A, P)
         return cls(A, strong, state, numbers, P, R, order, AP, Product(R, AP.C))
 
     def update(self, A, settings):
-        """Recompute for new values of A. Returns the next level's matrix."""
+        """Recompute P, R and the products, in place, for new values of A; ``settings`` is an `AMG`. Returns the next
+        level's matrix."""
         self.A = A
         reinterpolate(A, self.strong, self.state, self.numbers, settings, self.P)
         self.R.data[...] = self.P.data[self.order]
@@ -104,8 +105,10 @@ class Hierarchy:
         self.dense = A.shape[0] <= max(limit, DENSE[A.space.name])
 
     def _coarsened(self, A, marked):
-        """Add a level. Returns its coarse matrix and the marks of rows that must stay; or (A, marked), and sets
-        ``ended``, if A cannot be coarsened."""
+        """Append a level to ``levels``. Returns (the next level's matrix, its ``marked``). If A cannot be coarsened,
+        set ``ended`` and return (A, marked).
+
+        marked[i] = 1 for a row that must stay on every level; see `positive_rows` in strength.py."""
         s = self.settings
         if len(self.levels) == s.levels - 1:
             self.ended = f"there are levels={s.levels} of them"
@@ -125,7 +128,7 @@ class Hierarchy:
         return A, marked
 
     def update(self, A):
-        """Recompute for new values of A, with the same pattern."""
+        """Recompute all levels and ``last``, in place, for new values of A, with the same pattern."""
         for level in self.levels:
             A = level.update(A, self.settings)
         self.last = A
@@ -137,12 +140,12 @@ class Hierarchy:
 
     @property
     def operator_complexity(self) -> float:
-        """Entries of all levels over entries of the finest."""
+        """The number of entries of all levels' matrices, divided by the number of entries of the finest."""
         return sum(A.nnz for A in self.matrices) / max(self.matrices[0].nnz, 1)
 
     @property
     def grid_complexity(self) -> float:
-        """Rows of all levels over rows of the finest."""
+        """The number of rows of all levels, divided by the number of rows of the finest."""
         return sum(A.shape[0] for A in self.matrices) / max(self.matrices[0].shape[0], 1)
 
     @property

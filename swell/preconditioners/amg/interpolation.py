@@ -51,7 +51,7 @@ def interpolation(A, strong, state, numbers, settings):
 
 
 def reinterpolate(A, strong, state, numbers, settings, P):
-    """Recompute the values of P for new values of A, in place, on P's pattern."""
+    """Overwrite the values of P for new values of A, on P's pattern; see `interpolation` for the other arguments."""
     _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32))
     P.discard_adjoint()
 

@@ -39,7 +39,8 @@ def pmis(A, strong, forced, first=0):
 
 
 def coarse_numbers(A, state):
-    """Return the number of each coarse row on the next level, shape (n + 1,); the last entry is their count."""
+    """Return an int array, shape (n + 1,): the number of each coarse row on the next level; the last entry is their
+    count. ``state`` is the result of `pmis`."""
     numbers, marked = A.space.empty(state.size + 1, A.indices.dtype), A.space.empty(state.size, np.uint8)
     A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).mark_coarse(state, marked)
     A.space.add_up(marked, numbers)
@@ -47,7 +48,11 @@ def coarse_numbers(A, state):
 
 
 def carried(A, state, numbers, marked, coarse):
-    """Return the marks of coarse rows, numbered as on the next level; an empty array if ``marked`` is empty."""
+    """Return the flags ``marked`` of the coarse rows, a new array numbered as on the next level; empty if ``marked`` is
+    empty.
+
+    ``state`` and ``numbers`` are the results of `pmis` and `coarse_numbers`; ``coarse`` is the number of coarse rows.
+    """
     kept = A.space.empty(coarse if marked.size else 0, np.uint8)
     if marked.size:
         A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).carry(state, numbers, marked, kept)

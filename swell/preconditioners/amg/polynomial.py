@@ -21,13 +21,13 @@ class Relaxation:
         self.r, self._z = (self.space.empty(S.shape[0], S.dtype) for _ in range(2))
 
     def start(self, b, x):
-        """Do the steps from x = 0; the old x is never read."""
+        """Write x: the result of the steps from x = 0; the old x is never read. Overwrites ``self.r``."""
         self.space.copy(b, self.r)
         x.fill(0)
         self._run(x)
 
     def resume(self, b, x):
-        """Do the steps from the given x."""
+        """Change x in place by the steps, from the given x. Overwrites ``self.r``."""
         self.residual(b, x)
         self._run(x)
 
@@ -41,7 +41,7 @@ class Relaxation:
             space.axpy(beta, z, x)                                             # x = x + β z
 
     def residual(self, b, x):
-        """r = b − Ã x."""
+        """Write ``self.r`` = b − Ã x."""
         self.space.copy(b, self.r)
         self.space.axpy(-1, x, self.r)
         self.S.apply(x, self.r, 1, 1)
@@ -62,17 +62,19 @@ class Polynomial:
         self._x = level.A.space.empty(fine.size, dtype)
 
     def update(self):
-        """Recompute for new values of the level."""
+        """Recompute the stored matrices, in place, for new values of the `Level`."""
         self._products.update()
 
     def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``."""
+        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b. Keeps this level's
+        x for `ascend`."""
         self._relaxation.start(b, self._x)
         self._relaxation.residual(b, self._x)
         self._products.R.apply(self._relaxation.r, coarse)                     # b_c = P̃ᵀ r
 
     def ascend(self, b, coarse, x):
-        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
+        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result. `descend` ran
+        before."""
         x_before = self._x
         self._products.P.apply(coarse, x_before, 1, 1)                         # x = x + P̃ x_c
         self._relaxation.resume(b, x_before)

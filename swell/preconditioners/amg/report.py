@@ -27,7 +27,8 @@ def facts(operator) -> dict:
 
 
 def rows(found: dict) -> list[tuple]:
-    """The cells of the table under `HEADER`, a level a row, from what `facts` returns."""
+    """Return the cells of the table with the columns `HEADER`, a tuple for each level; ``found`` is the result of
+    `facts`."""
     levels = found["levels"]
     shares = ["", *(f"{below['rows'] / max(above['rows'], 1):.3f}" for above, below in pairwise(levels))]
     return [(k, level["rows"], level["entries"], f"{level['entries'] / max(level['rows'], 1):.2f}", share)
@@ -35,7 +36,7 @@ def rows(found: dict) -> list[tuple]:
 
 
 def sentences(found: dict) -> list[str]:
-    """Return sentences on the coarsest level, the complexities and the bytes."""
+    """Return sentences on the coarsest level, the complexities and the bytes. ``found`` is the result of `facts`."""
     if found["dense"]:
         end = "the coarsest level is solved by a dense inverse"
     else:

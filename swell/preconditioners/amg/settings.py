@@ -139,7 +139,8 @@ class AMGOperator(InPrecision):
         self.inner.update(_double(A))
 
     def expect(self, norm):
-        """Prepare for vectors of about this norm; the balanced vectors are shorter by √‖A‖∞."""
+        """Set the factor that brings vectors of about this norm into the range of the cycle's precision. The vectors in
+        the cycle are shorter by √‖A‖∞; this is taken into account."""
         super().expect(norm / self._root)
 
     def __str__(self):
@@ -155,17 +156,17 @@ class AMGOperator(InPrecision):
 
 
 def root(A) -> float:
-    """√‖A‖∞, or 1 for a matrix without entries."""
+    """Return √‖A‖∞, or 1 for a matrix without entries."""
     return math.sqrt(A.norm_inf()) or 1.0
 
 
 def _double(A):
-    """A in double precision."""
+    """Return A if it is in double precision, else a copy in double precision."""
     return A if A.dtype == np.float64 else A.astype(np.float64)
 
 
 def check(A):
-    """Raise an error unless A is real and symmetric with a positive diagonal."""
+    """Raise InputError unless A is real and symmetric, FactorisationError unless its diagonal is positive."""
     if A.dtype.kind == "c":
         raise InputError(f"AMG got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
                          "'shifted_laplacian' for waves")

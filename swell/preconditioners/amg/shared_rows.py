@@ -11,7 +11,7 @@ ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average,
 
 
 def suits(csr) -> bool:
-    """True if several lanes should share a row of this matrix."""
+    """True if several threads of a GPU should share a row of this CSRMatrix: few rows, many entries in each."""
     return csr.space.name == "cuda" and csr.shape[0] <= ROWS and csr.nnz >= ENTRIES * csr.shape[0] > 0
 
 

@@ -23,7 +23,9 @@ NAMES = ("chebyshev", "l1_jacobi")
 
 
 def steps(name: str, degree: int) -> list[tuple[float, float, float]]:
-    """Return (a, b, β) of each step, a list of ``degree`` tuples."""
+    """Return the coefficients (a, b, β) of each smoothing step, a list of ``degree`` tuples.
+
+    A step is z = a z + b D⁻¹ r, x = x + β z. ``name`` is "chebyshev" or "l1_jacobi"."""
     if name == "l1_jacobi":
         return [(0.0, 1.0, 1.0)] * degree
     return [((2 * k - 3) / (2 * k + 1) if k > 1 else 0.0, (8 * k - 4) / (2 * k + 1), beta)
@@ -31,7 +33,8 @@ def steps(name: str, degree: int) -> list[tuple[float, float, float]]:
 
 
 def relaxation(name: str, degree: int) -> float:
-    """Return ω of the balancing: the weight of a single step, or 1 for a polynomial of higher degree."""
+    """Return ω, the factor in D = diag(√(ω / dᵢ)) of the cycle: the weight of a single step, or 1 for a higher
+    ``degree``. ``name`` as in `steps`."""
     if degree > 1:
         return 1.0
     (_, b, beta), = steps(name, 1)
@@ -39,7 +42,7 @@ def relaxation(name: str, degree: int) -> float:
 
 
 def scales(A, omega: float):
-    """Return √(ω / dᵢ) of each row, a float64 array."""
+    """Return √(ω / dᵢ) of each row of a CSRMatrix, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
     found = A.space.empty(A.shape[0], np.float64)
     A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, found)
     return found

@@ -19,15 +19,16 @@ FEW = 0.01              # share of the rows that may be forced to stay
 
 
 def strong_links(A, settings):
-    """Return a byte for each entry of A: 1 for a strong link, else 0."""
+    """Return a new uint8 array with an entry for each entry of A: 1 for a strong link, else 0. ``settings`` is an
+    `AMG`."""
     strong = A.space.empty(A.nnz, np.uint8)
     _kernels(A).strong_links(A.indptr, A.indices, A.data, settings.strength, settings.max_row_sum, strong)
     return strong
 
 
 def positive_rows(A, settings):
-    """Return a byte for each row: 1 if it has a large positive entry. An empty array if no row, or too many, have one.
-    """
+    """Return a uint8 array with an entry for each row: 1 if it has an aᵢⱼ above ``settings.positive`` times aᵢᵢ, else
+    0. An empty array if no row, or more than one in a hundred, has one. ``settings`` is an `AMG`."""
     none = A.space.empty(0, np.uint8)
     if not settings.positive:
         return none
@@ -38,7 +39,8 @@ def positive_rows(A, settings):
 
 
 def with_neighbours(A, marked):
-    """Return a byte for each row: 1 if it or a neighbour is marked; an empty array if ``marked`` is empty."""
+    """Return a uint8 array with an entry for each row: 1 if the row or a neighbour is marked in ``marked``, else 0. An
+    empty array if ``marked`` is empty."""
     forced = A.space.empty(marked.size, np.uint8)
     if marked.size:
         _kernels(A).with_neighbours(A.indptr, A.indices, marked, forced)

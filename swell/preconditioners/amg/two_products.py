@@ -26,18 +26,18 @@ class TwoProducts:
                 smoothed_interpolation(self.level, self.fine, self.coarse, self.dtype))
 
     def update(self):
-        """Recompute for new values of the level, in place."""
+        """Recompute the stored matrices, in place, for new values of the `Level`, ``fine`` and ``coarse``."""
         for old, new in zip((self.S, self.Q), self._values()):
             old.data[...] = new.data
         self.R.data[...] = self.Q.data[self._order]
 
     def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``."""
+        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""
         R = self.R
         self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, coarse)                          # b_c = Qᵀ b
 
     def ascend(self, b, coarse, x):
-        """Compute x, this level's result for b; ``coarse`` is the next level's result."""
+        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result."""
         S, Q = self.S, self.Q
         self._kernels.correct(S.indptr, S.indices, S.data, Q.indptr, Q.indices, Q.data, 1, b, coarse, x)
 

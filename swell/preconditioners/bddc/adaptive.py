@@ -21,7 +21,7 @@ from swell.core.errors import FactorisationError
 
 
 def face_constraints(subdomains, interface, complements, weights, threshold):
-    """Return the additional constraints of faces.
+    """Return the additional constraints of faces; the top of this file derives them. Changes no argument.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
 
 
 def joined(subdomains, lists):
-    """Merge a dict of lists over all ranks."""
+    """Return a new dict: for each key the concatenated lists of all ranks. ``lists`` is this rank's dict of lists."""
     result = {}
     for part in subdomains.everywhere([lists]):
         for key, values in part.items():
@@ -69,13 +69,18 @@ def joined(subdomains, lists):
 
 
 def places(interface, number, k):
-    """Return the places of a class's dofs among the copies of subdomain k, in ascending order of the dofs."""
+    """Return the places of the dofs of class ``number`` among the interface copies of subdomain k, in ascending order
+    of the dofs. ``interface`` is an `Interface`."""
     at = np.flatnonzero(interface.classes[interface.copies[k]] == number)
     return at[np.argsort(interface.copies[k][at])]
 
 
 def side(interface, number, k, S, weights):
-    """Return (S on the face, S̃, weights) for subdomain k and the face ``number``."""
+    """Return (S on the face, S̃, weights on the face) for subdomain k and the face ``number``, a class of the
+    `Interface`.
+
+    S and ``weights`` are the subdomain's Schur complement and weights on all its interface copies, host arrays. S̃ is
+    the Schur complement of S on the face."""
     at = places(interface, number, k)
     rest = np.setdiff1d(np.arange(len(S)), at)
     own = S[np.ix_(at, at)]
@@ -92,8 +97,9 @@ def side(interface, number, k, S, weights):
 def bad_functions(sides, threshold, of):
     """Return the adaptive constraints of one face, an array with a constraint a row, largest eigenvalue first.
 
-    ``sides`` has the results of `side` for its two subdomains, ``of`` their numbers for the message.
-    """
+    ``sides`` has the results of `side` for the two subdomains of the face. ``of`` has their numbers, for the message.
+
+    Raises FactorisationError if the eigenvalue problem is not positive definite."""
     from scipy.linalg import eigh
     (Si, Ti, Di), (Sj, Tj, Dj) = sides
     n = Di.size

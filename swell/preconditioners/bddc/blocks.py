@@ -34,7 +34,8 @@ class Inverses:
 
 
 def _block(A, ends, k, dtype):
-    """Return the coupling of layer k to layer k − 1, a CSRMatrix."""
+    """Return the coupling of layer k to layer k − 1, a new CSRMatrix of type ``dtype``. The rows of A are sorted by
+    layer; layer k begins at row ends[k]."""
     some = slice(*A.space.to_host(A.indptr[ends[k]:ends[k + 1] + 1])[[0, -1]].tolist())  # sync
     rows = CSRMatrix(A.space, A.indptr[ends[k]:ends[k + 1] + 1] - some.start, A.indices[some],
                      A.data[some].astype(dtype, copy=False), (int(ends[k + 1] - ends[k]), A.shape[1]))
@@ -121,7 +122,7 @@ class _Stack:
         self._blocks = [tuple(v[k].reshape(shape) for v in (self._t, self._z)) for k, shape in enumerate(shapes)]
 
     def solve(self):
-        """z = A_II⁻¹ t; t is overwritten."""
+        """Write z = A_II⁻¹ t for the vectors t and z given to the constructor; t is overwritten."""
         last = len(self.D) - 1
         for k in range(last + 1):
             if k:
@@ -132,7 +133,7 @@ class _Stack:
             self._multiply(k)
 
     def _multiply(self, k):
-        """zₖ = Dₖ⁻¹ tₖ; each subdomain has a row of t and z."""
+        """Write zₖ = Dₖ⁻¹ tₖ for layer k of the stored t and z; each subdomain has a row of them."""
         t, z = self._blocks[k]
         self._matmul(t, self.D[k], out=z)        # the inverse is symmetric
 
@@ -142,7 +143,7 @@ class _Stack:
 
 
 def _diagonal(matrices, many):
-    """Return a block diagonal CSRMatrix, with each of the matrices ``many`` times."""
+    """Return a new block diagonal CSRMatrix, with each of the ``matrices``, all of one shape, ``many`` times."""
     space, xp, (rows, columns) = matrices[0].space, matrices[0].space.xp, matrices[0].shape
     indptr, indices, data, entries = [xp.zeros(1, np.int64)], [], [], 0
     for k, C in enumerate(matrices):

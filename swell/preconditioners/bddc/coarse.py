@@ -19,7 +19,7 @@ TOGETHER = 8            # subdomains that form one subdomain of the next level
 
 
 def next_level(coarse, count, matrices, groups):
-    """Return the ``Subdomains`` of the next level.
+    """Return the `Subdomains` of the next level: groups of this level's subdomains, with their matrices summed.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def next_level(coarse, count, matrices, groups):
 
 
 def group_neighbours(coarse, count):
-    """Group neighbouring subdomains, about ``TOGETHER`` in each; return the group number of each subdomain.
+    """Group neighbouring subdomains, about `TOGETHER` in each; return the group number of each subdomain, an int array.
 
-    A group grows from the first subdomain without a group. It takes in the subdomain that shares most coarse unknowns
-    with it. A group of fewer than ``TOGETHER // 2`` joins the neighbouring group that shares most.
-    """
+    ``coarse`` has the coarse unknowns of each subdomain, int arrays; ``count`` is the number of coarse unknowns. A
+    group grows from the first subdomain without a group. It takes in the subdomain that shares most coarse unknowns
+    with it. A group of fewer than ``TOGETHER // 2`` joins the neighbouring group that shares most."""
     import scipy.sparse as sp
     owner = np.repeat(np.arange(len(coarse)), [c.size for c in coarse])
     has = sp.csr_array((np.ones(owner.size), (owner, np.concatenate(coarse))), shape=(len(coarse), count))

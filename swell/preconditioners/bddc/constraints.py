@@ -54,10 +54,10 @@ class Constraints:
                           "there are no constraints"),)
 
     def matrix(self, k):
-        """Return (C, sizes): C has the constraints of subdomain k as rows, each of norm 1 / √size.
+        """Return new host arrays (C, sizes): C has the constraints of subdomain k as rows, each of norm 1 / √size, and
+        a column for each interface copy.
 
-        The size of an average is the number of its dofs; an adaptive constraint has size 1.
-        """
+        The size of an average is the number of its dofs; an adaptive constraint has size 1."""
         rows = self.rows[k]
         C, sizes = np.zeros((self.coarse[k].size, rows.size)), np.ones(self.coarse[k].size)
         taken = np.flatnonzero(rows >= 0)

@@ -70,7 +70,8 @@ class Blocks:
         self._at = A.space.to_host(A.indptr[A.space.from_host(ends)]).tolist()  # sync
 
     def dense(self, k, first, last):
-        """Return the dense block of layer k in columns first to last - 1."""
+        """Return the dense block in the rows of layer k and the columns ``first`` to ``last`` − 1, a new device array.
+        """
         A, some = self.A, slice(*self._at[k:k + 2])
         block = A.space.xp.zeros((int(self.ends[k + 1] - self.ends[k]), int(last - first)))
         columns = A.indices[some]
@@ -80,7 +81,7 @@ class Blocks:
 
 
 def cholesky(space, D):
-    """Return L with D = L Lᵀ, column-major for BLAS.
+    """Return L with D = L Lᵀ, a new array, column-major for BLAS. D is a dense array of ``space``.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def cholesky(space, D):
 
 
 def solve_lower(space, L, B):
-    """Return L⁻¹ B; B may be overwritten."""
+    """Return L⁻¹ B for a dense lower triangular L; B may be overwritten. L and B are arrays of ``space``."""
     if not B.size:
         return B
     if space.name == "cpu":
@@ -111,9 +112,9 @@ def solve_lower(space, L, B):
 
 
 def layers(A, sides):
-    """Return (order, ends): the rows of A layer by layer, and the layers' first rows with the number of rows behind.
+    """Cut the rows of A into layers, each coupled only to the two beside it, with the least work for `Elimination`.
 
-    A layer is coupled only to its neighbours.
+    Returns (order, ends), int arrays: the rows of A sorted by layer; layer k is order[ends[k]:ends[k + 1]].
 
     Parameters
     ----------
@@ -137,7 +138,8 @@ def layers(A, sides):
 
 
 def _distances(A, side):
-    """Return each row's graph distance to ``side``; in connected pieces without such rows, to their first row."""
+    """Return each row's distance in the graph of A to the nearest row of ``side``, an int array. In connected
+    components without rows of ``side``: the distance to their first row."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import breadth_first_order, connected_components
     n = A.shape[0]

@@ -58,7 +58,9 @@ class Interface:
         self.kinds = np.where(size == 1, 0, np.where(shared > 2, 1, 2))
 
     def _connected(self, A, subdomains, sets):
-        """Return the class of each dof: the connected pieces of the sets, numbered by their first dof."""
+        """Return the class of each interface dof, an int array. A class is a connected part of a set in the graph of A.
+
+        ``sets``: the number of the set of each dof, from `_sets`. Classes are numbered by their first dof."""
         import scipy.sparse as sp
         from scipy.sparse.csgraph import connected_components
         if not sets.size:
@@ -71,7 +73,8 @@ class Interface:
         return connected_components(graph, directed=False)[1]
 
     def weights(self, subdomains, kind):
-        """Return the weights of each subdomain's copies, a list of arrays."""
+        """Return the weights of each subdomain's copies, a list of arrays. ``kind`` is "cardinality" or "stiffness";
+        see the top of this file."""
         if kind == "cardinality":
             own = [np.ones(c.size) for c in self.copies]
         else:
@@ -83,13 +86,14 @@ class Interface:
         return [share / total[copies] for copies, share in zip(self.copies, own, strict=True)]
 
     def describe(self):
-        """The number of classes of each kind, in words."""
+        """Return the number of classes of each kind in words, such as "8 corners, 12 edges, 6 faces"."""
         counts = np.bincount(self.kinds, minlength=3)
         return ", ".join(f"{count} {kind}s" for kind, count in zip(KINDS, counts, strict=True))
 
 
 def _sets(copies, counts):
-    """Return a number for each interface dof; two dofs have equal numbers if the same subdomains have them.
+    """Return a number for each interface dof, an int array; two dofs have equal numbers if the same subdomains have
+    them.
 
     Parameters
     ----------

@@ -87,7 +87,8 @@ class Level(LinearOperator):
     # -- setup -----------------------------------------------------------------------------------------------------
 
     def _couplings(self, A):
-        """Make A_IΓ and A_ΓI of all subdomains together, and the interior solver unless ``interior`` is "blocks"."""
+        """Set the matrices A_IΓ and A_ΓI of all subdomains together, and work vectors; and ``interior``, the solver
+        with A_II, unless the settings ask for "blocks"."""
         space, size = self.space, self.interface.dofs.size
         here = self.interface.number[:A.shape[0]]
         inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
@@ -106,8 +107,10 @@ class Level(LinearOperator):
         self._g, self._z = (space.empty(size, self.dtype) for _ in range(2))
 
     def _schur(self):
-        """Compute S of every subdomain, once for equal ones, with one factorisation for equal interiors. With
-        ``interior="blocks"``, make the interior solver from these factors."""
+        """Set ``_complements``, the Schur complement S of every subdomain; equal subdomains share one array.
+
+        Equal interiors share one factorisation. With ``interior="blocks"`` the solver ``interior`` is made from these
+        factors."""
         space, blocks = self.space, self.settings.interior == "blocks"
         with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)
@@ -130,7 +133,8 @@ class Level(LinearOperator):
                 self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype)
 
     def _check_memory(self, problems, blocks):
-        """Raise OutOfMemory if the dense matrices will not fit."""
+        """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
+        problems.py; ``blocks``: the interior inverses are stored too."""
         rows = np.array([one.own.size for interior in problems for one in interior.subdomains])
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
         together = max(8 * most ** 2, min(TOGETHER[self.space.name], 8 * squares))
@@ -143,7 +147,8 @@ class Level(LinearOperator):
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Return the adaptive constraints of faces, or None if the settings ask for none."""
+        """Return the adaptive constraints of faces, a dict as from `face_constraints`, or None if the settings ask for
+        none."""
         if not self.settings.adaptive:
             return None
         with timed(self.timings, "adaptive", self.space):
@@ -152,8 +157,9 @@ class Level(LinearOperator):
             return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
 
     def _locals(self):
-        """Compute the bordered inverses: once for subdomains with equal matrices and constraints, and together for
-        problems of one size."""
+        """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
+
+        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together."""
         decomposer = resolve("decomposer", self.settings.dense_lu)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
@@ -185,8 +191,10 @@ class Level(LinearOperator):
                 "problem values that hold it")
 
     def _gathers(self):
-        """Make the matrices that gather copies, ordered by size, local problem, dof and member, and their transposes,
-        which sum copies; allocate the work vectors."""
+        """Set the sparse matrices that gather the copies of interface dofs and coarse unknowns for the local problems,
+        their transposes, which sum copies, and the work vectors.
+
+        Copies are ordered by problem size, local problem, dof and member."""
         space, interface = self.space, self.interface
         copies, weight, coarse = (
             np.concatenate([np.stack([of[m] for m in members], axis=1).ravel()
@@ -207,13 +215,15 @@ class Level(LinearOperator):
         self._rc, self._uc = (space.empty(self.constraints.count, self.dtype) for _ in range(2))
 
     def _selection(self, columns, values, n):
-        """Return a CSRMatrix with one entry a row, ``n`` columns."""
+        """Return a new CSRMatrix with ``n`` columns and one entry a row: values[i] in column columns[i]. Both are host
+        arrays."""
         space = self.space
         return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
     def _coarse(self, levels):
-        """Assemble S_c and make its solver."""
+        """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a direct
+        solver; None without constraints."""
         self.coarse = None
         if not self.constraints.count:
             return
@@ -257,7 +267,7 @@ class Level(LinearOperator):
         self.apply(x, out, alpha, beta)
 
     def _fill(self, x, out):
-        """out = M x; x and out may be the same."""
+        """Write out = M x, and return out; x and out may be the same array."""
         r, g, z = self._r, self._g, self._z
         r[...] = x[self._inner]
         if self._into is not None:
@@ -278,7 +288,7 @@ class Level(LinearOperator):
         return out
 
     def _on_interface(self, g, z):
-        """z = M_Γ g."""
+        """Write z = M_Γ g for vectors on the interface; M_Γ is defined at the top of this file."""
         matmul = self.space.xp.matmul
         self._gather.apply(g, self._given)
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
@@ -300,7 +310,7 @@ class Level(LinearOperator):
 
     @property
     def sizes(self):
-        """Rows of the bordered matrices, one for each that was decomposed."""
+        """Number of rows of each bordered matrix that was inverted, a list of int."""
         return [p.rows for p in self.locals if p.rows for _ in p.members]
 
     @property

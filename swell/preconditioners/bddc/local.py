@@ -63,7 +63,10 @@ class Locals:
 
 
 def bordered(space, S, C, sizes):
-    """Return (B, scale, t): B is the bordered matrix of S / scale and diag(t) C; scale is the mean diagonal of S."""
+    """Return new (B, scale, t): B is the dense matrix [S / scale, (diag(t) C)ᵀ; diag(t) C, 0].
+
+    ``scale`` is the mean diagonal of S, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
+    `Constraints.matrix`."""
     n, c = S.shape[0], C.shape[0]
     scale = float(space.to_host(S.diagonal()).mean())  # sync
     scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
@@ -76,9 +79,10 @@ def bordered(space, S, C, sizes):
 
 
 def invert(space, decomposer, B):
-    """Return (B⁻¹, conditions, notes) for m matrices of one size, shape (m, n, n), by a decomposer of swell.dense.
+    """Return (B⁻¹, conditions, notes) for m matrices of one size, B of shape (m, n, n), by a decomposer of swell.dense.
 
-    If the decomposer's processing tolerance is too loose for an inverse, a smaller one is taken, and a note reports it.
+    B⁻¹ is a new device array; ``conditions`` has the infinity-norm condition number of each matrix. If the decomposer's
+    processing tolerance is too loose for an inverse, this function takes a smaller one, and adds a note.
 
     Raises
     ------
@@ -101,7 +105,8 @@ def invert(space, decomposer, B):
 
 
 def _inverse(space, decomposer, B):
-    """Like ``invert``, but with these settings only; the result is checked."""
+    """Like `invert`, but with this decomposer only. Raises FactorisationError also if a computed inverse is inaccurate.
+    """
     xp, n = space.xp, B.shape[1]
     try:
         factors = decomposer.factor_batch(B, space)
@@ -121,7 +126,7 @@ def _inverse(space, decomposer, B):
 
 
 def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
-    """Return the ``Locals`` of Schur complements of one size and their constraints.
+    """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
     ----------

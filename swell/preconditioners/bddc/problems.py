@@ -57,22 +57,24 @@ class Interior:
 
     @property
     def entries(self):
-        """Number of entries of the layers' dense matrices, Σ s²."""
+        """Number of entries of the dense diagonal blocks of its layers, Σ s² for layers of s rows."""
         return int((np.diff(self.ends) ** 2).sum())
 
     def factors(self):
-        """Return its ``Elimination``; None without interior dofs."""
+        """Return the `Elimination` of this interior, newly factored; None without interior dofs."""
         return Elimination(self.A, self.ends) if self.A is not None else None
 
     def places(self, subdomains, interface):
-        """For each subdomain with this interior, return its dofs' places among all dofs that are not on the interface.
-        """
+        """Return an int array for each subdomain with this interior: the places of its interior dofs, in the order of
+        the layers, among all dofs that are not on the interface."""
         number = np.cumsum(interface.number < 0) - 1
         return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
 
 
 def eliminations(space, subdomains, interface):
-    """Return the list of different ``Interior`` of all subdomains."""
+    """Find equal subdomains and equal interiors. Returns a list with one `Interior` for each different interior.
+
+    ``subdomains`` is a `Subdomains`, ``interface`` its `Interface`. Matrices of the result are in ``space``."""
     every = []
     for members in equal((m.indptr, m.indices, m.data, own)
                          for m, own in zip(subdomains.matrices, interface.local, strict=True)):
@@ -103,20 +105,22 @@ def eliminations(space, subdomains, interface):
 
 
 def _inside(one):
-    """Return A_II of a ``Different``."""
+    """Return the interior block A_II of ``one``, a `Different`, as a new CSRMatrix."""
     place = numbers(one.A.space, one.inner, one.A.shape[0])
     return renumbered(one.A, place, place, (one.inner.size,) * 2)
 
 
 def _ordered(some, order):
-    """Set ``order`` of the ``Different`` that share one interior, and return them."""
+    """Set ``order`` of each `Different` in the list ``some``, and return the list. ``order`` numbers the interior dofs
+    by layer, as `layers` returns it."""
     for one in some:
         one.order = one.inner[order]
     return some
 
 
 def _sides(one, interface):
-    """Yield, for each face of a subdomain, the interior dofs that are coupled to it."""
+    """Yield, for each face of the subdomain ``one``, a `Different`, the interior dofs that are coupled to the face, an
+    int array."""
     space, n, k = one.A.space, one.A.shape[0], one.members[0]
     coupling = renumbered(one.A, numbers(space, one.own, n), numbers(space, one.inner, n),
                           (one.own.size, one.inner.size)).to_scipy()

@@ -9,7 +9,7 @@ SAMPLE = 512            # entries of an array that are compared before all of th
 
 
 def renumbered(A, rows, columns, shape, kept=None):
-    """Return the CSRMatrix with A's entry (i, j) at (rows[i], columns[j]).
+    """Return a new CSRMatrix with A's entry (i, j) at (rows[i], columns[j]).
 
     Parameters
     ----------
@@ -35,18 +35,19 @@ def renumbered(A, rows, columns, shape, kept=None):
 
 
 def numbers(space, rows, n):
-    """Return, as a device array, the place of each of n rows in the host array ``rows``; -1 for a row not in it."""
+    """Return a new device array p of length n: p[i] is the place of i in ``rows``, a host array of row numbers; -1 if i
+    is not in it."""
     place = np.full(n, -1, np.int32 if n < 2**31 - 1 else np.int64)
     place[rows] = np.arange(rows.size)
     return space.from_host(place)
 
 
 def equal(every, space=None):
-    """Group equal tuples of arrays: return lists of their numbers, sorted by the first number of each.
+    """Group equal tuples of arrays. Returns a list of lists: the places in ``every`` of equal tuples, sorted by the
+    first place.
 
-    ``space``: the arrays' space; None for host arrays. Arrays are compared in full only if their shapes and a sample of
-    their entries agree.
-    """
+    ``every`` is an iterable of tuples of arrays. ``space``: the arrays' space; None for host arrays. Arrays are
+    compared in full only if their shapes and a sample of their entries agree."""
     def same(a, b):
         return np.array_equal(a, b) if space is None else not space.find_true((a != b).ravel())[1]  # sync
 

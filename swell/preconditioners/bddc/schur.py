@@ -23,7 +23,8 @@ PANEL = 2048            # columns of a panel of S: enough for a product at full 
 
 
 def schur(A, inner, own, factors):
-    """Return S, a float64 device array of shape (own.size, own.size).
+    """Return the Schur complement S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ, a new float64 device array of shape (own.size,
+    own.size).
 
     Parameters
     ----------
@@ -70,12 +71,13 @@ def schur(A, inner, own, factors):
 
 
 def _panels(n):
-    """Return (first, last + 1) of the columns of each panel."""
+    """Return a list of (first, last + 1): the columns 0 to n − 1 cut into panels of `PANEL` columns."""
     return [(a, min(a + PANEL, n)) for a in range(0, n, PANEL)]
 
 
 def _met(A, inner, own, factors):
-    """Return the first layer that is coupled to each interface dof; the number of layers if none is."""
+    """Return the first layer that is coupled to each interface dof, an int host array; the number of layers if none is.
+    Arguments as in `schur`."""
     space, n = A.space, A.shape[0]
     coupling = renumbered(A, numbers(space, own, n), numbers(space, inner, n), (own.size, inner.size))
     indptr, columns = space.to_host(coupling.indptr), space.to_host(coupling.indices)  # sync

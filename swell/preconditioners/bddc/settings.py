@@ -177,14 +177,16 @@ class BDDCOperator(LinearOperator):
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
-        """Split A into ``Subdomains``."""
+        """Return the `Subdomains` of A, split from it; the owners of the rows are found at the first call only."""
         if self._owner is None:
             self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
         return split(A.to_scipy(), self._owner)
 
     @staticmethod
     def _compare(A, subdomains, tolerance):
-        """Raise InputError unless the subdomain matrices add up to A."""
+        """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
+        ``tolerance`` is relative to a bound of the rounding errors' scale, the largest entry of A times its longest
+        row."""
         space, n = A.space, A.space.local_rows(A.shape[0])
         x = space.empty(n, np.float64)
         space.random(0, x)
@@ -213,8 +215,8 @@ class BDDCOperator(LinearOperator):
 
     @property
     def timings(self):
-        """Seconds of the setup's parts, all levels together: "checks" (of the input, with the split of A), and the
-        parts in ``Level.timings``."""
+        """Seconds of the setup's parts, a dict; each value is summed over all levels. "checks" is the time to check the
+        input and split A; `Level` explains the other parts."""
         total, level = {"checks": self._checks}, self.level
         while level is not None:
             for part, seconds in level.timings.items():

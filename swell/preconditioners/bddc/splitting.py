@@ -20,7 +20,7 @@ NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matri
 
 
 def split(A, owner):
-    """Split an assembled matrix into ``Subdomains``.
+    """Split an assembled matrix into new `Subdomains`, whose matrices add up to A.
 
     Parameters
     ----------
@@ -38,7 +38,9 @@ def split(A, owner):
 
 
 def elements(A, owner, numbers=None):
-    """Return [subdomains, rows, columns, values] of the elements' entries.
+    """Return the element matrices of A as entries: int arrays (subdomains, rows, columns), and values, in a list.
+
+    An element is a pair of coupled rows, or a row's sum; entry k belongs to subdomain subdomains[k].
 
     Parameters
     ----------
@@ -82,8 +84,8 @@ def elements(A, owner, numbers=None):
 def summed(of, rows, columns, values):
     """Sum entries into subdomain matrices: return the list of (matrix, dofs) of subdomains 0, 1, ....
 
-    ``of`` is the subdomain of each entry.
-    """
+    of[k] is the subdomain of entry k, at (rows[k], columns[k]) of the whole matrix. ``matrix`` is a
+    scipy.sparse.csr_array; its row i is row dofs[i] of the whole matrix."""
     import scipy.sparse as sp
     order = np.argsort(of, kind="stable")
     parts = []

@@ -57,14 +57,14 @@ class Subdomains:
         return len(self.matrices)
 
     def times(self, x):
-        """Return Σ Rᵢᵀ Aᵢ Rᵢ x, on the host."""
+        """Return Σ Rᵢᵀ Aᵢ Rᵢ x, a new host array: the product of the assembled matrix with the host array x."""
         y = np.zeros(self.n)
         for matrix, dofs in zip(self.matrices, self.dofs, strict=True):
             y[dofs] += matrix @ x[dofs]
         return y
 
     def assemble(self):
-        """Return A = Σ Rᵢᵀ Aᵢ Rᵢ as a scipy.sparse.csr_array."""
+        """Return A = Σ Rᵢᵀ Aᵢ Rᵢ, a new scipy.sparse.csr_array."""
         import scipy.sparse as sp
         A = sp.coo_array(entries(self.matrices, self.dofs), shape=(self.n, self.n)).tocsr()
         A.sort_indices()
@@ -73,7 +73,8 @@ class Subdomains:
     # -- methods that swell.distributed.subdomains overrides across ranks --------------------------------------------
 
     def check(self, A):
-        """Raise InputError unless these can be subdomains of A."""
+        """Raise InputError if A is distributed over ranks, or has another number of rows than the subdomains. The
+        values are not compared."""
         if not A.space.single_rank:
             raise InputError("BDDC: these subdomains belong to a whole matrix, and A is distributed over ranks: give "
                              "each rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
@@ -82,15 +83,16 @@ class Subdomains:
                              "matrices must add up to A, after boundary conditions were put into both")
 
     def part(self, A):
-        """Return the local rows of A as a CSRMatrix; ``dofs`` are numbers of its columns."""
+        """Return the local rows of A as a CSRMatrix whose columns are numbered as in ``dofs``; here A, not copied."""
         return A
 
     def name_of(self, row):
-        """Return the user's number of a row."""
+        """Return the user's number of a row, for messages; here the same number."""
         return row
 
     def shared(self):
-        """Return (rows of A that two or more subdomains have, ascending; the place of each row among them, or -1)."""
+        """Return two new int arrays (rows, number): the rows of A that two or more subdomains have, ascending; and the
+        place of each row of A in ``rows``, or -1."""
         counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
         rows = np.flatnonzero(counts > 1)
         number = np.full(self.n, -1, index_type(self.n, self.n, 0))
@@ -98,11 +100,11 @@ class Subdomains:
         return rows, number
 
     def everywhere(self, values: list) -> list:
-        """Return the concatenated lists of all ranks."""
+        """Return the concatenated lists of all ranks; here, with one rank, ``values``."""
         return values
 
     def sum(self, numbers):
-        """Sum a device array over all ranks, in place."""
+        """Sum a device array over all ranks, in place; here, with one rank, do nothing."""
 
     def describe(self):
         return f"{len(self)} subdomain" + ("" if len(self) == 1 else "s")
@@ -128,7 +130,7 @@ class Pieces:
 
     @classmethod
     def of(cls, parts):
-        """Check a list of (matrix, dofs), and split each subdomain into its connected pieces.
+        """Check a list of (matrix, dofs), and split each subdomain into its connected components. Returns new Pieces.
 
         Raises
         ------
@@ -162,7 +164,8 @@ class Pieces:
 
 
 def entries(matrices, dofs):
-    """Return (values, (rows, columns)) of all Rᵢᵀ Aᵢ Rᵢ."""
+    """Return (values, (rows, columns)) of all Rᵢᵀ Aᵢ Rᵢ: the entries of all subdomain matrices, with rows and columns
+    numbered as in the whole matrix. Duplicates are not summed."""
     parts = [matrix.tocoo() for matrix in matrices]
     rows, columns = (np.concatenate([d[getattr(e, axis)] for e, d in zip(parts, dofs, strict=True)])
                      for axis in ("row", "col"))
@@ -170,7 +173,8 @@ def entries(matrices, dofs):
 
 
 def _check_dofs(k, matrix, dofs):
-    """Raise InputError unless the dofs of subdomain k are valid and fit its matrix."""
+    """Raise InputError unless ``dofs`` of subdomain number k are valid row numbers, each once, and as many as its
+    matrix has rows."""
     if dofs.ndim != 1 or dofs.dtype.kind not in "iu" and dofs.size:
         raise InputError(f"subdomain {k}: its dofs are of type {dofs.dtype} and shape {dofs.shape}: expected a list "
                          "of rows")
@@ -184,7 +188,8 @@ def _check_dofs(k, matrix, dofs):
 
 
 def _check_values(k, matrix):
-    """Raise InputError unless the matrix of subdomain k is real, finite and symmetric, its diagonal not negative."""
+    """Raise InputError unless the matrix of subdomain number k is real, finite and symmetric, its diagonal not
+    negative."""
     if matrix.dtype.kind != "f" and matrix.dtype.kind not in "iu":
         raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: BDDC is for real matrices")
     if not np.isfinite(matrix.data).all():
@@ -198,14 +203,18 @@ def _check_values(k, matrix):
 
 
 def _pieces(matrix):
-    """Return the rows of each connected piece, a list; [None] for a connected matrix."""
+    """Return a list with the rows of each connected component of a sparse matrix, int arrays; [None] for a connected
+    matrix."""
     from scipy.sparse.csgraph import connected_components
     count, label = connected_components(matrix, directed=False)
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
 def checked_groups(groups, count, origin):
-    """Check the groups and return them as arrays; the first is renumbered for the connected pieces."""
+    """Check ``groups`` of `Subdomains` and return them as a tuple of int arrays.
+
+    ``count`` is the number of given subdomains; origin[k] is the given subdomain that connected piece k belongs to.
+    ``groups[0]`` is renumbered for the pieces. Raises InputError for a wrong shape, or a number that is left out."""
     checked = []
     for level, group in enumerate(groups):
         group = np.asarray(group)
@@ -219,6 +228,6 @@ def checked_groups(groups, count, origin):
 
 
 def _list(numbers):
-    """List up to three numbers, and count the others, for a message."""
+    """Return a text for a message: up to three of ``numbers``, a list, and the count of the others."""
     shown = ", ".join(map(str, numbers[:3]))
     return f"{shown} and {len(numbers) - 3} others" if len(numbers) > 3 else shown

@@ -20,7 +20,8 @@ GPU_ONLY = ("factor_rows",)                      # its block rows wait for one a
 
 @njit(cache=True, inline="always", fastmath=CONTRACT)
 def add_product(a, p, b, q, c, r, size, sign):
-    """Block r of c += sign · block p of a · block q of b."""
+    """Add to block r of c, in place: ``sign`` × (block p of a) × (block q of b). Blocks are row-major, of ``size``
+    rows."""
     area = size * size
     for i in range(size):
         left, to = p * area + i * size, r * area + i * size
@@ -33,9 +34,12 @@ def add_product(a, p, b, q, c, r, size, sign):
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def invert(values, middle, inverse, i, scale, order, work, size, tiny, replacement):
-    """Write the inverse of block ``middle`` of ``values`` to inverse[i], by Gauss–Jordan elimination. The pivot is the
-    entry of a column that is largest relative to its row's scale. A tiny pivot is replaced, in ``values`` too. Returns
-    the number of tiny pivots."""
+    """Write the inverse of block ``middle`` of ``values`` to block i of ``inverse``, by Gauss–Jordan elimination.
+    Returns the number of tiny pivots.
+
+    The pivot is the entry of a column that is largest relative to its row's ``scale``. A pivot is tiny if it is at most
+    ``tiny`` times this scale. It is then replaced by ``replacement`` times the scale, in ``values`` too. ``order`` and
+    ``work`` are work space, ``size`` numbers each."""
     at, origin, count = i * size * size, middle * size * size, 0
     kind = inverse.dtype.type
     for e in range(size * size):
@@ -79,8 +83,11 @@ def invert(values, middle, inverse, i, scale, order, work, size, tiny, replaceme
 
 @njit(cache=True, fastmath=CONTRACT, _nrt=False)
 def factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, place, work, order, tiny, replacement):
-    """Factor block row i in Saad's IKJ order with blocks as entries; the block rows that it needs are done. Returns the
-    number of its tiny pivots."""
+    """Factor block row i in place in ``values``, in Saad's IKJ order with blocks as entries; write block i of
+    ``inverses``. Returns the number of its tiny pivots.
+
+    The block rows that it needs must be done. The top of this file explains the pattern; `factor` the work arrays,
+    `invert` the treatment of pivots."""
     one, kind = np.uint64(1), values.dtype.type
     begin, middle, end = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + one])
     for k in range(begin, end):
@@ -103,9 +110,11 @@ def factor_row(i, indptr, indices, diagonal, scale, values, inverses, size, plac
 
 @njit(cache=True, _nrt=False)
 def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, tiny, replacement, bad):
-    """Compute (L U)ᵢⱼ = Aᵢⱼ on the pattern, one block row after the other. Work arrays: ``place``, a zero for each
-    block row; ``work``, the size of a block; ``order``, a row of it. bad[0] becomes the first block row with a tiny
-    pivot, bad[1] the number of tiny pivots."""
+    """Overwrite ``blocks``, A's blocks, by L and U with (L U)ᵢⱼ = Aᵢⱼ on the pattern, one block row after the other.
+
+    Also writes ``inverse``, the inverse diagonal blocks. Work arrays: ``place``, a zero for each block row; ``work``,
+    the size of a block; ``order``, a row of it. bad[0] becomes the first block row with a tiny pivot, bad[1] the number
+    of tiny pivots; see `invert` for ``scale``, ``tiny`` and ``replacement``."""
     size = size_of(block, blocks.shape)
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     for i in range(np.uint64(diagonal.size)):
@@ -118,7 +127,7 @@ def factor(indptr, indices, diagonal, scale, blocks, inverse, block, place, work
 @parallel
 def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, place, work, order, sequence, bounds, tiny,
                   replacement, bad):
-    """Like ``factor``, and equal to the bit, but the threads share the block rows sequence[bounds[l]:bounds[l + 1]] of
+    """Like `factor`, and equal to the bit, but the threads share the block rows sequence[bounds[l]:bounds[l + 1]] of
     level l. ``place``, ``work`` and ``order`` have a row for each thread."""
     values, inverses = blocks.reshape(-1), inverse.reshape(-1)
     threads = place.shape[0]
@@ -140,7 +149,11 @@ def factor_levels(indptr, indices, diagonal, scale, blocks, inverse, block, plac
 
 @parallel
 def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, bad):
-    """Invert the diagonal blocks; replace and count their tiny pivots."""
+    """Write the inverses of the diagonal blocks of ``blocks`` to ``inverse``; replace their tiny pivots, in ``blocks``
+    too.
+
+    ``diagonal`` has the places of the diagonal blocks. bad[0] becomes the first block row with a tiny pivot, and the
+    number of tiny pivots is added to bad[1]; see `invert` for ``scale``, ``tiny`` and ``replacement``."""
     size, values = np.uint64(blocks.shape[2]), blocks.reshape(-1)
     inverses = inverse.reshape(-1)
     first, total = bad[0], bad[1]
@@ -157,7 +170,10 @@ def invert_blocks(diagonal, scale, blocks, inverse, block, tiny, replacement, ba
 def fixed_point(indptr, indices, entry_rows, starts, column_rows, places, data, inverse, old, fresh, block):
     """One sweep of Lᵢⱼ = (Aᵢⱼ − Σ Lᵢₘ Uₘⱼ) Uⱼⱼ⁻¹ and Uᵢⱼ = Aᵢⱼ − Σ Lᵢₘ Uₘⱼ, over m < min(i, j), from the old factors
     and inverses to new factors. It merges row i and column j up to min(i, j); both have a block there or behind it.
-    """
+
+    ``data`` is A, ``old`` and ``fresh`` are the old and new factors on one pattern; ``inverse`` has the blocks Uⱼⱼ⁻¹ of
+    the old one. Writes ``fresh`` only. entry_rows[k] is the block row of block k. Column j has its block rows and
+    places from starts[j] on, in ``column_rows`` and ``places``."""
     size, kind = np.uint64(data.shape[2]), data.dtype.type
     given, before, after, inverses = data.reshape(-1), old.reshape(-1), fresh.reshape(-1), inverse.reshape(-1)
     area, none = size * size, np.uint64(0)

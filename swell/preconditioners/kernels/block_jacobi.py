@@ -9,7 +9,8 @@ from swell.core.compiled import parallel
 
 @parallel
 def apply(inverses, x, out, block, alpha, beta):
-    """out = alpha diag(inverses) x + beta out; beta = 0 never reads out."""
+    """out = alpha diag(inverses) x + beta out; beta = 0 never reads out. ``inverses``: array (blocks, size, size);
+    ``block``: a tuple of length size, or empty, see block_triangular.py."""
     n = x.size
     for k in prange(inverses.shape[0]):
         first = k * block
@@ -23,7 +24,7 @@ def apply(inverses, x, out, block, alpha, beta):
 
 @parallel
 def apply_adjoint(inverses, x, out, block, alpha, beta):
-    """out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out."""
+    """out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out. Arguments as in `apply`."""
     n = x.size
     for k in prange(inverses.shape[0]):
         first = k * block

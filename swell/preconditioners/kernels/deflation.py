@@ -15,7 +15,8 @@ from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
 
 @njit(cache=True, inline="always")
 def add_tile(V, y, lo, hi, out, conjugate):
-    """out += Σ y_j V_j for one tile; with ``conjugate``, out += Σ conj(y_j V_j)."""
+    """Add to ``out``, in place, Σ y_j V_j in the entries ``lo`` to ``hi`` − 1 of the rows V_j; with ``conjugate``, Σ
+    conj(y_j V_j). ``out`` has these hi − lo entries only."""
     if conjugate:                                # conj(conj(out) + Σ y_j V_j)
         for k in range(hi - lo):
             out[k] = np.conj(out[k])
@@ -31,7 +32,7 @@ def add_tile(V, y, lo, hi, out, conjugate):
 
 @parallel(fastmath=FAST)
 def dots(V, x, sums, conjugate):
-    """sums = Vᵀ x, or with ``conjugate`` Vᴴ x."""
+    """Write sums[j] = the product of row j of V with x, Σ V_jk x_k; with ``conjugate``, Σ conj(V_jk) x_k."""
     n = x.size
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -61,7 +62,7 @@ def dots(V, x, sums, conjugate):
 
 @njit(cache=True)
 def coefficients(inverse, sums, y, again):
-    """y = E⁻¹ s, or with ``again`` y = y − E⁻¹ s."""
+    """Write y = E⁻¹ s; if ``again``, y = y − E⁻¹ s with the y on entry. ``inverse`` is E⁻¹, k × k; ``sums`` is s."""
     for i in range(y.size):
         total = y[i] if again else y.dtype.type(0)
         sign = -1 if again else 1
@@ -72,7 +73,7 @@ def coefficients(inverse, sums, y, again):
 
 @parallel(fastmath=FAST)
 def subtract(W, y, x, out, conjugate):
-    """out = x − W y, or with ``conjugate`` the conjugate of W."""
+    """Write out = x − Σ y_j W_j, with the rows W_j of W; with ``conjugate``, the conjugates of W_j."""
     n = x.size
     minus = -np.conj(y) if conjugate else -y
     for tile in prange((n + TILE - 1) // TILE):
@@ -83,7 +84,8 @@ def subtract(W, y, x, out, conjugate):
 
 @parallel(fastmath=FAST)
 def correct(U, y, z, out, alpha, beta, conjugate):
-    """out = α (z + U y) + β out, or with ``conjugate`` the conjugate of U. Overwrites z."""
+    """Write out = α (z + Σ y_j U_j) + β out, with the rows U_j of U; with ``conjugate``, the conjugates of U_j.
+    Overwrites z. β = 0 never reads out."""
     n = z.size
     weights = np.conj(y) if conjugate else y
     for tile in prange((n + TILE - 1) // TILE):
@@ -96,7 +98,7 @@ def correct(U, y, z, out, alpha, beta, conjugate):
 
 @parallel
 def polynomial(P0, P1, P2, t, W):
-    """W = P₀ + t P₁ + t² P₂."""
+    """Write W = P₀ + t P₁ + t² P₂, arrays of one shape; t is a number."""
     for j in prange(W.shape[0]):
         p0, p1, p2, w = P0[j], P1[j], P2[j], W[j]
         for k in range(w.size):

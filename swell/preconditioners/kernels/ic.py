@@ -17,8 +17,11 @@ GPU_ONLY = "factor_rows", "count_lower", "take_columns", "take_values"
 
 @njit(cache=True, fastmath=CONTRACT)
 def factor(indptr, indices, data, values, inverse, row, shift, tiny, bad):
-    """values = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern; ``row`` is a work vector of zeros, zero again on return. At the
-    first row whose pivot is not positive, bad[0] becomes this row, and the factorisation stops."""
+    """Write ``values`` = L with (L Lᴴ)ᵢⱼ = aᵢⱼ on the pattern, and inverse[i] = 1 / lᵢᵢ.
+
+    ``data`` is the lower triangle of A on the pattern of L, with the diagonal last in each row; A's diagonal is
+    multiplied by 1 + ``shift``. ``row`` is a work vector of zeros, zero again on return. At the first row whose pivot
+    is not above ``tiny`` times its diagonal entry, bad[0] becomes this row, and the factorisation stops."""
     for i in range(inverse.size):
         begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - 1)
         diagonal = data[end].real * (1 + shift)
@@ -44,7 +47,8 @@ def factor(indptr, indices, data, values, inverse, row, shift, tiny, bad):
 
 @helper
 def common(indptr, indices, values, i, j, zero):
-    """Σ lᵢₘ conj(lⱼₘ) over m < j, by merging the two rows."""
+    """Return Σ lᵢₘ conj(lⱼₘ) over m < j, by merging rows i and j of L, ``values`` in CSR. ``zero``: 0 of the type of L.
+    """
     total = zero
     p, q = indptr[i], indptr[j]
     while p < indptr[i + 1] and q < indptr[j + 1]:
@@ -60,8 +64,11 @@ def common(indptr, indices, values, i, j, zero):
 
 @parallel
 def fixed_point(indptr, indices, entry_rows, data, old, fresh, shift, tiny, bad):
-    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the old factor to the new. A pivot that is not positive
-    keeps its old value. bad[0] becomes the minimum of its old value and the first such row."""
+    """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ conj(lⱼₘ)) / lⱼⱼ from the factor ``old`` to the factor ``fresh``, which is
+    written.
+
+    ``data`` and ``shift`` are as in `factor`; entry_rows[k] is the row of entry k. A pivot that is not above ``tiny``
+    times its diagonal entry keeps its old value. bad[0] becomes the minimum of its old value and the first such row."""
     zero = old.dtype.type(0)
     first = bad[0]
     for k in prange(data.size):

@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True)
 def grown(array, size):
-    """Return the array, or a larger copy with room for at least ``size`` entries."""
+    """Return ``array``, or a larger copy with room for at least ``size`` entries; the added entries are undefined."""
     if size <= array.size:
         return array
     larger = np.empty(max(size, array.size + array.size // 2), array.dtype)
@@ -17,7 +17,11 @@ def grown(array, size):
 
 @njit(cache=True)
 def merge(columns, levels, after, depth, member, i, m, level):
-    """Insert the columns of row m right of its diagonal into the linked list of row i, if their new level allows."""
+    """Insert the columns of row m right of its diagonal into the linked list of row i, unless their new fill level
+    exceeds ``level``.
+
+    ``columns`` and ``levels`` are these columns of row m and their levels. Changed in place: after[j], the column
+    behind j in the list; depth[j], the level of column j in row i; member[j] = i marks the columns in the list."""
     at = m                                       # the list is searched from here: columns of both ascend
     for k in range(columns.size):
         j, deeper = columns[k], depth[m] + levels[k] + 1
@@ -38,8 +42,8 @@ def fill(indptr, indices, level):
     """Return (indptr, indices) of L with fill up to ``level``, columns ascending, from the whole pattern of A.
 
     Row i is a linked list of ascending columns with their levels. For each of its columns m < i in turn, the columns of
-    row m right of the diagonal (U) are merged into it. L is Uᴴ: only U is stored, and transposed at the end.
-    """
+    row m right of the diagonal (U) are merged into it. L is Uᴴ: only U is stored, and transposed at the end. Returns
+    new arrays."""
     n = indptr.size - 1
     ptr = np.zeros(n + 1, np.int64)              # row pointers of U, whose rows start with the diagonal
     columns, levels = np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
@@ -73,7 +77,8 @@ def fill(indptr, indices, level):
 
 @njit(cache=True)
 def turned(ptr, columns):
-    """Return (indptr, indices) of the transposed pattern, columns ascending."""
+    """Return (indptr, indices) of the transposed pattern, columns ascending. ``ptr`` and ``columns`` are the given
+    pattern in CSR form; the results are new arrays."""
     n = ptr.size - 1
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(columns.size, np.int64)
     for j in columns:

@@ -18,13 +18,14 @@ GPU_ONLY = ("factor_rows",)                      # its rows wait for one another
 
 @helper
 def is_good(pivot, scale, tiny):
-    """True if the pivot is finite and not tiny."""
+    """True if the pivot is finite and larger in modulus than ``tiny`` × ``scale``."""
     return tiny * scale < abs(pivot) < np.inf
 
 
 @helper
 def replaced(pivot, scale, replacement, one):
-    """Return the replacement of a tiny pivot: scale × replacement, with the pivot's sign."""
+    """Return the replacement of a tiny pivot: ``scale`` × ``replacement``, with the pivot's sign (or complex phase).
+    ``one`` is the sign of a zero pivot: 1 of the matrix's type."""
     modulus = abs(pivot)
     sign = pivot / modulus if 0 < modulus < np.inf else one
     return sign * (scale * replacement)
@@ -41,7 +42,8 @@ def place_of(j, indices, begin, end):
 
 @parallel
 def find_diagonal(indptr, indices, diagonal):
-    """diagonal[i] = the place of row i's diagonal entry, or −1. Returns the number of rows without one."""
+    """Write diagonal[i] = the place of row i's diagonal entry in ``indices``, or −1. Returns the number of rows without
+    one."""
     missing = 0
     for i in prange(diagonal.size):
         diagonal[i] = place_of(i, indices, indptr[i], indptr[i + 1])
@@ -51,8 +53,12 @@ def find_diagonal(indptr, indices, diagonal):
 
 @helper(fastmath=CONTRACT)
 def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
-    """Factor rows begin to end in Saad's IKJ order. ``row`` is a work vector. Its entries outside the current row's
-    pattern are written but never read: a test that skips them would be mispredicted."""
+    """Factor rows ``begin`` to ``end`` − 1 of the CSR matrix ``data`` in Saad's IKJ order. Writes their ``values``,
+    ``inverse`` (the inverse pivots) and ``bad``.
+
+    The top of this file explains ``diagonal``, ``scale``, ``tiny``, ``replacement`` and ``bad``. ``row`` is a work
+    vector. Its entries outside the current row's pattern are written but never read: a test that skips them would be
+    mispredicted."""
     kind = values.dtype.type
     for i in range(begin, end):
         first, middle, last = np.uint64(indptr[i]), np.uint64(diagonal[i]), np.uint64(indptr[i + 1])
@@ -76,14 +82,18 @@ def factor_rows_from(begin, end, indptr, indices, diagonal, data, scale, values,
 
 @njit(cache=True)
 def factor(indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement, bad):
-    """values = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern; inverse = the inverse pivots; ``row``: a work vector."""
+    """Write ``values`` = L and U with (L U)ᵢⱼ = aᵢⱼ on the pattern, and ``inverse`` = the inverse pivots.
+
+    ``data`` has the entries of A. ``row`` is a work vector of n numbers. A pivot of at most ``tiny`` times its row's
+    ``scale`` is replaced by ``replacement`` times ``scale``; bad[0] becomes the first such row, bad[1] their number."""
     factor_rows_from(0, inverse.size, indptr, indices, diagonal, data, scale, values, inverse, row, tiny, replacement,
                      bad)
 
 
 @parallel
 def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts, work, tiny, replacement, bad):
-    """Like ``factor``, if rows cuts[0] to cuts[1] need no row before cuts[0]: two threads, then one for the rest."""
+    """Like `factor`, if rows cuts[0] to cuts[1] − 1 need no row before cuts[0]: two threads, then one for the rest.
+    ``work`` has a work vector for each of the two."""
     each = np.empty((2, 2), np.int64)
     for part in prange(2):
         begin, end = (0, cuts[0]) if part == 0 else (cuts[0], cuts[1])
@@ -97,7 +107,8 @@ def factor_halves(indptr, indices, diagonal, data, scale, values, inverse, cuts,
 
 @njit(cache=True)
 def find_depths(indptr, indices, diagonal, depth):
-    """depth[i] = the level of row i, from 0: one more than the highest level of the rows that it needs."""
+    """Write depth[i] = the level of row i, from 0: one more than the highest level of the rows that it needs, which are
+    the columns left of its diagonal entry. ``diagonal`` has the places of the diagonal entries."""
     for i in range(depth.size):
         deepest = -1
         for k in range(indptr[i], diagonal[i]):
@@ -107,8 +118,10 @@ def find_depths(indptr, indices, diagonal, depth):
 
 @helper(fastmath=CONTRACT)
 def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replacement):
-    """Factor row i in place, by merging, when the rows that it needs are done; the values equal those of ``factor`` to
-    the bit. Returns True if the pivot was good."""
+    """Factor row i in place in ``values``, by merging rows, and write inverse[i], the inverse pivot. Returns True if
+    the pivot was good; else it is replaced.
+
+    The rows that it needs must be done. The values equal those of `factor` to the bit; see there for the arguments."""
     end, middle = indptr[i + 1], diagonal[i]
     for k in range(indptr[i], middle):
         j = indices[k]
@@ -132,8 +145,8 @@ def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replac
 
 @parallel
 def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, bounds, tiny, replacement, bad):
-    """Like ``factor``, in place in ``values``, which hold A. Threads share the rows sequence[bounds[l]:bounds[l + 1]]
-    of level l."""
+    """Like `factor`, in place in ``values``, which hold A on entry. Threads share the rows sequence[bounds[l]:bounds[l
+    + 1]] of level l."""
     first, count = bad[0], bad[1]
     for level in range(bounds.size - 1):
         if bounds[level + 1] - bounds[level] < NARROW:
@@ -156,7 +169,11 @@ def factor_levels(indptr, indices, diagonal, scale, values, inverse, sequence, b
 def fixed_point(indptr, indices, diagonal, entry_rows, starts, column_rows, places, data, scale, old, fresh, tiny,
                 replacement, bad):
     """One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ uₘⱼ) / uⱼⱼ and uᵢⱼ = aᵢⱼ − Σ lᵢₘ uₘⱼ, over m < min(i, j), from the old factors to
-    the new. It merges row i and column j up to min(i, j); both have an entry there or behind it, their diagonal."""
+    the new. It merges row i and column j up to min(i, j); both have an entry there or behind it, their diagonal.
+
+    ``data`` is A, ``old`` and ``fresh`` are the old and new factors on one pattern. Writes ``fresh`` and ``bad``;
+    pivots are treated as in `factor`. entry_rows[k] is the row of entry k. Column j has its rows and places from
+    starts[j] on, in ``column_rows`` and ``places``."""
     first, count = bad[0], bad[1]
     for k in prange(data.size):
         i, j = entry_rows[k], indices[k]

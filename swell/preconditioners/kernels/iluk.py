@@ -12,8 +12,7 @@ def fill(indptr, indices, level):
     """Return (indptr, indices) of L and U with fill up to ``level``, columns ascending, from the pattern of A.
 
     Row i is a linked list of ascending columns with their levels; n marks its head and its end. For each of its columns
-    m < i in turn, the columns of row m right of the diagonal are merged into it.
-    """
+    m < i in turn, the columns of row m right of the diagonal are merged into it. Returns new arrays."""
     n = indptr.size - 1
     ptr = np.zeros(n + 1, np.int64)
     beyond = np.empty(n, np.int64)               # place of a row's first column right of the diagonal
@@ -50,14 +49,14 @@ def fill(indptr, indices, level):
 
 @njit(cache=True)
 def transposed(indptr, indices):
-    """Return (indptr, indices) of the transposed pattern."""
+    """Return (indptr, indices) of the transposed pattern. The results are new arrays; the columns of a row ascend."""
     return turned(indptr, indices)
 
 
 @njit(cache=True)
 def reached(indptr, indices, level, rows):
-    """For each row i of ``rows``, count the columns j > i that a path of at most ``level`` + 1 edges reaches through
-    rows before i."""
+    """Return for each row i of ``rows``, an array of row numbers, the number of columns j > i that a path of at most
+    ``level`` + 1 edges reaches through rows before i. ``indptr`` and ``indices`` are the graph."""
     n = indptr.size - 1
     counts = np.zeros(rows.size, np.int64)
     seen = np.full(n, -1, np.int64)

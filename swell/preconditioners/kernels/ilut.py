@@ -10,7 +10,8 @@ from swell.preconditioners.kernels.ilu import is_good, replaced
 
 @njit(cache=True)
 def keep_largest(columns, values, start, end, most):
-    """Move the ``most`` largest of the entries start to end to the front, in their order. Returns their end."""
+    """Keep the ``most`` largest of the entries ``start`` to ``end`` − 1: move them, in their order, to ``start`` and
+    the places behind it, in ``columns`` and ``values``. Returns their end."""
     if end - start <= most:
         return end
     moduli = np.abs(values[start:end])
@@ -28,11 +29,14 @@ def keep_largest(columns, values, start, end, most):
 
 @njit(cache=True)
 def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, limit):
-    """Return (indptr, columns, values, n) of L, without its unit diagonal, and U, columns ascending. If the entries
-    exceed ``limit``, it stops, and the last number is the current row.
+    """Return (indptr, columns, values, n) of L, without its unit diagonal, and U together, columns ascending. If the
+    entries exceed ``limit``, it stops, and the last number is the current row.
 
-    Row i is a linked list of ascending columns, where n marks head and end, with a dense vector of values.
-    """
+    A is in CSR. Entries of row i below ``drop`` times its 2-norm are dropped; the largest ``fill`` / 2 times as many as
+    the row has in A are kept in each of L and U. A pivot of at most ``tiny`` times scale[i] is replaced by
+    ``replacement`` times scale[i]; bad[0] becomes the first such row, bad[1] their number.
+
+    Row i is a linked list of ascending columns, where n marks head and end, with a dense vector of values."""
     n = indptr.size - 1
     one = data.dtype.type(1)
     ptr = np.zeros(n + 1, np.int64)

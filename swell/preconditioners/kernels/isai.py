@@ -24,9 +24,12 @@ def find(columns, begin, end, column):
 
 @parallel(fastmath=CONTRACT)
 def approximate(indptr, indices, blocks, inverse, first, last, columns, values, block, lower):
-    """values = W with (W T)ᵢⱼ = δᵢⱼ on its pattern; row i of W is first[i] to last[i]. From the diagonal outwards, each
-    known entry of row i, at column r, times row r of T is subtracted from the unknown entries. ``inverse``: the inverse
-    diagonal blocks of T; empty for a unit triangle."""
+    """Write ``values`` = W with (W T)ᵢⱼ = δᵢⱼ on the pattern of W; row i of W has the places first[i] to last[i] − 1 of
+    ``columns``.
+
+    ``indptr``, ``indices`` and ``blocks`` are T, in blocks of ``block`` rows; ``lower`` says which triangle of T is
+    used. ``inverse``: the inverse diagonal blocks of T; empty for a unit triangle. From the diagonal outwards, each
+    known entry of row i, at column r, times row r of T is subtracted from the unknown entries."""
     area = block * block
     for i in prange(first.size):
         begin, end = first[i], last[i]

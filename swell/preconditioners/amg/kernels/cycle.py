@@ -12,7 +12,7 @@ COARSE = int(State.COARSE)
 
 @parallel
 def l1_scales(indptr, data, omega, scales):
-    """scales[i] = √(ω / Σⱼ |aᵢⱼ|); 1 for an empty row."""
+    """Write scales[i] = √(ω / Σⱼ |aᵢⱼ|) for each row of a CSR matrix; 1 for an empty row. ``omega`` is ω."""
     for i in prange(scales.size):
         moduli = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -22,7 +22,7 @@ def l1_scales(indptr, data, omega, scales):
 
 @parallel
 def smoothing_matrix(indptr, indices, data, scales, out):
-    """out = the values of S = I − D A D with D = diag(scales)."""
+    """Write ``out``, the values of S = I − D A D on the pattern of A (CSR), with D = diag(``scales``)."""
     for i in prange(scales.size):
         own = scales[i]
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -32,7 +32,8 @@ def smoothing_matrix(indptr, indices, data, scales, out):
 
 @parallel
 def balance(indptr, indices, data, fine, coarse, out):
-    """out = the values of diag(fine)⁻¹ P diag(coarse); 0 in rows with fine[i] = 0."""
+    """Write ``out``, the values of diag(fine)⁻¹ P diag(coarse) on the pattern of P (CSR); 0 in rows with fine[i] = 0.
+    """
     for i in prange(fine.size):
         for k in range(indptr[i], indptr[i + 1]):
             out[k] = data[k] / fine[i] * coarse[indices[k]] if fine[i] > 0 else 0.0
@@ -40,7 +41,10 @@ def balance(indptr, indices, data, fine, coarse, out):
 
 @parallel
 def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
-    """out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern."""
+    """Write ``out``, the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
+
+    ``indptr``, ``indices``, ``data``: A P in CSR; ``p_...``: P in CSR; ``fine`` and ``coarse``: the diagonals of D and
+    D_c."""
     for i in prange(fine.size):
         at = p_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
@@ -53,8 +57,11 @@ def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, f
 
 @parallel
 def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_data, singular, scales):
-    """scales = 0 for a coarse row whose diagonal entry on the next level is at most ``singular`` times the entry here.
-    """
+    """Set scales[r] = 0 for each coarse row r whose diagonal entry on the next level is at most ``singular`` times its
+    entry on this level.
+
+    This level's matrix is in ``indptr``, ``indices``, ``data``, the next level's in ``c_...``. state[i] is the `State`
+    of row i, numbers[i] its number r on the next level; ``scales`` has an entry for each row there."""
     for i in prange(state.size):
         if state[i] == COARSE:
             row = numbers[i]
@@ -65,7 +72,7 @@ def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_
 
 @njit(cache=True)
 def diagonal_entry(i, indptr, indices, data):
-    """Return aᵢᵢ, 0 if it is not stored."""
+    """Return aᵢᵢ of a CSR matrix, 0 if it is not stored."""
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] == i:
             return data[k]
@@ -74,7 +81,7 @@ def diagonal_entry(i, indptr, indices, data):
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
 def shared_rows(indptr, indices, data, x, alpha, beta, z, y):
-    """y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y."""
+    """Write y = alpha A x + beta z, A in CSR. beta = 0 never reads z. y may be z."""
     for i in prange(indptr.size - 1):
         total = y.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
@@ -84,7 +91,7 @@ def shared_rows(indptr, indices, data, x, alpha, beta, z, y):
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
 def rows_product(indptr, indices, data, width, x, y):
-    """y = the product of a CSR matrix with the ``width`` columns of x, whose rows are contiguous."""
+    """Write y = A x for a CSR matrix A. x and y have ``width`` columns and are stored row after row."""
     for i in prange(indptr.size - 1):
         for c in range(width):
             total = y.dtype.type(0)
@@ -95,7 +102,8 @@ def rows_product(indptr, indices, data, width, x, y):
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
 def correct(indptr, indices, data, q_indptr, q_indices, q_data, width, b, coarse, x):
-    """x = b + S b + Q coarse, ``width`` columns each."""
+    """Write x = b + S b + Q c for CSR matrices S (``indptr``, ``indices``, ``data``) and Q (``q_...``); c is
+    ``coarse``. x, b and c have ``width`` columns and are stored row after row."""
     for i in prange(indptr.size - 1):
         for c in range(width):
             total = x.dtype.type(0)
@@ -108,7 +116,7 @@ def correct(indptr, indices, data, q_indptr, q_indices, q_data, width, b, coarse
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
 def dense_product(matrix, width, x, y):
-    """y = the product of a square matrix, row after row, with the columns of x, whose rows are contiguous."""
+    """Write y = G x for a square ``matrix`` G. G, x and y are stored row after row; x and y have ``width`` columns."""
     n = x.size // width
     for i in prange(n):
         for c in range(width):

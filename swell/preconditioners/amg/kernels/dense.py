@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True)
 def scatter(indptr, indices, data, scales, dense):
-    """dense = D A D, row by row, with D = diag(scales)."""
+    """Write ``dense`` = D A D as a full matrix, row after row, with D = diag(``scales``) and A in CSR."""
     n = scales.size
     for i in range(n):
         row = dense[i * n:i * n + n]

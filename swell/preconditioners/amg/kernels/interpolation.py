@@ -26,13 +26,15 @@ RESCALED = 10.0         # largest factor, or inverse factor, of rescaling after 
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def is_coarse(k, indices, strong, state):
-    """True if entry k is a strong link to a coarse row."""
+    """True if entry k of the CSR matrix is a strong link to a coarse row: strong[k] is set, and ``state`` of its column
+    is COARSE."""
     return (strong[np.uint64(k)] != 0) & (state[np.uint64(indices[np.uint64(k)])] == COARSE)
 
 
 @parallel
 def coarse_lengths(indptr, indices, strong, state, lengths):
-    """lengths[i] = the number of strong coarse columns of fine row i; 0 for other rows."""
+    """Write lengths[i] = the number of strong coarse columns of fine row i; 0 for other rows. Arguments as in
+    `is_coarse`."""
     for i in prange(state.size):
         count = 0
         if state[i] == FINE:
@@ -43,8 +45,10 @@ def coarse_lengths(indptr, indices, strong, state, lengths):
 
 @parallel
 def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums):
-    """Write the strong coarse entries of fine rows, columns numbered as on the next level, and sums[i] = βᵢ, their sum.
-    """
+    """Write to ``c_indices`` and ``c_data`` the strong coarse entries of fine rows, and sums[i] = βᵢ, the sum of row i.
+
+    c_indptr[i] is where row i begins, the prefix sum of `coarse_lengths`. Columns are numbered as on the next level:
+    ``numbers`` has the new number of each row."""
     for i in prange(state.size):
         at, end, k, total = np.uint64(c_indptr[i]), np.uint64(c_indptr[i + 1]), np.uint64(indptr[i]), 0.0
         while at < end:                                          # a row must not write past its end
@@ -58,7 +62,11 @@ def coarse_entries(indptr, indices, data, strong, state, numbers, c_indptr, c_in
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def add(slots, columns, weights, count, column, value):
-    """Add to a column's weight; returns the new number of columns. Weights past ``count`` must be 0."""
+    """Add ``value`` to the weight of ``column``; returns the new number of columns. Changes the first three arrays in
+    place.
+
+    slots[column] is the place of the column in ``columns`` and ``weights``, −1 for none; ``count`` places are in use.
+    Weights past ``count`` must be 0."""
     at = slots[np.uint64(column)]
     new = at < 0
     at = count if new else at
@@ -71,7 +79,11 @@ def add(slots, columns, weights, count, column, value):
 @njit(cache=True, forceinline=True, _nrt=False)
 def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c_data, sums, slots, columns, weights,
                  begins, ends, shares):
-    """Compute the weights of fine row i by extended+i. Returns (number of weights, 1 if they are usable)."""
+    """Compute the weights of fine row i by extended+i interpolation. Returns (number of weights, 1 if they are usable,
+    else 0).
+
+    Writes ``columns``, ``weights`` and ``slots``, see `add`. ``c_...`` and ``sums`` are the results of
+    `coarse_entries`; ``begins``, ``ends`` and ``shares`` are work space, as long as a row of A."""
     count, total, moduli, fine = np.int64(0), 0.0, 0.0, np.uint64(0)
     for k in range(indptr[i], indptr[i + 1]):
         j, value = np.uint64(indices[np.uint64(k)]), data[np.uint64(k)]
@@ -102,7 +114,7 @@ def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c
 @njit(cache=True, _nrt=False)
 def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slots, columns, weights):
     """Compute the weights of fine row i by direct interpolation, from its strong coarse columns. Returns their number.
-    """
+    Writes ``columns``, ``weights`` and ``slots``; see `extended_row` for the arguments."""
     count, diagonal, negative = np.int64(0), 0.0, 0.0
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] != i and data[k] < 0:
@@ -117,7 +129,7 @@ def direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slot
 
 @njit(cache=True, _nrt=False)
 def forget(slots, columns, weights, count):
-    """Reset ``slots`` and ``weights`` for the next row."""
+    """Reset ``slots`` to −1 and ``weights`` to 0 at the ``count`` places in use, for the next row."""
     for c in range(count):
         slots[np.uint64(columns[c])] = -1
         weights[c] = 0.0
@@ -125,14 +137,16 @@ def forget(slots, columns, weights, count):
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def before(columns, weights, c, other):
-    """True if weight c is kept before ``other``: it is larger, or equal and has a smaller column."""
+    """True if weight ``c`` is preferred to weight ``other``: it is larger in modulus, or equal and has a smaller
+    column."""
     a, b = abs(weights[c]), abs(weights[other])
     return a > b or (a == b and columns[c] < columns[other])
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
 def select(columns, weights, count, most, chosen):
-    """Write the places of the ``most`` largest weights to ``chosen``, sorted by column. Returns their number."""
+    """Write the places of the ``most`` largest of ``count`` weights to ``chosen``, sorted by column. Returns how many
+    are written."""
     kept = 0
     for c in range(count):
         at = kept
@@ -166,8 +180,12 @@ def rescale(whole, kept):
 @parallel
 def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most, known,
                 p_indptr, p_indices, p_data, lengths):
-    """Make the rows of P. With ``known``, the pattern is given, and only values are written. Otherwise row i begins at
-    i ``most``, and its columns and lengths[i] are written too."""
+    """Write the rows of P to ``p_indices`` and ``p_data``, at most ``most`` entries in each.
+
+    If ``known``, the pattern of P is given in ``p_indptr`` and ``p_indices``, and only ``p_data`` is written. Otherwise
+    row i begins at place i × ``most``, and its columns and lengths[i] are written too. ``extended``: use extended+i,
+    else direct interpolation. ``numbers`` has the number of each coarse row on the next level, then their count;
+    `extended_row` explains the other arrays."""
     n, coarse = state.size, numbers[state.size]
     longest = widest = 0
     for i in range(n):
@@ -222,7 +240,8 @@ interpolate_long = interpolate                   # a GPU has another kernel for 
 
 @parallel
 def compact(most, from_indices, from_data, indptr, indices, data):
-    """Copy rows that begin at i ``most`` to contiguous rows."""
+    """Copy row i of P, which begins at place i × ``most`` of ``from_indices`` and ``from_data``, to indptr[i] of
+    ``indices`` and ``data``, for all rows."""
     for i in prange(indptr.size - 1):
         for k in range(indptr[i], indptr[i + 1]):
             indices[k] = from_indices[i * most + k - indptr[i]]

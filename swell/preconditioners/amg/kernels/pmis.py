@@ -20,7 +20,8 @@ LINE = 64               # bytes of a cache line
 
 @njit(cache=True)
 def influences(indices, strong, counts):
-    """counts[j] += the number of rows that depend strongly on row j."""
+    """Add to counts[j] the number of rows that depend strongly on row j. strong[k] is 1 if entry k, in column
+    indices[k], is a strong link, else 0."""
     for k in range(indices.size):
         counts[np.uint64(indices[k])] += strong[k]
 
@@ -36,8 +37,10 @@ def scattered(row):
 
 @parallel
 def begin(indptr, strong, counts, forced, first, keys, state):
-    """Write each row's key (its count, then the hash of its number) and first state. ``first``: the number of row 0 in
-    the whole matrix."""
+    """Write each row's key, (counts[i], then a hash of its row number), and its first ``state``.
+
+    counts[i]: the number of rows that depend strongly on row i. forced[i]: 1 for a row that must be coarse; may be
+    empty. ``first``: the number of row 0 in the whole matrix, if these are local rows."""
     for i in prange(state.size):
         linked = False
         for k in range(indptr[i], indptr[i + 1]):
@@ -55,8 +58,10 @@ def begin(indptr, strong, counts, forced, first, keys, state):
 
 @parallel
 def contest(rows, indptr, indices, strong, keys, beaten):
-    """Write beaten = 1 for the row with the smaller key of every strong link of the undecided ``rows``. A decided row
-    has the key −1, and may be marked too."""
+    """Compare the undecided ``rows`` with their strong neighbours: set beaten[i] = 1 for the row with the smaller key
+    of each pair.
+
+    A decided row has the key −1, and may be marked too. ``beaten`` has unused bytes behind the rows' flags."""
     for c in prange(CHUNKS):
         unused = np.uint64(keys.size + c * LINE)
         for r in range(c * rows.size // CHUNKS, (c + 1) * rows.size // CHUNKS):
@@ -72,7 +77,8 @@ def contest(rows, indptr, indices, strong, keys, beaten):
 
 @parallel
 def promote(rows, state, keys, beaten):
-    """Make unbeaten undecided rows coarse, and reset ``beaten``."""
+    """Make those of the undecided ``rows`` coarse that are not beaten: write ``state`` and keys[i] = −1. Resets
+    ``beaten`` to 0."""
     for r in prange(rows.size):
         i = np.uint64(rows[r])
         if beaten[i] == 0:
@@ -82,7 +88,8 @@ def promote(rows, state, keys, beaten):
 
 @parallel
 def cover(rows, indptr, indices, strong, state, keys):
-    """Make undecided rows fine that depend strongly on a coarse row."""
+    """Make those of the undecided ``rows`` fine that depend strongly on a coarse row: write ``state`` and keys[i] = −1.
+    """
     for r in prange(rows.size):
         i = np.uint64(rows[r])
         covered = False
@@ -94,7 +101,7 @@ def cover(rows, indptr, indices, strong, state, keys):
 
 @njit(cache=True)
 def undecided(rows, state):
-    """Move the undecided rows to the front of ``rows``, and return this part."""
+    """Move the undecided rows to the front of ``rows``, and return this part. The result is a view."""
     count = 0
     for r in range(rows.size):
         rows[count] = rows[r]
@@ -103,7 +110,9 @@ def undecided(rows, state):
 
 
 def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
-    """Run rounds until every row is decided. Overwrites ``keys``; only a GPU uses ``rivals``, ``lengths``, ``rows``."""
+    """Run rounds of `cover`, `contest` and `promote` until every row is coarse, fine or isolated. Writes ``state`` and
+    overwrites ``keys``, both from `begin`. The CPU does not use ``rivals``, ``lengths`` and the given ``rows``; they
+    are a GPU's work space."""
     beaten = np.zeros(state.size + CHUNKS * LINE, np.uint8)                    # a cache line of idle writes a chunk
     keys[state != UNDECIDED] = -1
     rows = np.flatnonzero(state == UNDECIDED).astype(indices.dtype)
@@ -118,14 +127,14 @@ def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
 
 @parallel
 def mark_coarse(state, marked):
-    """marked[i] = 1 for a coarse row, else 0."""
+    """Write marked[i] = 1 for a coarse row, else 0."""
     for i in prange(state.size):
         marked[i] = state[i] == COARSE
 
 
 @parallel
 def carry(state, numbers, marked, kept):
-    """kept[numbers[i]] = marked[i] of each coarse row i."""
+    """Write kept[numbers[i]] = marked[i] for each coarse row i: flags of rows, renumbered as on the next level."""
     for i in prange(state.size):
         if state[i] == COARSE:
             kept[numbers[i]] = marked[i]

@@ -9,7 +9,9 @@ from swell.core.compiled import parallel
 
 @parallel
 def strong_links(indptr, indices, data, theta, max_row_sum, strong):
-    """strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ."""
+    """Write strong[k] = 1 if entry k is a strong link, else 0.
+
+    It is one if −aᵢⱼ ≥ θ maxₖ(−aᵢₖ) with j ≠ i, in a row with |Σⱼ aᵢⱼ| ≤ ``max_row_sum`` aᵢᵢ. ``theta`` is θ."""
     for i in prange(indptr.size - 1):
         diagonal = total = largest = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -25,7 +27,7 @@ def strong_links(indptr, indices, data, theta, max_row_sum, strong):
 
 @parallel
 def positive_rows(indptr, indices, data, bound, marked):
-    """marked[i] = 1 if row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal."""
+    """Write marked[i] = 1 if row i has an entry aᵢⱼ > ``bound`` aᵢᵢ off its diagonal, else 0."""
     for i in prange(indptr.size - 1):
         diagonal = largest = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -38,7 +40,7 @@ def positive_rows(indptr, indices, data, bound, marked):
 
 @parallel
 def with_neighbours(indptr, indices, marked, forced):
-    """forced[i] = 1 if row i or a neighbour is marked."""
+    """Write forced[i] = 1 if row i, or a column of one of its entries, is marked in ``marked``, else 0."""
     for i in prange(indptr.size - 1):
         found = marked[i]
         for k in range(indptr[i], indptr[i + 1]):
