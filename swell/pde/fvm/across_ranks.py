@@ -53,11 +53,13 @@ class DividedMesh:
         self.there = number[self.sub.cells]
 
     def cells(self, A, values):
-        """Gather the ranks' cell values into one array for the whole mesh."""
+        """Gather each rank's cell values (in the order of its cells) into one array for the whole mesh; A: the
+        DistributedMatrix of the system. Every rank gets the array."""
         return A.gather(values)
 
     def faces(self, values):
-        """Gather values on the faces of ``sub`` into one array for the whole mesh; the owner's rank sends each."""
+        """Gather values on the faces of ``sub`` into one array for all faces of the whole mesh; every rank gets it. The
+        rank of a face's owner sends the face's value."""
         sub, whole = self.sub, np.zeros(self.mesh.n_faces)
         mine = np.isin(sub.mesh.owner, sub.own) & ~sub.turned
         for numbers, part in self.ranks.allgather((sub.faces[mine], values[mine])):
@@ -65,7 +67,8 @@ class DividedMesh:
         return whole
 
     def require_fixed(self, fixed):
-        """Raise InputError on every rank if a component has no fixed face; see `check.every_part_is_fixed`."""
+        """Raise InputError on every rank if a connected component of the mesh has no face where ``fixed`` (bool, shape
+        (nb,)) is True; see `check.every_part_is_fixed`."""
         with self.ranks.agreed():
             every_part_is_fixed(self.mesh, fixed)
 
@@ -125,7 +128,8 @@ class RankSystem:
         self._all = np.zeros(sub.cells.size, self.A.dtype)
 
     def _extended(self, p):
-        """Extend the values of the rank's cells by the layers' values, from a halo exchange."""
+        """Copy p (values of the rank's cells) and the layers' values, from a halo exchange, into a buffer; return the
+        buffer, which the next call overwrites."""
         self._halo.start(p)
         self._all[self._sub.own] = p
         self._halo.finish()
@@ -133,23 +137,23 @@ class RankSystem:
         return self._all
 
     def whole(self, p):
-        """The fluxes including the explicit terms at p."""
+        """Return a Flux with the explicit terms at p (values of the rank's cells); see `System.whole`."""
         return self._part.whole(self._extended(p))
 
     def rhs(self, flux):
-        """V q minus the divergence of the explicit fluxes."""
+        """Return V q minus the divergence of the explicit part of ``flux``, a new array for the rank's cells."""
         return self._part.rhs(flux)[self._sub.own]
 
     def implicit(self, flux, p):
-        """A p: the divergence of the implicit part of the fluxes."""
+        """Return A p, the divergence of the implicit part of ``flux`` at p, a new array for the rank's cells."""
         return self._part.implicit(flux, self._extended(p))[self._sub.own]
 
     def through(self, flux, p):
-        """Σ |flux| through the boundary faces of each cell."""
+        """Return Σ |flux| through the boundary faces of each of the rank's cells, at p."""
         return self._part.through(flux, self._extended(p))[self._sub.own]
 
     def norm(self, v) -> float:
-        """‖v‖₂."""
+        """‖v‖₂ over all ranks."""
         return self.space.norms(v)[0]
 
     def totals(self, *vectors) -> list[float]:
@@ -166,18 +170,18 @@ class RankSystem:
         return any(self._ranks.allgather(bool(flag)))
 
     def require_fixed(self, mesh):
-        """Raise InputError if a connected component of the mesh has no face that fixes the solution."""
+        """Raise InputError on every rank if a connected component of the mesh has no face that fixes the solution."""
         fixed = self._division.faces(self._part.fixed().astype(float))
         self._division.require_fixed(fixed[mesh.n_internal:] != 0)
 
     def balanced(self, b, shift):
-        """See `System.balanced`."""
+        """Return (b, note), with b changed so that it adds up to zero over all ranks, as `System.balanced` does."""
         with self._ranks.agreed():
             mean, note = compatible(*self.totals(b, abs(b), self.source, self._volumes), shift)
         return b - mean * self._volumes, note
 
     def levelled(self, p, mean):
-        """Shift p so that its volume average is ``mean``."""
+        """Return p plus a constant, such that its volume average over all ranks is ``mean``."""
         moment, volume = self.totals(self._volumes * p, self._volumes)
         return p + (mean - moment / volume)
 
@@ -189,6 +193,6 @@ class RankSystem:
 
 
 def _renumbered(rows, numbers, n):
-    """CSR rows whose column j becomes numbers[j], in a matrix of n columns."""
+    """Return a new CSR matrix with n columns: column j of ``rows`` (CSR) becomes column numbers[j]."""
     import scipy.sparse as sp
     return sp.csr_array((rows.data, numbers[rows.indices], rows.indptr), shape=(rows.shape[0], n))

@@ -79,7 +79,8 @@ class Pattern:
         return self.indices.size
 
     def matrix(self, flux, diagonal=None, out=None):
-        """Assemble the matrix of Σ F over each cell's faces, F = a p_O + b p_N + c; c belongs to the right-hand side.
+        """Assemble the matrix of Σ F, the sum of the outward fluxes F = a p_O + b p_N + c over each cell's faces. The
+        matrix holds a and b; c belongs to the right-hand side.
 
         Parameters
         ----------
@@ -104,7 +105,9 @@ class Pattern:
         return out
 
     def _target(self, out):
-        """(positions off the diagonal, positions of the diagonal, indptr, values); only CSR has a nonempty indptr."""
+        """Return where ``out`` stores the values of this pattern: (positions of the entries off the diagonal, positions
+        of the diagonal entries, indptr, array of values). The positions are indices into the values; indptr is empty
+        unless ``out`` is a CSRMatrix."""
         if isinstance(out, CSRMatrix):
             if out.nnz != self.nnz:
                 raise InputError(f"out has {out.nnz} entries and this mesh's pattern {self.nnz}: give a matrix that "
@@ -123,22 +126,21 @@ class Pattern:
         return *self._maps[out], self.indptr[:0], out.values
 
     def collect(self, flux, sign=-1, out=None):
-        """Sum face values over each cell's faces, shape (n,); ``sign`` multiplies the neighbour's side.
-
-        −1: outward fluxes. +1: quantities that both cells count alike.
-        """
+        """Sum the face values ``flux``, shape (f,), over each cell's faces; return shape (n,), written to ``out`` if
+        given. ``sign`` multiplies the values of faces whose neighbour (not owner) is the cell."""
         if out is None:
             out = self.space.empty(self.n, self.dtype)
         self._kernels.collect(self.ptr, self.faces, self._array(flux), self.dtype.type(sign), out)
         return out
 
     def _array(self, values):
-        """A contiguous array of the pattern's type, as kernels need; copies only if necessary."""
+        """Return ``values`` as a contiguous array of the pattern's type, as kernels need; a copy only if necessary."""
         return self.space.xp.ascontiguousarray(values, self.dtype)
 
 
 def _pointers(xp, row, n, kind):
-    """Row pointers, shape (n + 1,), of a sorted list of row indices."""
+    """Return row pointers, shape (n + 1,): the entries of row i have the numbers ptr[i] … ptr[i + 1] − 1. ``row``:
+    sorted row indices; ``xp``: NumPy or CuPy; ``kind``: integer type."""
     ptr = xp.zeros(n + 1, kind)
     ptr[1:] = xp.cumsum(xp.bincount(row, minlength=n))
     return ptr

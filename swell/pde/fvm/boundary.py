@@ -119,7 +119,8 @@ def lines(mesh, conditions, components=1):
 
 
 def _check_names(mesh, conditions):
-    """Raise InputError unless each patch that needs a condition has one, and no other name has."""
+    """Raise InputError unless ``conditions`` (patch name → condition) has a condition for each patch that needs one,
+    and no other name."""
     if not hasattr(mesh, "patches"):
         raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
                          "box((32, 32))")
@@ -149,7 +150,8 @@ def _check_names(mesh, conditions):
 
 
 def _values(value, centres, components, patch):
-    """Return a condition's checked values, shape (faces, components)."""
+    """Return a condition's ``value`` as a checked array of shape (faces, components). A function is evaluated at
+    ``centres``, the faces' centres; ``patch`` names the patch in messages."""
     given = value(centres) if callable(value) else value
     try:
         value = np.asarray(given, float)
@@ -196,7 +198,8 @@ class Boundary:
 
     @classmethod
     def of(cls, metrics, conditions):
-        """Build a Boundary from a dictionary of conditions."""
+        """Build a Boundary from ``conditions``, a dictionary from patch names to conditions; ``metrics``: the mesh's
+        Metrics."""
         return cls(metrics, *lines(metrics.mesh, conditions))
 
     @property
@@ -205,13 +208,14 @@ class Boundary:
         return not bool((self.slope != 0).any())
 
     def along(self, gradient):
-        """t·∇p = p' − p_P, shape (nb,); 0 without a gradient."""
+        """Return t·∇p = p' − p_P, shape (nb,), from the cells' gradients, shape (3, n); 0 if ``gradient`` is None."""
         if gradient is None:
             return 0
         return (self.metrics.tangent * gradient[:, self.cells]).sum(0)
 
     def values(self, p, gradient=None):
-        """p_b, shape (nb,); on free faces extrapolated with the gradient."""
+        """Return the values p_b on the boundary faces, shape (nb,), from the cell values p and their gradient (3, n),
+        or None for none. On free faces p_b is extrapolated with the gradient."""
         p_b = self.share * (p[self.cells] + self.along(gradient)) + self.offset
         if gradient is not None and bool(self.free.any()):
             normal = self.metrics.d[:, self.faces] - self.metrics.tangent

@@ -25,7 +25,8 @@ COUPLED = re.compile("|".join(REMEDIES), re.IGNORECASE)
 
 
 def points(given) -> np.ndarray:
-    """Return the points as a float64 array of shape (p, 3)."""
+    """Return the given points as a float64 array of shape (p, 3); raise InputError for other shapes or values that are
+    not finite."""
     try:
         points = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -42,7 +43,8 @@ def points(given) -> np.ndarray:
 
 
 def faces(face_ptr, face_points, n_points):
-    """Return face_ptr and face_points as int32 arrays."""
+    """Return face_ptr and face_points (see ``Mesh``) as int32 arrays; raise InputError if they do not describe faces of
+    3 or more of the ``n_points`` points."""
     face_ptr, face_points = _integers("face_ptr", face_ptr), _integers("face_points", face_points)
     if face_ptr.size < 2 or face_ptr[0] != 0 or face_ptr[-1] != face_points.size:
         raise InputError(f"face_ptr must begin with 0 and end with the size of face_points, {face_points.size}; it "
@@ -61,7 +63,8 @@ def faces(face_ptr, face_points, n_points):
 
 
 def cells(owner, neighbour, n_faces):
-    """Return owner and neighbour as int32 arrays; every cell between the first and the last must have a face."""
+    """Return owner and neighbour (see ``Mesh``) as int32 arrays. Raise InputError unless they fit the number of faces,
+    and every cell between the first and the last has a face."""
     owner, neighbour = _integers("owner", owner), _integers("neighbour", neighbour)
     if owner.size != n_faces:
         raise InputError(f"owner has {owner.size} entries, but there are {n_faces} faces; every face has one owner")
@@ -84,7 +87,8 @@ def cells(owner, neighbour, n_faces):
 
 
 def patches(given, n_internal, n_faces, Patch) -> tuple:
-    """Return the patches in order, as a tuple; they must cover each boundary face once."""
+    """Return the patches in order, as a tuple; raise InputError unless they cover each boundary face once. ``given``:
+    sequence of Patch, or None for one patch "boundary"; ``Patch``: the class."""
     if given is None:
         return (Patch("boundary", n_internal, n_faces - n_internal),)
     ordered = sorted(given, key=lambda patch: (patch.start, patch.size))
@@ -198,7 +202,8 @@ def every_part_is_fixed(mesh, fixed):
 
 
 def _integers(name, given) -> np.ndarray:
-    """Return ``given`` as a contiguous int32 vector."""
+    """Return ``given`` as a contiguous int32 vector; raise InputError for anything else, with ``name`` in the
+    message."""
     array = np.asarray(given)
     if array.size == 0:
         return np.zeros(0, np.int32)
@@ -211,18 +216,18 @@ def _integers(name, given) -> np.ndarray:
 
 
 def _first(bad) -> str:
-    """The index of the first True in ``bad``, and the count if there are more, as text."""
+    """Return the index of the first True in ``bad`` as text, with the count if there are more."""
     count = int(np.count_nonzero(bad))
     return f"{int(np.argmax(bad))}" + (f" (the first of {count})" if count > 1 else "")
 
 
 def _near(place) -> str:
-    """Coordinates as text."""
+    """Return the coordinates ``place`` as text: "near (x, y, z)"."""
     return "near " + "({:.6g}, {:.6g}, {:.6g})".format(*place)
 
 
 def _patch_of(mesh, face) -> str:
-    """The patch or the two cells of a face, as text."""
+    """Return a text that locates a face: its patch, or its two cells."""
     for patch in mesh.patches:
         if patch.start <= face < patch.start + patch.size:
             return f"patch {patch.name!r}"

@@ -69,7 +69,7 @@ class Convection:
         self.deferred = scheme == "linear_upwind" or (deferred and scheme == "linear")
 
     def flux(self) -> Flux:
-        """The implicit part of the fluxes F = φ p_f."""
+        """The implicit part of the fluxes F = φ p_f, a new Flux; ``explicit`` returns the rest."""
         metrics, boundary, phi, xp = self.metrics, self.boundary, self.phi, self.metrics.space.xp
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         a, c = xp.empty_like(phi), xp.zeros_like(phi)
@@ -86,7 +86,7 @@ class Convection:
         return Flux(a, b, c)
 
     def explicit(self, p, gradient):
-        """The explicit part of the fluxes, shape (f,), from p and its gradient (3, n)."""
+        """Return the explicit part of the fluxes, shape (f,), from cell values p (n,) and their gradient (3, n)."""
         metrics, boundary, phi, xp = self.metrics, self.boundary, self.phi, self.metrics.space.xp
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         c = xp.zeros_like(phi)
@@ -98,7 +98,7 @@ class Convection:
         return c
 
     def _beyond_upwind(self, p, gradient):
-        """p_f of the scheme minus upwind's p_f, on the internal faces."""
+        """Return p_f of the scheme minus upwind's p_f, on the internal faces; p and ``gradient`` as in ``explicit``."""
         metrics, xp = self.metrics, self.metrics.space.xp
         inside = slice(0, metrics.n_internal)
         own, other = metrics.owner[inside], metrics.neighbour

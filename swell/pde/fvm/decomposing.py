@@ -65,7 +65,8 @@ def decompose(mesh, parts, case) -> list:
 
 
 def _part_of_cells(mesh, parts):
-    """Return the part of each cell as an integer array."""
+    """Return the part of each cell as an integer array; ``parts``: their number, or already such an array, which is
+    checked."""
     if isinstance(parts, numbers.Integral) and not isinstance(parts, bool):
         if parts < 1:
             raise InputError(f"parts={parts}: expected 1 or more, one for each rank")
@@ -80,7 +81,8 @@ def _part_of_cells(mesh, parts):
 
 
 def _faces(mesh, part, rank):
-    """(lists of a part's faces, adjacent parts): faces inside, on each patch, towards each adjacent part."""
+    """Return (groups, adjacent). ``groups``: lists of the faces of part ``rank``: faces inside it, its faces on each
+    patch, its faces towards each adjacent part. ``adjacent``: the numbers of these parts."""
     first, second = part[mesh.owner], np.full(mesh.n_faces, -1)
     second[:mesh.n_internal] = part[mesh.neighbour]
     inside = (first == rank) & (second == rank)
@@ -93,7 +95,7 @@ def _faces(mesh, part, rank):
 
 
 def _write(mesh, part, rank, folder):
-    """Write one part; return its cells."""
+    """Write part ``rank`` of the mesh to ``folder``; ``part``: the part of each cell. Return the cells of this part."""
     groups, adjacent = _faces(mesh, part, rank)
     names = {f"procBoundary{rank}to{other}": {"matchTolerance": "0.0001", "transform": "unknown", "myProcNo": rank,
                                               "neighbProcNo": other} for other in adjacent}

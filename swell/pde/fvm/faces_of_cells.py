@@ -119,7 +119,8 @@ def mesh_of_prisms(points, blocks, groups, thickness) -> Mesh:
 
 
 def _check_range(points, shape, members):
-    """Raise InputError for corners that are no points."""
+    """Raise InputError if ``members``, the corners of cells of type ``shape``, has a number outside 0 … number of
+    points − 1."""
     if members.size and not 0 <= members.min() <= members.max() < len(points):
         wrong = members.max() if members.max() >= len(points) else members.min()
         raise InputError(f"a cell of the type {shape} has the point {wrong}, but points are numbered 0 to "
@@ -127,17 +128,18 @@ def _check_range(points, shape, members):
 
 
 def _turned(faces):
-    """Faces with their corners in reverse order, -1 still last."""
+    """Return faces, shape (..., 4), with their corners in reverse order; a triangle's −1 stays last."""
     return np.where(faces[..., 3:] >= 0, faces[..., ::-1], faces[..., [2, 1, 0, 3]])
 
 
 def _sorted(faces, n_points):
-    """The corners of each face in ascending order; -1 becomes n_points and comes last."""
+    """Return the corners of each face in ascending order; −1 (no corner) becomes n_points and comes last."""
     return np.sort(np.where(faces < 0, n_points, faces), axis=1)
 
 
 def _match(faces, cells, points):
-    """Find the pairs of equal faces; return ((first faces, second faces), unpaired faces).
+    """Find the pairs of equal faces; return ((first faces, second faces), unpaired faces), as indices into ``faces``.
+    ``faces``: corners, shape (m, 4), −1 for none; ``cells``: the cell of each face.
 
     The first face of a pair belongs to the lower cell. Pairs are in the order of the matrix's upper triangle.
     """
@@ -156,7 +158,11 @@ def _match(faces, cells, points):
 
 
 def _patches(faces, outer, groups, start, points):
-    """Return (boundary faces ordered by patch, patches); faces in no group come last, as the patch "boundary"."""
+    """Return (boundary faces ordered by patch, list of Patch). Faces in no group come last, as the patch "boundary".
+
+    ``faces``: corners of all faces; ``outer``: indices of the boundary faces; ``groups``: name → arrays of corners;
+    ``start``: number of the first boundary face in the mesh.
+    """
     names, of, corners = list(groups), np.full(len(outer), -1), _sorted(faces[outer], len(points))
     for number, name in enumerate(names):
         found = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
@@ -178,7 +184,9 @@ def _patches(faces, outer, groups, start, points):
 
 
 def _find(corners, members, n_points):
-    """The row of ``corners`` for each face of ``members``; faces inside the domain have no row and are dropped."""
+    """Return, for each face of ``members``, the row of ``corners`` with the same corners; a face without such a row
+    lies inside the domain and is left out. The rows of ``corners`` are sorted; ``members``: corners, shape (k, at most
+    4)."""
     wanted = np.full((len(members), corners.shape[1]), n_points)
     wanted[:, :members.shape[1]] = members
     wanted.sort(axis=1)

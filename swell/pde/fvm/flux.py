@@ -32,11 +32,12 @@ class Flux:
         return Flux(self.a + other.a, self.b + other.b, self.c + other.c)
 
     def with_explicit(self, c) -> "Flux":
-        """A copy with the array ``c`` added to the explicit part."""
+        """Return a new Flux with the array ``c``, shape (f,), added to the explicit part; a and b are shared."""
         return Flux(self.a, self.b, self.c + c)
 
     def of(self, metrics, p):
-        """Evaluate the fluxes for cell values p; shape (f,)."""
+        """Return the fluxes a p_O + b p_N + c through all faces, shape (f,), for cell values p; ``metrics``: the mesh's
+        Metrics."""
         fluxes = self.a * p[metrics.owner] + self.c
         fluxes[:metrics.n_internal] += self.b * p[metrics.neighbour]
         return fluxes

@@ -63,7 +63,7 @@ class FoamFile:
             self.content, self.at = COMMENT.sub(b"", self.content[self.at:]), 0
 
     def labels(self) -> np.ndarray:
-        """Parse the next list of integers; int64, or int32 from a binary list of 32 bits."""
+        """Parse the next list of integers and return it; int64, or int32 from a binary list of 32 bits."""
         return self._next("label", "integers", np.int64, 1)
 
     def points(self) -> np.ndarray:
@@ -107,9 +107,11 @@ class FoamFile:
         return patches
 
     def _dictionary(self, tokens, at):
-        """Parse ``name { key value; ... }`` from token ``at``; return (name, entries, index of the next token).
+        """Parse ``name { key value; ... }`` from token number ``at`` of the list ``tokens``; return (name, dict of
+        entries, index of the next token).
 
-        Inner dictionaries are skipped."""
+        Inner dictionaries are skipped.
+        """
         name, entries, depth = tokens[at].strip('"'), {}, 0
         if not name or tokens[at + 1] != "{":
             raise InputError(f"{self.path}: {tokens[at + bool(name)] or 'the end of the file'!r} came where patch "
@@ -132,7 +134,8 @@ class FoamFile:
             at += 1
 
     def _next(self, kind, what, dtype, width):
-        """Parse the next list of numbers, with ``width`` numbers an entry; return a flat array."""
+        """Parse the next list of numbers; return a flat array. ``kind``: "label" or "scalar", for the width of binary
+        numbers; ``what``: the list's name in messages; ``dtype``: the type in text; ``width``: numbers an entry."""
         found = LIST.match(self.content, self.at)
         if not found or not found[1] and self.binary:
             if empty := NO_ENTRIES.match(self.content, self.at):
@@ -160,14 +163,16 @@ class FoamFile:
         return numbers
 
     def _end(self, closing, start, what):
-        """The position of the closing bracket of a list without inner lists."""
+        """Return the position of ``closing``, the closing bracket, after ``start``, for a list without inner lists;
+        ``what``: the list's name in messages."""
         end = self.content.find(closing, start)
         if end < 0:
             raise InputError(f"{self.path} is truncated: its list of {what} has no end; copy or write it again")
         return end
 
     def _nested(self, what):
-        """(count, text inside) of the next list, which has entries in parentheses and is the last of the file."""
+        """Return (count, text inside) of the next list, which has entries in parentheses and is the last of the file;
+        ``what``: its name in messages."""
         found = LIST.match(self.content, self.at)
         if not found or found[2] != b"(":
             raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
@@ -194,7 +199,8 @@ class FoamFile:
                              "again") from error
 
     def _raw(self, kind, what, count, start):
-        """Read ``count`` raw numbers from byte ``start``, as int32, int64 or float64."""
+        """Return ``count`` raw numbers from byte ``start``, as int32, int64 or float64; ``kind``: "label" or "scalar";
+        ``what``: the list's name in messages."""
         arch = self.header.get("arch", "")
         bits = int((re.search(rf"{kind}=(\d+)", arch) or (0, 32 if kind == "label" else 64))[1])
         if bits not in (32, 64):
@@ -215,7 +221,8 @@ class FoamFile:
 
     @staticmethod
     def _wrong_face(inside):
-        """A sentence on the first face whose number of points is not as announced."""
+        """Return a text on the first face that has another number of points than it announces; ``inside``: the bytes of
+        the list of faces."""
         for face, found in enumerate(re.finditer(rb"(\d*)\s*\(([^)]*)\)", inside)):
             if found[1] != b"%d" % len(found[2].split()):
                 return (f"face {face} announces {found[1].decode() or 'no number of'} points and has "

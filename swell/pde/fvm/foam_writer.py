@@ -47,21 +47,23 @@ def write_polymesh(mesh, case, entries=None, lists=None):
 
 
 def _header(name, kind, form):
-    """The FoamFile header of a file, as bytes."""
+    """Return the header of an OpenFOAM file as bytes; ``name``: the object, ``kind``: its class, ``form``: "binary" or
+    "ascii"."""
     says = {"version": "2.0", "format": form, "arch": '"LSB;label=32;scalar=64"', "class": kind,
             "location": '"constant/polyMesh"', "object": name}
     return "\n".join(["FoamFile", "{", *_entries(says, 4), "}", "", ""]).encode()
 
 
 def _list(kind, *parts):
-    """(class, format, content) of a file of binary lists, each given as (count, values, type)."""
+    """Return (class, format, content) of a file of binary lists; ``parts``: (count, values, type) of each list,
+    ``kind``: the class."""
     content = [b"%d\n" % count + (b"(" + np.asarray(values).astype(form).tobytes() + b")" if count else b"") + b"\n"
                for count, values, form in parts]
     return kind, "binary", b"\n".join(content)
 
 
 def _boundary(patches, entries):
-    """(class, format, content) of the file boundary."""
+    """Return (class, format, content) of the file boundary; ``entries``: patch name → dict of further entries."""
     lines = [str(len(patches)), "("]
     for patch in patches:
         says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}
@@ -72,10 +74,10 @@ def _boundary(patches, entries):
 
 
 def _entries(says, indent):
-    """The lines "key value;" of a dictionary."""
+    """Return the lines "key value;" of the dict ``says``, indented by ``indent`` spaces."""
     return [f"{' ' * indent}{key} {value};" for key, value in says.items()]
 
 
 def _word(name):
-    """A name, in quotes unless it is one word."""
+    """Return a name as OpenFOAM writes it: in quotes unless it is one word."""
     return name if WORD.fullmatch(name) else f'"{name}"'

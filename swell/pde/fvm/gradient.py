@@ -35,7 +35,7 @@ class LeastSquares:
         self.inverse = _inverse(g)
 
     def __call__(self, p):
-        """Return ∇p, shape (3, n)."""
+        """Return ∇p, shape (3, n), for cell values p, shape (n,)."""
         metrics, boundary, xp = self.metrics, self.boundary, self.metrics.space.xp
         jump = xp.empty(metrics.owner.size, metrics.dtype)
         jump[:metrics.n_internal] = metrics.difference(p)
@@ -53,11 +53,13 @@ class Gauss:
         self.metrics, self.boundary = metrics, boundary
 
     def __call__(self, p):
-        """Return ∇p, shape (3, n), in two passes: on non-orthogonal meshes, boundary values need a gradient."""
+        """Return ∇p, shape (3, n), for cell values p, in two passes: on non-orthogonal meshes, boundary values need a
+        gradient."""
         return self._pass(p, self._pass(p, None))
 
     def _pass(self, p, gradient):
-        """Return ∇p, with boundary values from ``gradient`` (or None)."""
+        """Return ∇p, shape (3, n), with boundary values computed from ``gradient``, an approximation of ∇p (or
+        None)."""
         metrics, xp = self.metrics, self.metrics.space.xp
         at_face = xp.empty(metrics.owner.size, metrics.dtype)
         at_face[:metrics.n_internal] = metrics.interpolate(p)
@@ -69,7 +71,8 @@ GRADIENTS = {"least_squares": LeastSquares, "gauss": Gauss}
 
 
 def gradient(name, metrics, boundary):
-    """Make the gradient scheme of the given name, for the conditions of one field.
+    """Make the gradient scheme ``name``, "least_squares" or "gauss", for the conditions of one field. The returned
+    object maps cell values p (n,) to ∇p (3, n).
 
     Raises
     ------
@@ -82,7 +85,8 @@ def gradient(name, metrics, boundary):
 
 
 def _cofactors(g):
-    """The upper triangle of the adjugate of a symmetric 3 × 3 matrix."""
+    """Return the upper triangle of the adjugate of a symmetric 3 × 3 matrix. Argument and result are dicts from (row,
+    column) to entries."""
     return {(0, 0): g[1, 1] * g[2, 2] - g[1, 2] ** 2, (0, 1): g[0, 2] * g[1, 2] - g[0, 1] * g[2, 2],
             (0, 2): g[0, 1] * g[1, 2] - g[0, 2] * g[1, 1], (1, 1): g[0, 0] * g[2, 2] - g[0, 2] ** 2,
             (1, 2): g[0, 1] * g[0, 2] - g[0, 0] * g[1, 2], (2, 2): g[0, 0] * g[1, 1] - g[0, 1] ** 2}

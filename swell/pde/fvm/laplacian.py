@@ -71,7 +71,7 @@ class Laplacian:
         self.diffuse(diffusivity)
 
     def diffuse(self, diffusivity):
-        """Replace k; see the class for ``diffusivity``."""
+        """Set k; see the class for ``diffusivity``."""
         metrics = self.metrics
         by_faces = not callable(diffusivity) and np.shape(diffusivity) == (metrics.mesh.whole.n_faces,)
         k = metrics.of_faces(diffusivity) if by_faces else metrics.full(diffusivity, "diffusivity")
@@ -81,7 +81,8 @@ class Laplacian:
         self.k = k if by_faces else self._on_faces(k)
 
     def _on_faces(self, k):
-        """Interpolate cell values of k to the faces: harmonically (resistances in series) or linearly."""
+        """Return cell values k, shape (n,), interpolated to the faces, shape (f,): harmonically (resistances in series)
+        or linearly."""
         metrics = self.metrics
         faces = metrics.space.empty(metrics.owner.size, metrics.dtype)
         kernels = metrics.space.kernels("swell.pde.fvm", "interpolation", metrics.dtype)

@@ -163,12 +163,12 @@ class Mesh:
 
     @functools.cached_property
     def pairs(self) -> np.ndarray:
-        """The two faces of each cyclic pair that joins two cells, shape (2, pairs)."""
+        """The two faces of each cyclic pair between two different cells, shape (2, pairs)."""
         return pairs(self)
 
     @functools.cached_property
     def coupled(self) -> CoupledMesh:
-        """The mesh with each cyclic pair as one face."""
+        """A CoupledMesh of this mesh, in which each cyclic pair is one face."""
         return CoupledMesh.of(self)
 
     @property
@@ -238,7 +238,8 @@ class Mesh:
 
 
 def turned_round(face_ptr, face_points, faces):
-    """A copy of face_points with the given faces reversed; each face keeps its first point."""
+    """Return a copy of face_points (see ``Mesh``) in which the points of the given faces run the other way; each face
+    keeps its first point."""
     turned = face_points.copy()
     lengths = np.diff(face_ptr)[faces]
     starts = np.repeat(face_ptr[faces], lengths)

@@ -86,7 +86,7 @@ def from_meshio(given, thickness=1.0, name="the mesh"):
 
 
 def parsed(path):
-    """Read a file, which may be compressed, as a ``meshio.Mesh``."""
+    """Read the file ``path``, which may be compressed, with meshio; return a ``meshio.Mesh``."""
     try:
         import meshio
     except ImportError as error:
@@ -101,7 +101,8 @@ def parsed(path):
 
 
 def _parse(meshio, path, name):
-    """Read a file with meshio; its exceptions, its exits and its printed messages become one InputError."""
+    """Return the ``meshio.Mesh`` of the file ``path``; ``name``: the file in messages. Exceptions, exits and printed
+    messages of meshio become one InputError."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -117,7 +118,8 @@ def _parse(meshio, path, name):
 
 
 def _groups(given, blocks, dimension):
-    """The named groups of the boundary's elements: name → arrays of their corners."""
+    """Return the named groups of boundary elements: name → list of arrays of their corners. ``given``: a meshio.Mesh;
+    ``blocks``: (shape, corners) of its blocks; ``dimension``: of the boundary elements."""
     names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
     groups = {}
     for key in TAGS:

@@ -116,7 +116,8 @@ class Metrics:
         return [axis for axis in range(3) if not flat[axis]]
 
     def of_faces(self, values):
-        """Copy one value for each face of the original Mesh to the space, for the faces of the CoupledMesh."""
+        """Return one value for each face of the CoupledMesh, an array of the space; ``values``: one for each face of
+        the original Mesh."""
         values = self.space.from_host(values).astype(self.dtype, copy=False)
         return values[self.space.from_host(self.mesh.faces)] if self.mesh.twins.size else values
 
@@ -155,7 +156,8 @@ def numbers(value, name):
 
 
 def _check_sides(mesh, distance):
-    """Raise InputError unless every cell's centre lies on the inner side of its faces."""
+    """Raise InputError unless every cell's centre lies on the inner side of its faces; ``distance``: d·s/|s| of each
+    face."""
     wrong = np.flatnonzero(~(distance > 0))
     if not wrong.size:
         return

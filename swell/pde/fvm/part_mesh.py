@@ -50,7 +50,8 @@ class PartMesh(Mesh):
     labels: int
 
     def with_layers(self, layers) -> "Neighbourhood":
-        """The rank's cells with the given number of layers of neighbours; a collective call."""
+        """Return the rank's cells with the given number of layers of neighbour cells around them. All ranks call it
+        together."""
         ranks, own = self.ranks, np.arange(self.starts[self.ranks.rank], self.starts[self.ranks.rank + 1])
         faces, inside = self.known, own
         for _ in range(layers):
@@ -62,11 +63,12 @@ class PartMesh(Mesh):
         return Neighbourhood(**vars(sub), asked=tuple(ranks.alltoall(self._by_rank(np.setdiff1d(inside, own)))))
 
     def _by_rank(self, cells):
-        """Split global cell numbers (ascending) into one array for each owning rank."""
+        """Split global cell numbers (ascending) into a list with one array for each owning rank."""
         return np.split(cells, np.searchsorted(cells, self.starts[1:-1]))
 
     def every_part_is_fixed(self, fixed):
-        """See `check.every_part_is_fixed`; a collective call."""
+        """Raise InputError on every rank if a connected component of the mesh of all ranks has no face where ``fixed``
+        (bool, this rank's boundary faces) is True. All ranks call it together."""
         if self.labels == 1:
             return
         mine = np.unique(self.label[self.owner[self.n_internal:][fixed]])
@@ -77,7 +79,8 @@ class PartMesh(Mesh):
                              "singular: give each a patch with a Dirichlet or Robin condition")
 
     def facts(self) -> dict:
-        """See `Mesh.facts`, for the mesh of all ranks; a collective call. Points between two parts count twice."""
+        """Statistics of the mesh of all ranks, as in `Mesh.facts`. Points between two parts count twice. All ranks call
+        it together."""
         own = self.ranks.allgather(super().facts())
         cut = sum(patch["faces"] for facts in own for patch in facts["patches"] if patch["kind"] == CUT) // 2
         patches = [{**first, **{key: sum(facts["patches"][k][key] for facts in own) for key in ("faces", "area")}}
@@ -106,7 +109,8 @@ class Neighbourhood(SubMesh):
     asked: tuple
 
     def conditions(self, whole, mesh) -> dict:
-        """Return the conditions; per-face arrays are refused, since they cannot be redistributed."""
+        """Return the conditions ``whole`` (patch name → condition) unchanged. Raise InputError for per-face arrays,
+        since they cannot be redistributed."""
         for name, condition in whole.items():
             if any(np.ndim(value) and not callable(value) for value in vars(condition).values()):
                 raise InputError(f"the condition of patch {name!r} has one value a face: expected a number or a "
@@ -114,7 +118,8 @@ class Neighbourhood(SubMesh):
         return whole
 
     def of_cells(self, value, mesh):
-        """Extend cell data by the layers' values, which their ranks send; numbers and functions stay unchanged."""
+        """Return cell data of ``mesh`` (this rank's PartMesh), extended by the layers' values, which other ranks send.
+        Numbers and functions are returned unchanged."""
         shape = () if callable(value) else np.shape(value)
         mesh.ranks.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
         if not shape:
@@ -173,7 +178,8 @@ def read_part(case, ranks) -> PartMesh:
 
 
 def whole_instead(what, patches):
-    """Refuse cyclic patches; a mesh that has them can only be given whole to every rank. ``what``: for the message."""
+    """Raise InputError if a patch is cyclic, since such a mesh can only be given whole to every rank. ``what``: a
+    participle for the message, such as "written in parts"."""
     for patch in patches:
         if patch.kind == CYCLIC:
             raise InputError(f"patch {patch.name!r} is cyclic, and such a mesh cannot be {what}: give each rank the "
@@ -182,7 +188,8 @@ def whole_instead(what, patches):
 
 
 def _joined(mesh, part_beyond, ranks):
-    """Build the PartMesh: exchange cells and faces across the cuts, and number them globally."""
+    """Build and return the PartMesh: exchange cells and faces across the cuts, and number them globally. ``mesh``: this
+    rank's part; ``part_beyond``: name of a cut patch → rank on its other side. All ranks call it together."""
     sides = {part_beyond[p.name]: p for p in mesh.patches if p.name in part_beyond}
     patches = tuple(replace(p, kind=CUT) if p.name in part_beyond else p for p in mesh.patches)
     mesh = replace(mesh, patches=patches)
@@ -216,7 +223,8 @@ def _joined(mesh, part_beyond, ranks):
 
 
 def _require_meeting(mesh, patch, there, rank):
-    """Raise InputError unless the other rank's side of a patch has the same faces."""
+    """Raise InputError unless the other side of ``patch`` has the same faces. ``there``: (cells, face numbers, face
+    centres) that rank ``rank`` sent about its side, or None if it has none."""
     if there is None or len(there[0]) != patch.size:
         raise InputError(f"patch {patch.name!r} has {patch.size} faces, and part {rank} has "
                          f"{0 if there is None else len(there[0])} there: decompose the case again")
@@ -228,7 +236,8 @@ def _require_meeting(mesh, patch, there, rank):
 
 
 def _connected(mesh, neighbour, ranks, starts):
-    """(component of each cell, number of components), for the connected components of the whole mesh."""
+    """Return (connected component of each of this rank's cells, number of components), for the whole mesh.
+    ``neighbour``: global number of the cell behind each face, −1 for none; ``starts``: the first cell of each rank."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import connected_components
     counts = ranks.allgather(int(mesh.parts.max()) + 1)

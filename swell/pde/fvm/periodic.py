@@ -59,7 +59,7 @@ class CoupledMesh:
 
     @classmethod
     def of(cls, mesh) -> "CoupledMesh":
-        """Join the cyclic pairs of a mesh."""
+        """Make the CoupledMesh of a Mesh: join the faces of its cyclic pairs."""
         inside, (first, second) = slice(0, mesh.n_internal), mesh.pairs
         if not first.size:
             return cls(mesh, slice(None), second, mesh.owner, mesh.neighbour, mesh.patches, mesh.face_areas,
@@ -91,7 +91,8 @@ class CoupledMesh:
         return self.whole.centres
 
     def on_mesh(self, fluxes) -> np.ndarray:
-        """Map fluxes to the original mesh's faces; the second face of a pair gets the first's flux, negated."""
+        """Return fluxes for the original mesh's faces, from ``fluxes`` on this mesh's faces; the second face of a pair
+        gets the first's flux, negated."""
         if not self.twins.size:
             return fluxes
         whole = np.empty(self.whole.n_faces, fluxes.dtype)
@@ -101,7 +102,7 @@ class CoupledMesh:
 
 
 def pairs(mesh) -> np.ndarray:
-    """The two faces of each cyclic pair between two different cells, shape (2, pairs)."""
+    """Return the two faces of each cyclic pair between two different cells, shape (2, pairs)."""
     found = [np.empty((2, 0), np.int64)]
     for patch in mesh.patches:
         if patch.kind == CYCLIC and patch.size:
@@ -141,7 +142,7 @@ def check_pairs(mesh):
 
 
 def _require_match(mesh, patch, other):
-    """Raise InputError unless one translation maps the faces of one patch onto the other's."""
+    """Raise InputError unless one translation maps the faces of ``patch`` onto the faces of ``other``, in order."""
     if patch.size != other.size:
         raise InputError(f"patch {patch.name!r} has {patch.size} faces and patch {other.name!r} {other.size}: cyclic "
                          "patches match face by face; for other meshes OpenFOAM has cyclicAMI, which is not supported")

@@ -64,7 +64,8 @@ def neighbour_of(folder) -> dict:
 
 
 def _polymesh(folder) -> Path:
-    """Find the polyMesh folder in a path, or raise InputError with advice."""
+    """Return the polyMesh folder in ``folder``, a case or the polyMesh folder; raise InputError with advice if there is
+    none."""
     inside = folder / "constant" / "polyMesh"
     if inside.is_dir():
         return inside
@@ -86,7 +87,7 @@ def _polymesh(folder) -> Path:
 
 
 def _patch(path, name, entries) -> Patch:
-    """Make a Patch from its entries in the boundary file."""
+    """Return a Patch made from its dict of entries in the boundary file ``path``."""
     numbers = {}
     for key in ("nFaces", "startFace"):
         if not entries.get(key, "").isdecimal():

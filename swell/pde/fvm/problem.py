@@ -50,7 +50,8 @@ class Solvers:
     maxiter: int | None = None
 
     def prepare(self, A, floating=False):
-        """Prepare a solver for an assembled matrix; ``floating``: its null space holds the constants."""
+        """Return a ``swell.Solver`` for an assembled matrix A; ``floating``: True if the null space of A holds the
+        constants."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
@@ -58,11 +59,12 @@ class Solvers:
                        nullspace="constants" if floating else None, stopping=self.first(self.rtol))
 
     def first(self, rtol):
-        """The stopping rule of an equation's first linear solve."""
+        """Return the Stopping of an equation's first linear solve, with the relative tolerance ``rtol``."""
         return Stopping(rtol=rtol, maxiter=self.maxiter)
 
     def following(self, measured, least):
-        """The stopping rule of a later solve: it reduces the last residual ``measured``, by ``least`` at most."""
+        """Return the Stopping of a later solve: it reduces its first residual to the fraction 0.2 rtol / measured, but
+        not below ``least``. ``measured``: the equation's relative residual before this solve."""
         return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.maxiter, relative_to="r0")
 
 
@@ -92,7 +94,7 @@ class Problem:
             return System(self, space, np.dtype(found))
 
     def of_part(self, sub) -> "Problem":
-        """This problem restricted to a SubMesh."""
+        """Return a copy of this problem, restricted to ``sub``, a SubMesh or Neighbourhood."""
         part, mesh = copy.copy(self), self.mesh
         part.mesh, part.conditions = sub.mesh, sub.conditions(self.conditions, mesh)
         part.diffusivity, part.source = sub.of_cells(self.diffusivity, mesh), sub.of_cells(self.source, mesh)
@@ -100,7 +102,8 @@ class Problem:
         return part
 
     def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
-        """Solve the steady equation by outer corrections, on one device or across ranks."""
+        """Solve the steady equation by outer corrections, on one device or across ranks; see `Poisson.solve` for the
+        arguments. ``solvers``: the arguments for the linear solves."""
         if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         in_parts = isinstance(self.mesh, PartMesh)
@@ -122,11 +125,14 @@ class Problem:
 
 
 def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=None, diagonal=None, past=None):
-    """Repeat linear solves, each with the explicit terms of the last solution, until the solution converges.
+    """Repeat linear solves, each with the explicit terms of the last solution, until the solution converges; return a
+    Solution.
 
     Two measures must meet the tolerance: the residual relative to ‖b‖, and the cells' imbalances relative to the flow.
-    ‖b‖ alone says little where Dirichlet faces of tiny cells make it large. ``diagonal`` and ``past`` are the time
-    terms; None: the problem is steady.
+    ‖b‖ alone says little where Dirichlet faces of tiny cells make it large. ``system``: a System or RankSystem;
+    ``solver``: the Solver of its matrix. ``shift``: added to the right-hand side, so that it adds up to zero; ``p``:
+    the starting values, or None; ``mean``: of p in a floating system. ``diagonal`` and ``past`` are the time terms;
+    None: the problem is steady.
     """
     flux, rtol, steady = system.flux if p is None else system.whole(p), solvers.rtol, diagonal is None
     least = INNER if system.deferred and steady else 0.0
@@ -161,7 +167,8 @@ def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=No
 
 
 def _imbalance(system, flux, p, defect, known, rtol) -> float:
-    """Σ |defect| over all cells, divided by the flow: boundary fluxes, sources and the storage in time.
+    """Return Σ |defect| over all cells, divided by the flow: boundary fluxes, sources and the storage in time.
+    ``defect``: the residual of each cell; ``known``: terms added to each cell's source (shift and time terms).
 
     A constant p without sources has no flux to compare with. It counts as balanced once it is constant to the
     tolerance, at the boundary too.

@@ -142,7 +142,8 @@ class Flow:
                                  "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
 
     def of_component(self, axis, mesh):
-        """The conditions (a, b, c) of one velocity component on a mesh, in the form of ``boundary.lines``.
+        """Return the conditions of the velocity component ``axis`` (0 to 2) on ``mesh``, as arrays (a, b, c) in the
+        form of ``boundary.lines``.
 
         Raises
         ------
@@ -248,7 +249,8 @@ class Iteration:
                             tuple(self.linear_iterations), self.flow.mesh, notes)
 
     def solve_momentum(self):
-        """Do step 1; return the relative residual of the momentum equation before it."""
+        """Do step 1 (top of this file): update the velocity ``u``. Return the relative residual of the momentum
+        equation before."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
         self.grad_p = self.slope(self.p)
         rhs, extra, outside, acting = {}, {}, slice(metrics.n_internal, None), 0.0
@@ -286,7 +288,8 @@ class Iteration:
         return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
 
     def correct_pressure(self):
-        """Do steps 2 to 4; return the relative imbalance of the fluxes before their correction."""
+        """Do steps 2 to 4 (top of this file): update ``phi``, ``p`` and ``u``. Return the relative imbalance of the
+        fluxes before their correction."""
         metrics, settings = self.metrics, self.settings
         self.phi = self.interpolated_flux(metrics.volumes / self.D)
         imbalance = metrics.divergence(self.phi)
@@ -319,7 +322,7 @@ class Iteration:
         return mass
 
     def interpolated_flux(self, mobility):
-        """Rhie and Chow's fluxes φ of step 2, shape (f,)."""
+        """Return Rhie and Chow's fluxes φ of step 2, shape (f,); ``mobility``: V/D of each cell."""
         metrics, g = self.metrics, self.pressure.g
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         phi = self.space.xp.zeros(metrics.owner.size)
@@ -335,7 +338,7 @@ class Iteration:
         return phi
 
     def _flux_at_boundary(self, phi):
-        """Set phi at the boundary to u_b·s; zero through symmetry planes and patches of kind "empty"."""
+        """Overwrite phi on the boundary faces with u_b·s; zero through symmetry planes and patches of kind "empty"."""
         outside = slice(self.metrics.n_internal, None)
         phi[outside] = 0
         for i in self.axes:
@@ -343,7 +346,8 @@ class Iteration:
         phi[outside][self.closed] = 0
 
     def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
-        """Return the solver for A: prepared in the first iteration, updated in later ones."""
+        """Return a Solver for A: a new one if ``solver`` is None, else ``solver`` after an update. ``keep``: keep its
+        preconditioner. The other arguments are those of ``swell.prepare``."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
         if solver is not None:

@@ -76,7 +76,8 @@ def box(cells, lower=(0.0, 0.0, 0.0), upper=(1.0, 1.0, 1.0), grading=None, skew=
 
 
 def _shape(cells):
-    """Return the checked numbers of cells along x, y and z."""
+    """Return the numbers of cells along x, y and z as a tuple of 3; raise InputError unless ``cells`` is one to three
+    positive integers."""
     shape = tuple(cells) if isinstance(cells, (tuple, list)) else None
     if shape is None or not 1 <= len(shape) <= 3 or any(not isinstance(m, (int, np.integer)) or m < 1 for m in shape):
         raise InputError(f"cells = {cells!r} came, expected one to three positive integers, such as (32, 32, 32)")
@@ -86,7 +87,8 @@ def _shape(cells):
 
 
 def _periodic(given, dimensions):
-    """Convert the letters of ``periodic`` to a list of axes (0 to 2)."""
+    """Convert the letters of ``periodic`` to a list of axes (0 to 2); raise InputError for others. ``dimensions``: of
+    the box."""
     letters = AXES[:dimensions]
     if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):
         raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x'; '' is "
@@ -95,7 +97,8 @@ def _periodic(given, dimensions):
 
 
 def _check_tuples(given):
-    """Raise InputError for parameters that are not sequences of the right length."""
+    """Raise InputError for parameters that are not sequences of the right length. ``given``: name → (value or None,
+    least length)."""
     for name, (values, count) in given.items():
         if values is not None and (np.ndim(values) != 1 or len(values) < count):
             more = "" if name != "grading" else " or more"
@@ -104,7 +107,7 @@ def _check_tuples(given):
 
 
 def _line(axis, m, lower, upper, grading):
-    """The coordinates of the m + 1 planes along an axis."""
+    """Return the coordinates of the m + 1 planes across ``axis``; ``lower``, ``upper``, ``grading`` as in ``box``."""
     start, stop = float(lower[axis]), float(upper[axis])
     ratio = float(grading[axis]) if grading is not None and axis < len(grading) else 1.0
     if not start < stop or not np.isfinite(stop - start):
@@ -119,7 +122,8 @@ def _line(axis, m, lower, upper, grading):
 
 
 def _perturb(points, lines, share, seed):
-    """Perturb points, shape (nz + 1, ny + 1, nx + 1, 3), in place; not along axes with a single cell."""
+    """Perturb ``points``, shape (nz + 1, ny + 1, nx + 1, 3), in place by up to ``share`` of a cell's width; not along
+    axes with a single cell. ``lines``: the coordinates along each axis."""
     if not 0 < share < 0.5:
         raise InputError(f"perturb = {share} came, expected a share of a cell's width below 0.5: cells would fold")
     counts = tuple(line.size if line.size > 2 else 1 for line in lines)[::-1]
@@ -134,7 +138,8 @@ def _perturb(points, lines, share, seed):
 
 
 def _connect(shape, dimensions):
-    """Return (face_points, owner, neighbour, patches) of a box of nx × ny × nz cells."""
+    """Return (face_points, owner, neighbour, patches) of a box of shape = (nx, ny, nz) cells; see ``Mesh``.
+    ``dimensions``: 1 to 3; patches of other axes are "empty"."""
     nx, ny, nz = shape
     step = np.array([1, nx + 1, (nx + 1) * (ny + 1)])           # from a point to the next along x, y and z
     number = np.arange(nx * ny * nz, dtype=np.int32).reshape(nz, ny, nx)

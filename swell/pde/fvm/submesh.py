@@ -34,7 +34,7 @@ class Faces:
 
     @classmethod
     def of(cls, mesh, faces) -> "Faces":
-        """Take the faces with the given numbers from a mesh."""
+        """Return a table of the faces with the given numbers of a Mesh."""
         neighbour, patch = np.full(faces.size, -1, np.int64), np.full(faces.size, -1, np.int64)
         internal = faces < mesh.n_internal
         neighbour[internal] = mesh.neighbour[faces[internal]]
@@ -42,7 +42,7 @@ class Faces:
         return cls(faces, mesh.owner[faces].astype(np.int64), neighbour, patch, mesh.points, *points_of(mesh, faces))
 
     def touching(self, cells) -> "Faces":
-        """The faces of the given cells (ascending), with only the points that they use."""
+        """Return a table of the faces of the given cells (ascending), with only the points that they use."""
         wanted = np.flatnonzero((places(cells, self.owner) >= 0) | (places(cells, self.neighbour) >= 0))
         ptr, points = points_of(self, wanted)
         used, points = np.unique(points, return_inverse=True)
@@ -50,7 +50,7 @@ class Faces:
                      self.points[used], ptr, points)
 
     def with_others(self, others) -> "Faces":
-        """Merge with ``others``, a list of Faces of the same mesh; duplicates are dropped."""
+        """Return this table merged with ``others``, a list of Faces of the same mesh; duplicates are dropped."""
         tables = [self, *others]
         ends = np.cumsum([0] + [table.face_points.size for table in tables])
         shifts = np.cumsum([0] + [len(table.points) for table in tables])
@@ -105,8 +105,8 @@ class SubMesh:
 
     @classmethod
     def of(cls, faces, cells, wanted, patches) -> "SubMesh":
-        """Build the mesh of ``cells`` (ascending) from their Faces; ``wanted`` are the cells without the layers,
-        ``patches`` the whole mesh's."""
+        """Build the SubMesh of ``cells`` (ascending) from a table of their faces. ``wanted``: the cells without the
+        layers, ``patches``: those of the whole mesh."""
         first, second = places(cells, faces.owner), places(cells, faces.neighbour)
         internal = np.flatnonzero((first >= 0) & (second >= 0))
         outer = np.flatnonzero(faces.patch >= 0)
@@ -128,12 +128,14 @@ class SubMesh:
         return cls(part, cells, faces.number[chosen], turned, places(cells, wanted))
 
     def conditions(self, whole, mesh) -> dict:
-        """Restrict the conditions of the whole mesh to the faces that are here."""
+        """Return the conditions (patch name → condition) with per-face arrays restricted to this part's faces.
+        ``whole``: the conditions on ``mesh``, the whole mesh."""
         return {name: _restricted(condition, self._among(mesh.patch(name)) if name in _names(mesh) else None)
                 for name, condition in whole.items()}
 
     def of_cells(self, value, mesh):
-        """Restrict cell or face data of the whole mesh to this part; numbers and functions stay unchanged."""
+        """Return cell or face data of ``mesh``, the whole mesh, restricted to this part; numbers and functions are
+        returned unchanged."""
         if callable(value) or np.ndim(value) == 0:
             return value
         value = np.asarray(value)
@@ -142,13 +144,13 @@ class SubMesh:
         return value[self.faces] if value.shape[0] == mesh.n_faces else value
 
     def _among(self, patch):
-        """The faces of a whole-mesh patch that are here, as positions within the patch."""
+        """Return the faces of a whole-mesh patch that are in this part, as positions within the patch."""
         here = self.faces[(self.faces >= patch.start) & (self.faces < patch.start + patch.size)]
         return here - patch.start
 
 
 def places(cells, values):
-    """The position of each value in ``cells``, which ascends; −1 for values not found."""
+    """Return the position of each of ``values`` in ``cells``, which ascends; −1 for values not found."""
     place = np.searchsorted(cells, values)
     found = place < cells.size
     found[found] = cells[place[found]] == values[found]
@@ -156,7 +158,7 @@ def places(cells, values):
 
 
 def points_of(mesh, faces):
-    """(face_ptr, face_points) of the given faces of a Mesh or of a Faces table."""
+    """Return (face_ptr, face_points) of only the given faces of a Mesh or of a Faces table."""
     lengths = np.diff(mesh.face_ptr)[faces]
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths)
@@ -168,7 +170,8 @@ def _names(mesh):
 
 
 def _restricted(condition, kept):
-    """Restrict a condition's per-face arrays to the kept faces; None: leave it unchanged."""
+    """Return a condition with its per-face arrays restricted to the faces ``kept`` (positions within the patch); None:
+    return it unchanged."""
     if kept is None or not is_dataclass(condition):
         return condition
     arrays = {f.name: np.asarray(getattr(condition, f.name)) for f in fields(condition)

@@ -55,7 +55,7 @@ class System:
         self.b = self.source - metrics.divergence(self.flux.c)
 
     def whole(self, p):
-        """The fluxes including the explicit terms at p."""
+        """Return a Flux that includes the explicit terms at cell values p; the implicit part is that of ``flux``."""
         if not self.deferred:
             return self.flux
         gradient = self.laplacian.gradient(p)
@@ -67,15 +67,15 @@ class System:
         return flux
 
     def rhs(self, flux):
-        """V q minus the divergence of the explicit fluxes (2.16)."""
+        """Return V q minus the divergence of the explicit fluxes flux.c (2.16), shape (n,)."""
         return self.source - self.metrics.divergence(flux.c)
 
     def implicit(self, flux, p):
-        """A p: the divergence of the implicit part of the fluxes."""
+        """Return A p, shape (n,): the divergence of the implicit part of ``flux`` at p."""
         return self.metrics.divergence(flux.of(self.metrics, p) - flux.c)
 
     def through(self, flux, p):
-        """Σ |flux| through the boundary faces of each cell."""
+        """Return Σ |flux| through the boundary faces of each cell, shape (n,), at cell values p."""
         sizes = abs(flux.of(self.metrics, p))
         sizes[:self.metrics.n_internal] = 0
         return self.metrics.pattern.collect(sizes, 1)
@@ -85,7 +85,7 @@ class System:
         return float(self.space.xp.linalg.norm(v))
 
     def totals(self, *vectors) -> list[float]:
-        """Σ of each vector."""
+        """Return the list of Σ v for each vector v."""
         return [float(v.sum()) for v in vectors]
 
     def span(self, p):
@@ -94,7 +94,7 @@ class System:
         return float(values.min()), float(values.max())
 
     def any(self, flag) -> bool:
-        """``flag`` as a bool; `RankSystem.any` asks all ranks."""
+        """Return ``flag`` as a bool; `RankSystem.any` asks all ranks."""
         return bool(flag)
 
     def fixed(self):
@@ -107,17 +107,18 @@ class System:
         every_part_is_fixed(mesh, self.fixed()[mesh.n_internal:])
 
     def levelled(self, p, mean):
-        """Shift p so that its volume average is ``mean``."""
+        """Return p plus a constant, such that its volume average is ``mean``."""
         volumes = self.metrics.volumes
         return p + (mean - (volumes * p).sum() / volumes.sum())
 
     def on_mesh(self, p, flux, source):
-        """(p, fluxes through the faces, source) on the host, for the whole mesh."""
+        """Return (p, fluxes through the faces, source) on the host, for the whole mesh; ``flux``: a Flux."""
         host = self.space.to_host
         return host(p), self.metrics.mesh.on_mesh(host(flux.of(self.metrics, p))), host(source)
 
     def balanced(self, b, shift):
-        """Check that b adds up to zero, as a floating system needs; ``shift``: else subtract a constant from q.
+        """Check that b adds up to zero, as a system needs that determines p only up to a constant. With ``shift``, a
+        constant is subtracted from q if it does not. Return (b, note).
 
         Returns
         -------

@@ -47,7 +47,8 @@ def write_vtu(path, mesh, cell_data=None):
 
 
 def write_pieces(path, ranks, mesh, cell_data):
-    """Write a VTU file of each rank's part, and the PVTU file ``path`` that lists them; a collective call."""
+    """Write a VTU file of each rank's part, and the PVTU file ``path`` that lists them. All ranks call it together;
+    ``mesh``, ``cell_data``: this rank's, as in ``write_vtu``."""
     from swell.io.files import write_atomically
     path = Path(path)
     names = [f"{path.stem}_{rank}.vtu" for rank in range(ranks.size)]
@@ -62,7 +63,8 @@ def write_pieces(path, ranks, mesh, cell_data):
 
 
 def _names(files, mesh, fields) -> str:
-    """The text of a PVTU file that lists the given VTU files."""
+    """Return the text of a PVTU file that lists the VTU files ``files``; ``fields``: name → checked array of ``mesh``'s
+    cells."""
     def array(name, values):
         columns = f' NumberOfComponents="{values.shape[1]}"' if values.ndim == 2 else ""
         return f'<PDataArray type="{TYPES[values.dtype.str[1:]]}" Name={quoteattr(name)}{columns}/>'
@@ -76,7 +78,8 @@ def _names(files, mesh, fields) -> str:
 
 
 def _field(name, values, n):
-    """Convert a field to a contiguous array of a type that VTK supports."""
+    """Return a field's values as a contiguous array of a type that VTK supports; raise InputError unless they are real
+    and there are n."""
     values = np.asarray(values)
     if values.dtype.kind not in "biuf":
         raise InputError(f"field {name!r} has the dtype {values.dtype}, expected real numbers; write .real and .imag "
@@ -89,7 +92,7 @@ def _field(name, values, n):
 
 
 def _write(stream, mesh, fields):
-    """Write the whole VTU file to a binary stream."""
+    """Write the whole VTU file to a binary stream; ``fields``: name → checked array."""
     def line(text):
         stream.write(text.encode() + b"\n")
 
@@ -111,7 +114,7 @@ def _write(stream, mesh, fields):
 
 
 def _cells(mesh) -> dict:
-    """The arrays of the VTU section <Cells>, by name."""
+    """Return the arrays of the VTU section <Cells>, by name."""
     from swell.pde.fvm.kernels import polyhedra as kernels
     n = mesh.n_cells
     ptr, faces = np.zeros(n + 1, np.int64), np.empty(mesh.n_faces + mesh.n_internal, np.int32)
@@ -129,7 +132,7 @@ def _cells(mesh) -> dict:
 
 
 def _array(stream, name, values):
-    """Write one DataArray: the sizes of its compressed blocks, then the blocks."""
+    """Write one DataArray to the binary stream: the sizes of its compressed blocks, then the blocks."""
     kind, columns = TYPES[values.dtype.str[1:]], f'NumberOfComponents="{values.shape[1]}" ' if values.ndim == 2 else ""
     stream.write(f'<DataArray type="{kind}" Name={quoteattr(name)} {columns}format="binary">\n'.encode())
     raw = memoryview(values.reshape(-1)).cast("B") if values.size else memoryview(b"")

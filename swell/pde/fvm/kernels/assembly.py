@@ -8,12 +8,14 @@ from swell.core.compiled import parallel
 
 @parallel
 def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
-    """Compute the matrix rows from the fluxes F = a p_O + b p_N of the faces.
+    """Write the matrix of Σ ±F over each cell's faces to ``values``, from the fluxes F = a p_O + b p_N.
 
-    Row i holds the coefficients of Σ ±F over cell i's faces, plus diagonal[i] on the diagonal (unless that array is
-    empty). A face whose neighbour is cell i is stored as ~f. Faces to the same cell are consecutive, and the loop adds
-    up their coefficients. places[k] = −1 marks a boundary face. Only the GPU uses indptr, the starts of the rows in
-    values; it is empty for formats other than CSR.
+    Row i holds cell i's coefficients, plus diagonal[i] on the diagonal (unless that array is empty).
+
+    ``ptr``, ``faces``: cell i has the faces faces[ptr[i]:ptr[i+1]]; f if cell i owns the face, ~f if it is its
+    neighbour. Faces to the same cell are consecutive, and the loop adds up their coefficients. places[k]: index in
+    ``values`` of the entry for faces[k], −1 for a boundary face; middle[i]: index of row i's diagonal. Only the GPU
+    uses ``indptr``, the starts of the rows in ``values``; it is empty for formats other than CSR.
     """
     for i in prange(middle.size):
         own = values.dtype.type(0)
@@ -39,7 +41,8 @@ def assemble(ptr, faces, places, middle, a, b, diagonal, indptr, values):
 
 @parallel
 def collect(ptr, faces, flux, sign, out):
-    """out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over the faces whose neighbour it is."""
+    """out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over the faces whose neighbour it is. ``ptr``,
+    ``faces`` as in ``assemble``; ``flux``: one value a face."""
     for i in prange(out.size):
         total = out.dtype.type(0)
         for k in range(ptr[i], ptr[i + 1]):

@@ -7,9 +7,10 @@ from numba import njit
 
 @njit(cache=True)
 def match(corners, n_points, mates):
-    """Set mates[i] to the face with the same corners as face i, or to -1; each row of ``corners`` is sorted.
+    """Write to mates[i] the face with the same corners as face i, or −1. ``corners``: one row a face, each sorted;
+    entries up to n_points.
 
-    Only faces with the same lowest corner are compared. Returns the first face found to have two mates, or -1.
+    Only faces with the same lowest corner are compared. Returns the first face found to have two mates, or −1.
     """
     m, k = corners.shape
     ptr = np.zeros(n_points + 2, np.int64)
@@ -40,7 +41,8 @@ def match(corners, n_points, mates):
 
 @njit(cache=True)
 def signed_volumes(points, faces, volumes):
-    """Compute six times the signed volume of each cell from its faces, shape (cells, faces, 4)."""
+    """Write six times the signed volume of each cell to ``volumes``. ``points``: shape (p, 3); ``faces``: the corners
+    of each cell's faces, shape (cells, faces, 4), −1 for none."""
     for c in range(faces.shape[0]):
         o = faces[c, 0, 0]
         total = 0.0

@@ -6,7 +6,8 @@ from numba import njit
 
 @njit(cache=True)
 def split_faces(numbers, ptr, points):
-    """Split the sequence ``n p1 ... pn``, once a face, into ptr and points; False if the counts do not fit."""
+    """Split ``numbers``, which has ``n p1 ... pn`` for each face, into ptr and points: face f has
+    points[ptr[f]:ptr[f+1]]. Writes ``ptr`` and ``points``; returns False if the counts do not fit their sizes."""
     at, total = 0, 0
     ptr[0] = 0
     for f in range(ptr.size - 1):

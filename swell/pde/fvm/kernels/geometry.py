@@ -1,4 +1,8 @@
-"""Areas, volumes and centres of polyhedra, computed once for each mesh, on the CPU, where meshes live."""
+"""Areas, volumes and centres of polyhedra, computed once for each mesh, on the CPU, where meshes live.
+
+Arguments: points, shape (p, 3); face_ptr, face_points, owner, neighbour as in ``Mesh``. Each kernel writes its last
+arguments, which the caller allocates: one value, or one vector of 3 numbers, for each face or cell.
+"""
 from __future__ import annotations
 
 import math
@@ -11,7 +15,8 @@ from swell.core.compiled import parallel
 
 @parallel
 def face_geometry(points, face_ptr, face_points, areas, centres):
-    """Compute each face's area vector and centre, from its triangles about the mean of its points."""
+    """Write each face's area vector to ``areas`` and its centre to ``centres``, from its triangles about the mean of
+    its points."""
     for f in prange(face_ptr.size - 1):
         start, stop = face_ptr[f], face_ptr[f + 1]
         count = stop - start
@@ -50,9 +55,10 @@ def face_geometry(points, face_ptr, face_points, areas, centres):
 
 @njit(cache=True)
 def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closure, surface):
-    """Compute each cell's volume and centre, from the pyramids of its faces about the mean of their centres.
+    """Write each cell's volume and centre, from the pyramids of its faces about the mean of their centres; ``areas``,
+    ``face_centres`` as ``face_geometry`` writes them.
 
-    ``closure`` is the sum of the cell's outward area vectors, ``surface`` the sum of their lengths.
+    ``closure`` gets the sum of the cell's outward area vectors, ``surface`` the sum of their lengths.
     """
     n, internal = volumes.size, neighbour.size
     apex = np.zeros((n, 3))
@@ -91,7 +97,8 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
 
 @parallel
 def non_orthogonality(areas, centres, owner, neighbour, degrees):
-    """Compute the angle in degrees between each internal face's normal and the line between its cells' centres."""
+    """Write to ``degrees`` the angle between each internal face's normal (area vectors ``areas``) and the line between
+    its two cells' centres (``centres``)."""
     for f in prange(neighbour.size):
         o, n = owner[f], neighbour[f]
         dx, dy, dz = centres[n, 0] - centres[o, 0], centres[n, 1] - centres[o, 1], centres[n, 2] - centres[o, 2]
@@ -103,7 +110,8 @@ def non_orthogonality(areas, centres, owner, neighbour, degrees):
 
 @njit(cache=True)
 def projected_areas(areas, owner, neighbour, projected):
-    """Sum |S| over each cell's faces, by component."""
+    """Write to projected[c] the sum of |S| over cell c's faces, component by component; S: a face's area vector in
+    ``areas``."""
     projected[:] = 0.0
     for f in range(owner.size):
         for d in range(3):
@@ -115,7 +123,7 @@ def projected_areas(areas, owner, neighbour, projected):
 
 @parallel
 def face_hashes(face_ptr, face_points, hashes):
-    """Hash each face's points; the result does not depend on their order."""
+    """Write a hash of each face's point numbers to ``hashes``; it does not depend on their order."""
     for f in prange(face_ptr.size - 1):
         total = np.uint64(0)
         for k in range(face_ptr[f], face_ptr[f + 1]):
@@ -128,7 +136,7 @@ def face_hashes(face_ptr, face_points, hashes):
 
 @parallel
 def perimeters(points, face_ptr, face_points, lengths):
-    """Compute the perimeter of each face."""
+    """Write the perimeter of each face to ``lengths``."""
     for f in prange(face_ptr.size - 1):
         total = 0.0
         last = face_points[face_ptr[f + 1] - 1]

@@ -7,7 +7,8 @@ from numba import njit
 
 @njit(cache=True)
 def faces_of_cells(owner, neighbour, ptr, faces):
-    """List the faces of each cell, in CSR form; ``ptr`` holds n + 1 zeros on entry."""
+    """List the faces of each cell in CSR form: writes ``ptr`` and ``faces``; cell c has faces[ptr[c]:ptr[c+1]]. ``ptr``
+    holds n + 1 zeros on entry."""
     internal = neighbour.size
     for f in range(owner.size):
         ptr[owner[f] + 1] += 1
@@ -26,9 +27,12 @@ def faces_of_cells(owner, neighbour, ptr, faces):
 
 @njit(cache=True)
 def polyhedra(face_ptr, face_points, owner, ptr, faces, n_points, stream, stream_ends, connectivity, ends):
-    """Fill VTK's arrays: for each cell the stream ``number of faces, (number of points, points) ...``, and its points.
+    """Fill VTK's arrays of polyhedra. Face f has the points face_points[face_ptr[f]:face_ptr[f+1]]; ``ptr``, ``faces``
+    as ``faces_of_cells`` writes them.
 
-    Faces point outwards. Returns the number of used entries of ``connectivity``.
+    ``stream`` gets, for each cell, its number of faces and for each face the number of points and the points, so that
+    the face points outwards; stream_ends[c]: the end of cell c there. ``connectivity`` gets the distinct points of each
+    cell, which end at ends[c]. Returns the number of used entries of ``connectivity``.
     """
     seen = np.full(n_points, -1, np.int64)
     at, total = 0, 0
