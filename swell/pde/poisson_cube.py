@@ -129,7 +129,7 @@ class PoissonCube:
         return 1 / self.edge ** 3
 
     def share(self, rank, ranks, device="cpu") -> list:
-        """Assemble one rank's subdomains, which are consecutive, for ``swell.distributed.from_subdomains``.
+        """Return one rank's subdomains, which are consecutive, for ``swell.distributed.from_subdomains``.
 
         Returns
         -------
@@ -149,13 +149,14 @@ class PoissonCube:
             return self._parts(range(*starts), space)
 
     def _free(self, box):
-        """A mask of the nodes of a box: True unless on the cube's boundary."""
+        """Return a bool mask of the nodes of a box (a slice for each axis): False on the cube's boundary."""
         at = np.ix_(*(np.arange(self.edge + 1)[part] for part in box))
         x, y, z = ((0 < axis) & (axis < self.edge) for axis in at)
         return x & y & z
 
     def _parts(self, which, space):
-        """A list of (matrix, rows) for the subdomains ``which``; equal subdomains share one matrix object."""
+        """Return a list of (matrix, rows) for the subdomains with the numbers ``which``; equal subdomains share one
+        matrix object."""
         m, parts, made = self.elements, [], {}
         for corner in zip(*np.unravel_index(which, (self.subdomains,) * 3), strict=True):
             cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
@@ -218,7 +219,8 @@ class CubeSystem:
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
-        """Set up BDDC and solve, with another right-hand side ``b`` if given; see ``PoissonCube.solve``.
+        """Set up BDDC and solve, with the right-hand side ``b`` (default: the problem's own); see ``PoissonCube.solve``
+        for the other parameters.
 
         The problem's own b is symmetric, so that CG's spectrum shows only symmetric modes. A random b shows all modes.
         """
@@ -237,7 +239,8 @@ class CubeSystem:
                             setup - before)
 
     def bordered(self, k, constraints="cef"):
-        """The scaled matrix [S Cᵀ; C 0] of subdomain k, an array of the space, for benchmarks of dense decomposers."""
+        """Return the scaled matrix [S Cᵀ; C 0] of subdomain k, an array of the space, for benchmarks of dense
+        decomposers. S: the Schur complement on its interface; C: the constraints of BDDC."""
         from swell.preconditioners.bddc.constraints import Constraints
         from swell.preconditioners.bddc.interface import Interface
         from swell.preconditioners.bddc.local import bordered
@@ -310,7 +313,7 @@ class CubeSolution:
 
 
 def element_matrix(h) -> np.ndarray:
-    """∫ ∇u·∇v over a cube of edge h, shape (8, 8); node (i, j, k) has the index 4 i + 2 j + k."""
+    """Return ∫ ∇u·∇v over a cube of edge h, shape (8, 8); node (i, j, k) has the index 4 i + 2 j + k."""
     stiff, mass = np.array([[1.0, -1], [-1, 1]]) / h, np.array([[2.0, 1], [1, 2]]) * h / 6
     return sum(np.kron(np.kron(*(stiff if axis == a else mass for a in (0, 1))), stiff if axis == 2 else mass)
                for axis in range(3))
@@ -354,7 +357,7 @@ def stencil_matrix(xp, k, free, h):
 
 
 def _scipy(space, parts):
-    """A SciPy CSR matrix of (indptr, indices, data)."""
+    """Return a SciPy CSR matrix from ``parts`` = (indptr, indices, data), arrays of the space."""
     import scipy.sparse as sp
     indptr, indices, data = parts
     narrow = index_type(data.size, data.size, data.size)

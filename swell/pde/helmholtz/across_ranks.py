@@ -69,7 +69,7 @@ class Part:
         self.cells = np.flatnonzero((self.owner[space.cell_dofs] == ranks.rank).any(axis=1))
 
     def own(self, matrix):
-        """Drop the other ranks' rows from a matrix over all dofs; the shape stays."""
+        """Return a copy of a CSR matrix over all dofs in which the other ranks' rows are empty; the shape stays."""
         keep = sp.diags_array((self.owner == self.ranks.rank).astype(float), format="csr")
         return (keep @ matrix).tocsr()
 
@@ -94,7 +94,7 @@ class Part:
         self.order = order[self.starts[self.ranks.rank]:self.starts[self.ranks.rank + 1]]
 
     def own_rows(self, matrix):
-        """The rank's rows of a matrix over the free dofs, with columns in the distributed numbering."""
+        """Return this rank's rows of a matrix over the free dofs, as CSR with columns in the distributed numbering."""
         rows = sp.csr_array(matrix)[self.order]
         found = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
         found.sort_indices()

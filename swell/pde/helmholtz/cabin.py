@@ -98,13 +98,14 @@ def _check(size, kind, length, width, height, firewall, seats):
 
 
 def _outline(length, height, firewall):
-    """The side view's corners, anticlockwise seen with x to the right and z up."""
+    """Return the corners of the side view, a list of (x, z), anticlockwise seen with x to the right and z up."""
     return [(0, 0), (length, 0), (length, REAR_FOOT * height), (REAR_TOP * length, height),
             (WINDSCREEN * length, height), (0, firewall * height)]
 
 
 def _seats(length, height):
-    """For each row of seats: (outline in the side view, intervals across the width as fractions)."""
+    """Return a list with a pair for each row of seats: (its outline in the side view, its intervals across the width,
+    as fractions)."""
     front = [(MARGIN, 0.5 - AISLE / 2), (0.5 + AISLE / 2, 1 - MARGIN)]
     rows = []
     for (start, end, back), spans in ((FRONT, front), (REAR, [(MARGIN, 1 - MARGIN)])):
@@ -116,7 +117,8 @@ def _seats(length, height):
 
 
 def _prism(gmsh, outline, start, width):
-    """Extrude an outline of the side view along y; return gmsh's (3, tag)."""
+    """Extrude an outline of the side view, a list of (x, z), from y = start by ``width``; return gmsh's (3, tag) of the
+    solid."""
     occ = gmsh.model.occ
     points = [occ.addPoint(x, start, z) for x, z in outline]
     lines = [occ.addLine(a, b) for a, b in zip(points, points[1:] + points[:1])]
@@ -125,7 +127,8 @@ def _prism(gmsh, outline, start, width):
 
 
 def _name(gmsh, profile, width):
-    """Give the surfaces physical names by their positions; surfaces on no wall belong to the seats."""
+    """Name the surfaces of the model in gmsh (as physical groups) by their positions; surfaces on no wall belong to the
+    seats. ``profile``: the corners of the side view."""
     groups = {}
     for _, tag in gmsh.model.getEntities(2):
         x, y, z = gmsh.model.occ.getCenterOfMass(2, tag)
@@ -135,7 +138,8 @@ def _name(gmsh, profile, width):
 
 
 def _wall(centres, profile, width):
-    """The wall's name for each face centre, shape (faces, 3); "seats" for centres on no wall."""
+    """Return the wall's name for each face centre, shape (faces, 3); "seats" for centres on no wall. ``profile``: the
+    corners of the side view."""
     corners = np.array(profile, float)
     tiny = 1e-6 * np.ptp(corners)
     names = np.full(len(centres), "seats", object)
@@ -150,7 +154,8 @@ def _wall(centres, profile, width):
 
 
 def _carried(size, length, width, height, firewall, seats):
-    """Mesh the cabin by hexahedra: quadrilaterals of the side view, extruded in layers, without the seats' cells."""
+    """Return a Mesh of the cabin by hexahedra: quadrilaterals of the side view, extruded in layers, without the seats'
+    cells. The arguments are those of ``car_cabin``."""
     profile = _outline(length, height, firewall)
     rows = _seats(length, height) if seats else []
     with session() as gmsh:
@@ -197,7 +202,8 @@ def _face(occ, outline):
 
 
 def divided(mesh) -> Mesh:
-    """Divide each tetrahedron into four hexahedra; new points are the middles of edges, faces and cells."""
+    """Return a mesh in which each tetrahedron of ``mesh`` is divided into four hexahedra; new points are the middles of
+    edges, faces and cells."""
     cells, p = mesh.cells, mesh.points
     edges, edge_of = _unique([cells[:, list(e)] for e in EDGES["tetra"]])
     around = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
@@ -228,7 +234,8 @@ def divided(mesh) -> Mesh:
 
 
 def _unique(tables):
-    """(distinct sorted rows of several tables of corners, the index of each table's rows among them)."""
+    """Return (distinct rows, numbers) of several tables of corners with sorted rows: row i of table t is the distinct
+    row numbers[t, i]."""
     every = np.sort(np.concatenate(tables), axis=1)
     found, number = np.unique(every, axis=0, return_inverse=True)
     return found, number.reshape(len(tables), -1)

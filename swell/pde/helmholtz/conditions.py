@@ -74,7 +74,8 @@ KINDS = (Rigid, Pressure, Velocity, Impedance, Absorbing)
 
 
 def checked(mesh, conditions) -> dict:
-    """Return the conditions as a dict; raise InputError for bad names or kinds, or a face with two conditions."""
+    """Return ``conditions`` (name of a boundary → condition, or None) as a dict; raise InputError for bad names or
+    kinds, or a face with two conditions."""
     if conditions is None:
         return {}
     if not isinstance(conditions, Mapping):
@@ -99,7 +100,8 @@ def equal(one, other) -> bool:
 
 
 def require_disjoint(mesh, other, theirs, name, facets, what):
-    """Raise InputError if the boundaries ``other`` and ``name`` share faces; the message says ``what`` differs."""
+    """Raise InputError if the boundaries ``other`` (facets ``theirs``) and ``name`` (facets ``facets``) share faces;
+    ``what``: a word for the message, what differs there."""
     both = np.intersect1d(facets, theirs)
     if both.size:
         place = ", ".join(f"{v:.4g}" for v in mesh.facet_centres[both[0]])
@@ -108,7 +110,8 @@ def require_disjoint(mesh, other, theirs, name, facets, what):
 
 
 def disjoint_facets(mesh, names):
-    """Yield (name, facets); a facet of several boundaries comes only with the first of them."""
+    """Yield (name, facets) of each boundary in ``names``; a facet of several boundaries comes only with the first of
+    them."""
     taken = np.zeros(len(mesh.exterior), bool)
     for name in names:
         facets = mesh.boundaries[name]
@@ -117,7 +120,7 @@ def disjoint_facets(mesh, names):
 
 
 def boundary(mesh, name):
-    """Return the facets of a boundary; raise InputError for an unknown name or facets inside the mesh."""
+    """Return the facet numbers of a boundary; raise InputError for an unknown name or facets inside the mesh."""
     if name not in mesh.boundaries:
         near = difflib.get_close_matches(str(name), mesh.boundaries, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -131,7 +134,8 @@ def boundary(mesh, name):
 
 
 def values(given, points, what) -> np.ndarray:
-    """Evaluate a condition's value at points (k, dim); return complex numbers, shape (k,)."""
+    """Evaluate ``given``, a condition's number, array or function, at points (k, dim); return complex numbers, shape
+    (k,). ``what``: its name in messages."""
     found = given(points) if callable(given) else given
     try:
         found = np.asarray(found, complex)

@@ -69,7 +69,8 @@ class Discretisation:
         return self._summed(K, self.cell_dofs[cells]), self._summed(M, self.cell_dofs[cells])
 
     def elements(self, wanted, stiffness, mass):
-        """Compute the element matrices of the wanted cells: (K, M), each of shape (cells, functions, functions)."""
+        """Return the element matrices (K, M) of the cells ``wanted``, each of shape (cells, functions, functions).
+        ``stiffness``, ``mass``: the coefficients of all cells, as in ``volume``."""
         import skfem
         nodes = self.cell_dofs.shape[1]
         K = np.empty((len(wanted), nodes, nodes))
@@ -87,7 +88,8 @@ class Discretisation:
         return K, M
 
     def _summed(self, local, dofs):
-        """Sum local matrices into one CSR matrix, symmetric to the bit."""
+        """Sum the matrices ``local`` (k, functions, functions) into one SciPy CSR matrix, symmetric to the bit;
+        ``dofs``: (k, functions), their rows and columns."""
         import scipy.sparse as sp
         nodes = dofs.shape[1]
         rows, columns = np.repeat(dofs, nodes, axis=1).ravel(), np.tile(dofs, nodes).ravel()
@@ -99,7 +101,8 @@ class Discretisation:
         return A
 
     def _on_facets(self, facets):
-        """(dofs (k, functions), values (k, functions, points), weights (k, points), places (dim, k, points))."""
+        """Return, at the quadrature points of k facets, (dofs (k, functions), values of the functions (k, functions,
+        points), weights (k, points), coordinates (dim, k, points))."""
         import skfem
         basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
                                  dofs=self._dofs)
@@ -108,21 +111,24 @@ class Discretisation:
         return self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, np.asarray(basis.global_coordinates())
 
     def facets(self, facets, coefficient):
-        """∫ coefficient u v over facets as a SciPy CSR matrix without zeros; coefficient of shape (k,)."""
+        """Return ∫ coefficient u v over k facets as a SciPy CSR matrix over all dofs, without zeros; coefficient of
+        shape (k,)."""
         dofs, local = self.facet_masses(facets)
         B = self._summed(coefficient[:, None, None] * local, dofs)
         B.eliminate_zeros()                      # from basis functions of the cell that vanish on the facet
         return B
 
     def facet_masses(self, facets):
-        """(dofs (k, functions), ∫ u v over each facet, shape (k, functions, functions)) of the facets' first cells."""
+        """Return (dofs, shape (k, functions); ∫ u v over each of k facets, shape (k, functions, functions)). The
+        functions are those of the facet's first cell."""
         dofs, value, weight, _ = self._on_facets(facets)
         return dofs, (value * weight[:, None]) @ value.swapaxes(1, 2)
 
     def facet_stiffness(self, facets):
-        """∫ ∇u·∇v of the tangential gradients over each facet, shape (k, functions, functions).
+        """Return ∫ ∇u·∇v of the tangential gradients over each facet, shape (k, functions, functions).
 
-        Functions that vanish on the facet have zeros."""
+        Functions that vanish on the facet have zeros.
+        """
         import skfem
         basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
                                  dofs=self._dofs)
@@ -148,6 +154,7 @@ class Discretisation:
         return np.unique(self._dofs.get_facet_dofs(facets).flatten())
 
     def at(self, cell, local):
-        """(dofs of a cell, values of their functions) at a point in the reference cell's coordinates ``local``."""
+        """Return (dofs of a cell, values of their functions) at the point with the coordinates ``local`` in the
+        reference cell."""
         values = [float(np.ravel(self.element.lbasis(local[:, None], k)[0])[0]) for k in range(self.cell_dofs.shape[1])]
         return self.cell_dofs[cell], np.array(values)

@@ -44,7 +44,8 @@ def band(text: str) -> np.ndarray:
 
 
 def checked(frequencies) -> np.ndarray:
-    """Return frequencies as a vector; raise InputError for negative or infinite ones."""
+    """Return frequencies (a number or a sequence, Hz) as a float vector; raise InputError for negative or infinite
+    ones."""
     try:
         found = np.atleast_1d(np.asarray(frequencies, float))
     except (TypeError, ValueError):

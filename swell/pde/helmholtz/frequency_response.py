@@ -134,7 +134,7 @@ class Response:
         write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
     def plot(self, path):
-        """Plot the level at the ears over the frequency into a .png file."""
+        """Plot the level at the ears over the frequency; ``path``: a .png file to write."""
         from swell.report.response import plot
         path = Path(path)
         if path.suffix.lower() != ".png":
@@ -182,7 +182,7 @@ class Response:
 
 
 def grouped(points):
-    """Group points by reason and advice; return lists, ordered by their first point."""
+    """Group points (list of Point) by reason and advice; return lists of points, ordered by their first point."""
     groups = {}
     for point in points:
         groups.setdefault((point.reason, point.advice), []).append(point)

@@ -13,7 +13,7 @@ MOST = 30_000_000       # maximum of a mesh's estimated number of cells
 
 @contextmanager
 def session():
-    """Context manager for the module gmsh with an empty model; without output, finalised at the end."""
+    """Context manager: return the module gmsh with an empty model, which prints nothing; it is finalised at the end."""
     try:
         import gmsh
     except (ImportError, OSError) as error:                      # OSError: a system library is missing
@@ -32,7 +32,7 @@ def session():
 
 
 def finished(gmsh, dimension):
-    """Mesh the model; return a ``meshio.Mesh``. Errors of gmsh become InputError."""
+    """Mesh gmsh's current model in the given dimension; return a ``meshio.Mesh``. Errors of gmsh become InputError."""
     from swell.pde.fvm.meshio_reader import parsed
     try:
         gmsh.model.mesh.generate(dimension)

@@ -85,13 +85,16 @@ class Copies:
         self.first = self.of < theirs[np.arange(len(theirs)), away.argmax(axis=1)]
 
     def _there(self, domain, number):
-        """(copies of free dofs in subdomains, mask of those that exist)."""
+        """Return (indices of copies, mask of those that exist), for the free dofs ``number`` (−1: not free) in the
+        subdomains ``domain``; an index counts only where the mask is True."""
         wanted = domain * self._n + number
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return at, (self._keys[at] == wanted) & (number >= 0)
 
     def assembled(self, of, dofs, local):
-        """Sum local matrices (k, functions, functions) of subdomains ``of`` into the entries of the copies' matrix."""
+        """Sum the matrices ``local`` (k, functions, functions) into the entries of the matrix of the copies; return
+        them, shape (size,). Matrix i belongs to subdomain of[i] and to dofs[i]; dofs without a copy there are left
+        out."""
         copy, there = self._there(of[:, None], self.number[dofs])
         pair, i, j = np.nonzero(there[:, :, None] & there[:, None, :] & (local != 0))
         keys = copy[pair, i] * len(self._keys) + copy[pair, j]
@@ -137,7 +140,8 @@ class FaceTerms(Terms):
 
     @staticmethod
     def _faces(parts, copies, space, condition, inverse_density, admittance):
-        """Add the integrals over the faces to ``parts``, by the names of their coefficients."""
+        """Add arrays of the face integrals to the dict ``parts``, under the names of their factors in ``coefficients``.
+        ``inverse_density``, ``admittance``: 1/ρ and 1/Z at each face."""
         facets, at = np.unique(copies.faces, return_inverse=True)
         dofs, local = space.facet_masses(facets)
         weight = (admittance if condition == "robin" else inverse_density)[:, None, None]
@@ -151,7 +155,7 @@ class FaceTerms(Terms):
             parts["along"] = copies.assembled(copies.of, dofs[at], weight * space.facet_stiffness(facets)[at])
 
     def coefficients(self, omega) -> dict:
-        """The factor of each part at an angular frequency, by name."""
+        """Return the factor of each part at the angular frequency ``omega`` (1/s), by the part's name."""
         k = omega / self._speed
         found = {"K": -1.0, "M": omega ** 2, "B": -1j * omega}
         if self.condition == "robin":

@@ -44,7 +44,8 @@ def _words(x):
 
 
 def _candidates(mesh, x):
-    """Yield arrays of cells that may contain x: first the nearest centres', then all whose bounding box contains x."""
+    """Yield arrays of the cells that may contain the point x: first the cells with the nearest centres, then all cells
+    whose bounding box contains x."""
     distance = ((mesh.centres - x) ** 2).sum(axis=1)
     count = min(NEAREST, len(distance))
     close = np.argpartition(distance, count - 1)[:count]
@@ -58,7 +59,7 @@ def _candidates(mesh, x):
 
 
 def _reference(mesh, cells, x):
-    """The reference coordinates of x in each cell, shape (dim, cells), by Newton's method."""
+    """Return the reference coordinates of the point x in each of ``cells``, shape (dim, cells), by Newton's method."""
     element = mesh.fem.elem()
     corners = mesh.fem.p[:, mesh.fem.t[:, cells]]                # (dim, corners, cells)
     local = np.full((mesh.dim, len(cells)), 0.25 if mesh.shape in ("triangle", "tetra") else 0.5)
@@ -76,12 +77,13 @@ def _reference(mesh, cells, x):
 
 
 def _filled(values, like):
-    """Stack tables of basis functions into one array; scikit-fem returns constants as scalars."""
+    """Return ``values``, a sequence of arrays or scalars, as one array: each is broadcast to the shape of ``like``.
+    (scikit-fem returns constants as scalars.)"""
     return np.stack([np.broadcast_to(v, np.shape(like)) for v in values])
 
 
 def nearest(mesh, x):
-    """The point of the mesh's outer facets that is nearest to x."""
+    """Return the point of the mesh's outer facets that is nearest to x, shape (dim,)."""
     facets = mesh.fem.facets[:, mesh.exterior]
     corners = mesh.points[facets]                                # (corners of a face, faces, dim)
     if mesh.dim == 2:
@@ -100,7 +102,8 @@ def _on_segment(x, a, b):
 
 
 def _on_triangle(x, a, b, c):
-    """The point of each triangle that is nearest to x: inside it, or on the nearest of its sides."""
+    """Return the point of each triangle (corners a, b, c, shape (k, 3)) that is nearest to x: inside the triangle, or
+    on the nearest of its sides."""
     u, v, w = b - a, c - a, x - a
     uu, uv, vv, wu, wv = ((p * q).sum(axis=1) for p, q in ((u, u), (u, v), (v, v), (w, u), (w, v)))
     below = np.maximum(uu * vv - uv ** 2, np.finfo(float).tiny)

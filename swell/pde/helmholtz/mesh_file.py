@@ -50,7 +50,7 @@ def write(path, mesh):
 
 
 def _around(mesh, faces):
-    """Reorder the corners of quadrilateral faces so that they go around each face."""
+    """Return quadrilateral faces with their corners reordered so that they go around each face; triangles unchanged."""
     if mesh.shape != "hexahedron":
         return faces
     x = mesh.points[faces]
@@ -62,7 +62,9 @@ def _around(mesh, faces):
 
 
 def _crosses(a, b, c, d):
-    """True where the triangles abc and acd have the same orientation.
+    """Return a bool array: True where the triangles abc and acd have the same orientation; a, b, c, d: points, shape
+    (k, 3).
 
-    Corners go around a convex face if this holds for both diagonals."""
+    Corners go around a convex face if this holds for both diagonals.
+    """
     return (np.cross(b - a, c - a) * np.cross(c - a, d - a)).sum(axis=1) > 0

@@ -157,7 +157,8 @@ class Mesh:
                              "faces have this problem: cells are inverted, or overlap: repair the mesh")
 
     def _named(self, groups) -> dict:
-        """Turn groups of corners into facet numbers by name; outer facets without a group become `OTHERS`."""
+        """Return name → facet numbers, from ``groups``, name → corners of facets. Outer facets without a group belong
+        to the name `OTHERS`."""
         facets = np.sort(self.fem.facets.T, axis=1)
         members = [np.sort(np.asarray(of, np.int64).reshape(-1, facets.shape[1]), axis=1) for of in groups.values()]
         every = np.concatenate([facets, *members])
@@ -204,21 +205,23 @@ class Mesh:
 
 
 def _in_plane(points):
-    """Drop z from points that lie in a plane z = const."""
+    """Return only x and y of points; raise InputError unless they lie in a plane z = const."""
     if points.shape[1] == 3 and np.ptp(points[:, 2]) > 1e-9 * max(np.ptp(points[:, 0]), np.ptp(points[:, 1])):
         raise InputError("the mesh is a surface in space (its z varies): expected solids, or a plane mesh")
     return points[:, :2]
 
 
 def _turn(corners, centre):
-    """+1 if a facet's normal, by the order of its corners, points away from the cell's centre; −1 otherwise."""
+    """Return +1 if a facet's normal, by the order of its corners (k, dim), points away from the cell's centre; −1
+    otherwise."""
     along = corners[1:3] - corners[0]
     normal = np.cross(*along) if len(along) == 2 else np.array([along[0, 1], -along[0, 0]])
     return np.sign(normal @ (corners[0] - centre))
 
 
 def _orientation(corners):
-    """±1 for each facet: the sense in which its corners, shape (corners, facets), go around it."""
+    """Return ±1 for each facet: the sense in which its corners, shape (corners, facets), go around it. Two cells that
+    list a facet in opposite senses get opposite signs."""
     if len(corners) < 4:
         pairs = [(i, j) for j in range(len(corners)) for i in range(j)]
         return np.prod([np.where(corners[i] < corners[j], 1, -1) for i, j in pairs], axis=0)
@@ -227,7 +230,8 @@ def _orientation(corners):
 
 
 def _slopes(shape):
-    """The gradients of the degree-1 basis functions, shape (corners, dim), at each of their Gauss points."""
+    """Return a list of arrays of shape (corners, dim), one for each Gauss point: the gradients there of the degree-1
+    basis functions of the reference cell."""
     if shape in ("triangle", "tetra"):
         dim = DIMENSION[shape]
         return [np.vstack([-np.ones(dim), np.eye(dim)])]

@@ -31,7 +31,7 @@ def read_mesh(path) -> Mesh:
 
 
 def from_meshio(given, name="the mesh") -> Mesh:
-    """Convert a ``meshio.Mesh``, called ``name`` in messages; see `read_mesh` for the errors."""
+    """Convert a ``meshio.Mesh`` to a Mesh; ``name``: the mesh in messages. See `read_mesh` for the errors."""
     try:
         blocks = [corners(block.type, block.data) for block in given.cells]
         dimension = max((DIMENSION[shape] for shape, _ in blocks), default=0)
@@ -50,9 +50,12 @@ def from_meshio(given, name="the mesh") -> Mesh:
 
 
 def _groups(given, blocks, dimension, take) -> dict:
-    """The named groups of elements of one dimension: name → list of ``take(first, members, chosen)`` of each block.
+    """Return the named groups of elements of one dimension: name → list of results of ``take(first, members, chosen)``,
+    one for each block of elements with members of the group.
 
-    ``first`` is the block's first element among all of that dimension, ``chosen`` the mask of the group's members."""
+    ``blocks``: (shape, corners) of each block of ``given``. ``first`` is the block's first element among all elements
+    of that dimension, ``members`` its corners, ``chosen`` the mask of the group's members.
+    """
     names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
     firsts, first = [], 0
     for shape, members in blocks:

@@ -10,7 +10,8 @@ PREFIXES = ("cabin:", "cylinder:", "paper:")
 
 
 def cavity(name) -> str:
-    """The kind of cavity of a named mesh, for `posed`: "cabin", "bare cabin", "hard" or "cylinder"."""
+    """Return the kind of cavity of a named mesh, as `table1.posed` takes it: "cabin", "bare cabin", "hard" or
+    "cylinder"."""
     from swell.pde.helmholtz.table1 import MESHES
     paper = name.removeprefix("paper:")
     if paper in MESHES:

@@ -97,7 +97,7 @@ class Helmholtz:
         return self._matrices()
 
     def _matrices(self, cells=None):
-        """(K, M, B) from the given cells (default: all) and from all walls."""
+        """Return (K, M, B) over all dofs: K and M integrated over the given cells (default: all), B over all walls."""
         import scipy.sparse as sp
         K, M = self.space.volume(*self.coefficients, cells)
         B = sp.csr_matrix((self.space.n, self.space.n))
@@ -129,7 +129,7 @@ class Helmholtz:
 
     @cached_property
     def _given(self):
-        """(given, value, notes): which dofs lie on Pressure walls, their pressures, and notes on contradictions."""
+        """Return (mask of the dofs on Pressure walls, pressures there (0 elsewhere), notes on contradictions)."""
         given, value, notes = np.zeros(self.space.n, bool), np.zeros(self.space.n, complex), []
         for name, condition in self.conditions.items():
             if isinstance(condition, walls.Pressure):
@@ -297,7 +297,8 @@ class Helmholtz:
         return answer
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
-        """Solve for one frequency; return its Point, and store its Field in ``answer`` if ``keep``."""
+        """Solve for one frequency; return its Point. ``parts``: f and the three vectors ``lifted`` of `_system`;
+        ``listeners``: for each ear (dofs, weights); with ``keep`` the Field is stored in ``answer``, a Response."""
         watch, omega = Stopwatch(), 2 * math.pi * float(frequency)
         f, *lifted = parts
         with sweep.space.active(sweep.n):
@@ -328,7 +329,7 @@ class Helmholtz:
         return list(np.atleast_2d(ears))
 
     def _remarks(self, frequencies):
-        """Warnings about the mesh and the damping, for the response's notes."""
+        """Return a list of warnings about the mesh and the damping, for the response's notes."""
         notes, most = list(self._given[2]), float(frequencies.max())
         if most > self.finest:
             notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
@@ -343,7 +344,7 @@ class Helmholtz:
         return notes
 
     def _advice(self, result):
-        """Advice on a failed solve, or on one too close to an undamped resonance; otherwise ""."""
+        """Return advice on a failed solve, or on one too close to an undamped resonance; otherwise ""."""
         amplified = result.residual > AMPLIFIED * result.backward_error
         if result.converged:
             return "" if self.damped or not amplified else (
@@ -361,6 +362,7 @@ class Helmholtz:
 
 
 def _load(omega, f, lifted):
-    """b = iω f − A(ω) p for the given pressures p, from ``lifted`` = (K p, M p, B p) or None."""
+    """Return b = iω f − A(ω) p for the given pressures p; ``lifted``: (K p, M p, B p), or None without given
+    pressures."""
     b = (1j * omega) * f
     return b if lifted is None else b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])

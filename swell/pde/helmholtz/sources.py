@@ -68,7 +68,7 @@ def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
 
 
 def _each(sources):
-    """Return ``sources`` as a list of single sources."""
+    """Return ``sources`` (as in ``vibrating``) as a list of single sources."""
     if sources is None:
         return []
     if isinstance(sources, (str, Monopole, dict)):
@@ -84,7 +84,8 @@ def _each(sources):
 
 
 def _add(mesh, conditions, panels, name, velocity):
-    """Add a vibrating boundary to ``panels``; raise InputError if it contradicts a condition or another panel."""
+    """Add the boundary ``name``, vibrating with ``velocity``, to the dict ``panels``; raise InputError if it
+    contradicts a condition or another panel."""
     facets = boundary(mesh, name)
     held = conditions.get(name, Rigid())
     if not isinstance(held, (Rigid, Velocity)):
@@ -102,7 +103,7 @@ def _add(mesh, conditions, panels, name, velocity):
 
 
 def load(space, mesh, panels, monopoles) -> np.ndarray:
-    """f of b = iω f, shape (n,), complex."""
+    """Return the vector f of b = iω f, shape (n,), complex; ``panels``, ``monopoles`` as ``vibrating`` returns them."""
     f = np.zeros(space.n, complex)
     for name, facets in disjoint_facets(mesh, panels):
         f += space.load(facets, partial(values, panels[name].value, what=f"boundary {name!r}"))
@@ -113,7 +114,7 @@ def load(space, mesh, panels, monopoles) -> np.ndarray:
 
 
 def drives(panels, monopoles, conditions) -> bool:
-    """True if any velocity, pressure or monopole is not zero."""
+    """Return True if any velocity, pressure or monopole is not zero, so that there is sound."""
     given = [c.value for c in (*panels.values(), *conditions.values()) if isinstance(c, (Velocity, Pressure))]
     given += [source.strength for source in monopoles]
     return any(callable(value) or np.any(np.asarray(value) != 0) for value in given)

@@ -73,6 +73,7 @@ class StartingGuess:
         return r
 
     def _summed(self, products):
-        """Add up inner products over all ranks; return them on the host."""
+        """Add ``products``, this rank's parts of inner products, over all ranks, in place; return the sums on the
+        host."""
         self.space.allreduce(products)
         return self.space.to_host(products)

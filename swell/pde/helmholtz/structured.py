@@ -56,7 +56,8 @@ def box(cells, lower=0.0, upper=1.0, shape=None) -> Mesh:
 
 
 def _corner(name, value, dim):
-    """Return a corner's coordinates, shape (dim,)."""
+    """Return a corner's coordinates, shape (dim,); ``value``: one number for all, or dim of them; ``name``: in
+    messages."""
     try:
         return np.broadcast_to(np.asarray(value, float), dim)
     except (TypeError, ValueError):
@@ -69,7 +70,9 @@ def _vtk(dim):
 
 
 def _simplices(corner, dim):
-    """Kuhn's division of each cube along its diagonal; it matches between neighbours."""
+    """Return the corners of the simplices of Kuhn's division of each cube along its diagonal, shape (simplices, dim +
+    1); it matches between neighbours. ``corner``: for each offset, such as (0, 1, 0), the points at this corner of all
+    cubes."""
     parts = []
     for order in itertools.permutations(range(dim)):
         offset, path = [0] * dim, [(0,) * dim]
@@ -81,7 +84,7 @@ def _simplices(corner, dim):
 
 
 def _faces(face, shape):
-    """The facets of one side, from the grid of its point numbers."""
+    """Return the corners of the facets of one side of the box; ``face``: the grid of its point numbers."""
     if face.ndim == 1:
         return np.stack([face[:-1], face[1:]], axis=1)
     a, b, c, d = (face[s].ravel() for s in (np.s_[:-1, :-1], np.s_[1:, :-1], np.s_[1:, 1:], np.s_[:-1, 1:]))

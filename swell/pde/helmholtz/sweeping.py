@@ -119,7 +119,7 @@ class Sweep:
         return result
 
     def _checked(self, omega, b):
-        """Return b as a checked array of the space; check omega."""
+        """Return b as an array of the space; raise InputError for a bad b or omega."""
         if not real(omega) or not np.isfinite(omega):
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
         b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.local_rows(self.n),)
@@ -134,7 +134,8 @@ class Sweep:
         return slice(None) if self.space.single_rank else self.system.A.rows
 
     def whole(self, x):
-        """Gather x over all ranks; return the values of all free dofs on the host."""
+        """Return the values of all free dofs on the host, from x, this rank's part of a solution. All ranks call it
+        together."""
         A = self.system.A
         return self.space.to_host(x) if A.space.single_rank else A.gather(x)
 
@@ -143,7 +144,8 @@ class Sweep:
         return self.space.max_over_ranks(float(bool(flag))) > 0
 
     def _take_values(self, kept):
-        """Give the solver A(ω), and a new preconditioner unless ``kept``; make the solver on first use."""
+        """Update the solver with A(ω), and recompute its preconditioner unless ``kept``; the first call makes the
+        solver."""
         if self.solver is None:
             from swell.advisor.choose import default_format
             from swell.api import prepare
@@ -155,7 +157,8 @@ class Sweep:
         self.setups += not kept
 
     def _learn(self, result, kept):
-        """Decide whether to keep the preconditioner for the next frequency, and with which choice to begin."""
+        """Decide from a Result whether to keep the preconditioner for the next frequency, and which of the advisor's
+        choices to try first. ``kept``: this solve used an old preconditioner."""
         if result.converged and result.attempts:                 # the advisor's later choice converged: begin with it
             self.solver.prefer(result.choice)
         if not result.converged or result.attempts or not result.iterations:
@@ -171,12 +174,13 @@ class Sweep:
 
     @staticmethod
     def _hopeless(result):
-        """True if the failed solve's x is no better than x = 0."""
+        """Return True if the x of a failed solve (``result``) is no better than x = 0."""
         return not np.isfinite(result.residual) or result.residual >= 1
 
 
 def _system(K, M, B, device, dtype, part, free):
-    """The System on one device, or this rank's PartOfSystem."""
+    """Return the System of K, M and B on one device, or this rank's PartOfSystem if ``part`` is a Part. ``free``: the
+    free dofs."""
     if part is not None:
         from swell.pde.helmholtz.across_ranks import PartOfSystem
         part.take_free(free)

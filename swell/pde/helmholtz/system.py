@@ -63,7 +63,8 @@ class System:
         self._begin(A, [Values(A, *values)])
 
     def _begin(self, A, parts):
-        """Set A and the list of `Values` of its CSR parts; the diagonal block's comes first."""
+        """Set the attribute A and the list ``parts`` of `Values`, one for each CSR matrix of which A consists; the
+        diagonal block's comes first."""
         self.A, self.space, self.dtype, self._parts = A, A.space, A.dtype, parts
         self.omega, self._mass = 0.0, None
 
@@ -97,7 +98,8 @@ class System:
 
 
 def on_one_pattern(*matrices):
-    """Put K, M and B on the union of their patterns; return (indptr, indices, list of values), columns sorted.
+    """Put sparse K, M and B on the union of their patterns; return (indptr, indices, list of three arrays of values),
+    columns sorted.
 
     Raises
     ------
@@ -130,5 +132,5 @@ def on_one_pattern(*matrices):
 
 
 def _keys(A):
-    """Number the entries of a CSR matrix with sorted columns by row · columns + column; ascending."""
+    """Return the number row · columns + column of each entry of a CSR matrix with sorted columns; they ascend."""
     return np.repeat(np.arange(A.shape[0], dtype=np.int64), np.diff(A.indptr)) * A.shape[1] + A.indices

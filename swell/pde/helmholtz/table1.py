@@ -47,7 +47,8 @@ def paper_mesh(name, scale=1.0) -> Mesh:
 
 
 def paper_problem(name, frequency=None, scale=1.0):
-    """Return `posed`'s (Helmholtz problem, frequency in Hz, source) on a mesh of table 1."""
+    """Return (Helmholtz problem, frequency in Hz, source) on a mesh of table 1; see ``paper_mesh`` for ``name`` and
+    ``scale``, ``posed`` for ``frequency``."""
     return posed(paper_mesh(name, scale), MESHES[name][0], frequency)
 
 
