@@ -55,7 +55,7 @@ class SolutionAccuracy:
 
 
 def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
-    """Compare the factors with their matrix A, an array of shape (n, n)."""
+    """Return the errors of L U as a product P A, for ``factors`` (LUFactors) of A, an array of shape (n, n)."""
     space = factors.space
     with space.active():
         A = _wide(space, A)
@@ -66,8 +66,8 @@ def decomposition_accuracy(A, factors) -> DecompositionAccuracy:
 
 
 def lost(A, factors) -> float:
-    """Return ‖(P A − L U) V‖ / ‖A V‖ for a few random V, in the type of the factors; it takes O(n²) operations. At 1,
-    L U is no better an approximation of A than zero."""
+    """Return ‖(P A − L U) V‖ / ‖A V‖ for a few random V, in the type of ``factors`` (LUFactors); it takes O(n²)
+    operations. At 1, L U is no better an approximation of A than zero."""
     space = factors.space
     with space.active(factors.n), np.errstate(over="ignore", invalid="ignore"):      # an overflow gives inf
         signs = np.random.default_rng(0).integers(0, 2, (factors.n, PROBES)) * 2 - 1
@@ -79,7 +79,10 @@ def lost(A, factors) -> float:
 
 
 def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
-    """Compare a solution X with the system A X = B, and with the factors of A."""
+    """Return the errors of X in A X = B, and in L U X = P B with ``factors`` (LUFactors) of A.
+
+    ``A``: shape (n, n). ``B``, ``X``: shape (n,) or (n, m).
+    """
     space = factors.space
     with space.active():
         A, B, X = (_wide(space, M) for M in (A, B, X))
@@ -92,7 +95,7 @@ def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
 
 
 def _wide(space, M):
-    """Return M in the space, in double precision."""
+    """Return M as a new array in the space, in double precision."""
     return space.from_host(M).astype(np.result_type(M.dtype, np.float64))
 
 

@@ -65,7 +65,7 @@ def solve_batch(factors, B):
 
 
 def _substitute(factors, X):
-    """Solve L Y = X, then U X = Y, in place, by cuBLAS."""
+    """Solve L Y = X, then U X = Y, by cuBLAS, in place in X, shape (m, n, k). ``factors``: list of m LUFactors."""
     import cupy
     from cupy.cuda import cublas, device
     one, (count, n, columns) = np.array(1, X.dtype), X.shape

@@ -39,13 +39,13 @@ def check_section(owner):
 
 
 def parts(tiles, length, x, count=1):
-    """Return the part of ``tiles`` whose size tells the kernels the number of tiles of x in ``count`` matrices of this
-    length: one entry more than tiles."""
+    """Return the part of the array ``tiles`` with one entry more than there are tiles of x lines in ``count`` matrices,
+    of ``length`` lines each. Its size tells kernels the number of tiles."""
     return tiles[:count * -(-length // x) + 1]
 
 
 def by_sections(work, section, x, panel, right):
-    """Decompose ``work.matrix`` in place.
+    """Decompose ``work.matrix`` (decomposer.Work) in place, by sections of ``section`` rows with fronts of x rows.
 
     Parameters
     ----------

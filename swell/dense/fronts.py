@@ -48,12 +48,13 @@ class Fronts:
         self.below, self.right_of = (work.space.xp.zeros(shape, np.int32) for _ in range(2))
 
     def run(self):
-        """Decompose. Returns the iterations of every section, an array for each matrix."""
+        """Decompose ``work.matrix`` in place. Returns the iterations of every section, an array for each matrix."""
         by_sections(self.work, self.section, self.settings.x, self.panel, self.right)
         return self._iterations()
 
     def panel(self, f, g):
-        """Complete columns f to g of L, and the block of U in rows and columns f to g."""
+        """Complete columns f to g of L, and the block of U in rows and columns f to g, in place; choose pivots and swap
+        rows."""
         work, settings, kernels, size = self.work, self.settings, self.kernels, g - f
         n, x, tolerance, (lower, upper) = work.n, settings.x, float(settings.tolerance), settings.bounds
         place = work.lu, self.estimate, work.row, work.column, f, size
@@ -70,7 +71,7 @@ class Fronts:
             again = 1
 
     def right(self, f, g, left, end):
-        """Complete rows f to g of U, columns ``left`` to ``end``."""
+        """Complete rows f to g of U, columns ``left`` to ``end``, in place."""
         work, settings = self.work, self.settings
         x, counts = settings.x, self.right_of[f // self.section]
         self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,

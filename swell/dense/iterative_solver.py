@@ -88,7 +88,10 @@ class IterativeSubstitution(BoundSolver):
         return X
 
     def _check(self, B, X):
-        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖."""
+        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖.
+
+        ``B``: the right-hand sides P B, shape (n, m).
+        """
         xp, factors = self.space.xp, self.factors
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
         left = xp.linalg.norm((B - factors.lower() @ (factors.upper() @ X)) / size, axis=0)
@@ -99,7 +102,10 @@ class IterativeSubstitution(BoundSolver):
                                      "left in its solution, which misses it by as much as zero would: take less")
 
     def _blocks(self, X, backward):
-        """Solve in blocks of x rows; products subtract the contributions of finished blocks. Returns the iterations."""
+        """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations.
+
+        Products subtract the contributions of finished blocks.
+        """
         n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
         counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // TOGETHER) + 1), np.int32)
         blocks = range(0, n, x)
@@ -112,7 +118,8 @@ class IterativeSubstitution(BoundSolver):
         return int(space.to_host(counts).max(axis=1).sum())  # sync
 
     def _whole(self, X, backward):
-        """Iterate all rows together. Returns the iterations."""
+        """Solve L Y = X, or U Y = X if ``backward``, in place in X, by iterating all rows together. Returns the
+        iterations."""
         n, x, m, space = self.factors.n, self.settings.x, X.shape[1], self.space
         b, now = X.T.reshape(-1).copy(), X.T.reshape(-1)
         then, changed = now.copy(), space.empty(1, np.int32)

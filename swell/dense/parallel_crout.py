@@ -85,7 +85,7 @@ class PCM(Decomposer):
         return section, None
 
     def _columns(self, work):
-        """Decompose by the plain form: whole columns and rows, one after the other."""
+        """Decompose ``work.matrix`` in place by the plain form: whole columns and rows, one after the other."""
         kernels, swaps, tiles = work.kernels("parallel_crout"), work.kernels("pivoting"), work.tiles(self.x)
         x, n, tolerance, place = self.x, work.n, float(threshold(self)), (work.lu, work.row, work.column)
         for j in range(n):

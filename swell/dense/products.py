@@ -25,7 +25,7 @@ def subtract_product(space, C, A, B):
 
 
 def _gemm(C, A, B):
-    """Compute C -= A B by cuBLAS, for a column-major C."""
+    """Compute C -= A B by cuBLAS, in place, for a column-major C; shapes as in ``subtract_product``."""
     from cupy.cuda import cublas, device
     handle, minus, one = device.get_cublas_handle(), np.array(-1, C.dtype), np.array(1, C.dtype)
     (count, *shape), letter = C.shape, CUBLAS[C.dtype.char]

@@ -51,17 +51,19 @@ class Sections:
         self.streams = [work.space.xp.cuda.Stream(non_blocking=True) if cuda else None for _ in range(self.count)]
 
     def run(self):
-        """Decompose. Returns the iterations of every section, a list with the array of the only matrix."""
+        """Decompose ``work.matrix`` in place. Returns the iterations of every section, a list with the array of the
+        only matrix."""
         for d in range(self.count):
             self._diagonal_and_below(d)
             self._together(RIGHT, d, self._end(d))
         return [self.iterations]
 
     def _end(self, section):
+        """Return the row after the last one of a section."""
         return min((section + 1) * self.section, self.work.n)
 
     def _diagonal_and_below(self, d):
-        """Complete the diagonal section and the sections below it, with pivots."""
+        """Complete diagonal section number d and the sections below it, in place, with pivots."""
         begin, end, last = d * self.section, self._end(d), self.work.n - 1
         search = begin
         while True:
@@ -75,7 +77,7 @@ class Sections:
             search = bad + 1
 
     def _diagonal(self, d, search):
-        """Iterate a diagonal section. Returns its first bad element from ``search`` on, or n."""
+        """Iterate diagonal section number d, in place. Returns its first bad element from ``search`` on, or n."""
         begin, end = d * self.section, self._end(d)
         bad = self._bad(search, end)
         for _ in range(2 * (end - begin) + 2):
@@ -101,8 +103,10 @@ class Sections:
         self.kernels.find_bad(work.lu, work.row, work.column, search, end, lower, upper, work.n, self.flags)
 
     def _together(self, kind, d, cutoff):
-        """Iterate the sections below (up to column ``cutoff``) or to the right of diagonal section d, each in a stream,
-        until all have settled."""
+        """Iterate the sections beside diagonal section d, each in a stream, until all have settled.
+
+        ``kind``: LOWER, the sections below, up to column ``cutoff``; or RIGHT, the sections to the right.
+        """
         active = list(range(d + 1, self.count))
         work = self.work
         for _ in range(2 * self.section + 2):
@@ -122,7 +126,11 @@ class Sections:
         raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])))
 
     def _compute(self, kind, d, s, bad, cutoff):
-        """Do one iteration of a section, and make the result its current iterate."""
+        """Do one iteration of a section, in place in ``work.lu``.
+
+        ``kind``, ``d``: as in ``_together``, or DIAGONAL; ``s``: the section. Elements after the bad one stay. Sets
+        flags[1 + s] if an element has changed.
+        """
         work, x = self.work, self.settings.x
         top, left = (s if kind == LOWER else d) * self.section, (s if kind == RIGHT else d) * self.section
         bottom = min(top + self.section, work.n)
@@ -134,7 +142,7 @@ class Sections:
         self.kernels.assign(work.lu, self.next, *box, x, x * x, tiles)
 
     def _pivot(self, j):
-        """Swap row j with the row of the largest element in its column, in A too."""
+        """Swap row j with the row of the largest element in its column, in ``work.lu`` and in the copy ``a`` of A."""
         work = self.work
         self.swaps.pick_pivot(work.lu, work.row, work.column, j, np.inf, work.n, work.pivots)
         for matrix in (work.lu, self.a):

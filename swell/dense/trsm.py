@@ -31,6 +31,8 @@ class TriangularSolves(BoundSolver):
         return solve(X, False, self.factors.unit == "U")         # U X = Y
 
     def _blas(self, X, lower, unit):
+        """Solve with L if ``lower``, else U, by BLAS; ``unit``: it has a unit diagonal. Returns the solution;
+        overwrites X."""
         from scipy.linalg import get_blas_funcs
         rows = self.column == 1                  # BLAS reads a row-major matrix as its transpose
         matrix = self.factors.lu.T if rows else self.factors.lu
@@ -38,6 +40,7 @@ class TriangularSolves(BoundSolver):
                                                    overwrite_b=True)
 
     def _cublas(self, X, lower, unit):
+        """The same as ``_blas`` by cuBLAS, in place in X, which is returned."""
         from cupy.cuda import cublas, device
         call = getattr(cublas, f"{CUBLAS[X.dtype.char]}trsm")
         (op, distance), one = layout(self.factors.lu), np.array(1, X.dtype)

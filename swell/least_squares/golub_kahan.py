@@ -51,14 +51,14 @@ class Stacked:
             self.part = self.space.empty(self.columns, self.dtype)
 
     def multiply(self, v, out):
-        """Set ``out = [A D; damp D] v``."""
+        """Set ``out = [A D; damp D] v``, in place; ``out`` has ``rows`` entries."""
         self.A.apply(v, out[:self.m])
         if self.damp is not None:
             self.space.copy(v, out[self.below:])
             self.space.multiply(self.damp, out[self.below:])
 
     def multiply_adjoint(self, u, out):
-        """Set ``out = [A D; damp D]ᴴ u``."""
+        """Set ``out = [A D; damp D]ᴴ u``, in place; ``out`` has ``columns`` entries."""
         self.adjoint.apply(u[:self.m], out)
         if self.damp is not None:
             self.space.copy(u[self.below:], self.part)
@@ -70,7 +70,7 @@ class Stacked:
         return self.A.norm_frobenius()
 
     def x_of(self, y, x):
-        """Set x = D y."""
+        """Set x = D y, in place; y is the solution for the scaled columns."""
         self.space.copy(y, x)
         if self.D is not None:
             self.space.multiply(self.D.astype(self.dtype), x)
@@ -85,7 +85,8 @@ class LeastSquaresMethod(ABC):
 
     @abstractmethod
     def bind(self, system, workspace, loop) -> "Bidiagonalisation":
-        """Return the iteration for one ``Stacked`` system."""
+        """Return the iteration for one ``Stacked`` system: its vectors are in the workspace, its kernels use the loop's
+        state."""
 
 
 class Bidiagonalisation(ABC):
@@ -103,7 +104,7 @@ class Bidiagonalisation(ABC):
         self.step = loop.kernels("swell.least_squares", stem, system.dtype)
 
     def first(self, limits):
-        """Compute α₁ and β₁; store the two ``limits`` in the slots ALLOWED and NORMAL."""
+        """Compute α₁, β₁ and v₁ from u, and set y = 0; store the two ``limits`` in the slots ALLOWED and NORMAL."""
         self.y.fill(0)
         self.v.fill(0)
         self.Av.fill(0)                                                        # the gap before damp's rows stays 0
@@ -112,7 +113,7 @@ class Bidiagonalisation(ABC):
         self.process.right(self.Au, self.v, self.s)                            # v = Aᴴ u/β;  α = ‖v‖
 
     def advance(self):
-        """Compute the next column of the bidiagonal matrix."""
+        """Compute the next column of the bidiagonal matrix: the new u, v, β and α replace the old ones."""
         self.system.multiply(self.v, self.Av)                                  # A v
         self.process.left(self.Av, self.u, self.s)                             # u = A v/α − (α/β) u;  β' = ‖u‖
         self.system.multiply_adjoint(self.u, self.Au)                          # Aᴴ u
@@ -120,8 +121,11 @@ class Bidiagonalisation(ABC):
 
     @abstractmethod
     def start(self, limits):
-        """Set up the first step from u, and judge u."""
+        """Set up the first step from u, and test u for convergence.
+
+        ``limits``: (‖r‖ at which the equations count as solved, ‖Aᴴ r‖/‖r‖ at which the least-squares problem does).
+        """
 
     @abstractmethod
     def body(self):
-        """One iteration."""
+        """Do one iteration, in place in y, with its convergence test."""

@@ -87,7 +87,7 @@ class LeastSquaresResult:
         return SENTENCES.get(self.reason, self.reason.sentence)
 
     def as_dict(self) -> dict:
-        """Everything but x and the history, in plain types, for JSON."""
+        """Return everything but x and the history, in plain types, for JSON."""
         return {
             "method": self.method, "device": self.device, "dtype": self.dtype, "rows": self.shape[0],
             "columns": self.shape[1], "nnz": self.nnz, "converged": self.converged, "reason": self.reason.name,

@@ -99,7 +99,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
 
 
 def _space(A, device):
-    """Return the space to solve in."""
+    """Return the Space to solve in: that of ``device``, or of A's device if ``device`` is None."""
     if isinstance(A, LinearOperator):
         if not A.space.single_rank:
             raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
@@ -111,7 +111,7 @@ def _space(A, device):
 
 
 def _read(A, b, x0, space):
-    """Return (A as CSR, b, x0 or None): checked, of one type, in one space."""
+    """Return (A as CSR, b, x0 or None): checked, of one type, in one space. The arguments are not changed."""
     csr = inputs.read_factor(A, space)
     csr.discard_facts()                          # A may be swell's own matrix, and its owner may have changed values
     inputs.check_finite_matrix(csr)
@@ -132,10 +132,21 @@ def _read(A, b, x0, space):
 class Solve:
     """One least-squares problem and the state of its solution.
 
+    Parameters
+    ----------
+    A : CSRMatrix
+    b : array, shape (m,)
+    settings : LSQR or LSMR
+    stopping : Stopping
+    damp, scaling, monitor
+        See ``lstsq``.
+
     Attributes
     ----------
     norm_b, norm_A : float
         ‖b‖₂ and ‖A‖_F; with scaled columns ‖A D‖_F.
+    residual, whole, normal, norm_x : float
+        The latest ‖b − A x‖, ‖r̄‖, ‖Āᴴ r̄‖ and ‖x‖, computed from A and x.
     solved : str
         The condition that the latest computed norms meet: "equations" or "least squares"; empty if they meet neither.
     """
@@ -161,7 +172,7 @@ class Solve:
         self.setup_seconds = self.watch.seconds
 
     def _column_factors(self):
-        """Return 1/‖aⱼ‖ for each column, and 1 for a column of zeros."""
+        """Return the array of 1/‖aⱼ‖ for each column aⱼ of A, and 1 for a column of zeros, which is noted."""
         xp = self.space.xp
         norms = xp.sqrt(self.A.transpose().absolute().power(2).row_sums())
         empty = self.space.find_true(norms == 0)[1]
@@ -170,7 +181,11 @@ class Solve:
         return 1 / xp.where(norms == 0, norms.dtype.type(1), norms)
 
     def run(self, x0) -> LeastSquaresResult:
-        """Iterate from x0, judge the result from A and x, and resume if it does not hold."""
+        """Iterate from x0 (None: from 0) and return the result.
+
+        Convergence is decided from norms computed from A and x. If they do not confirm the method's own, the method
+        runs again from x.
+        """
         self.x.fill(0)
         if x0 is not None:
             self.space.from_host(x0, out=self.x)
@@ -195,7 +210,10 @@ class Solve:
         return self.result(self._last_word(reason))
 
     def _iterate(self, bound, loop, allowed) -> Reason:
-        """Run the method once from x, with its residual in u; then x = x + D y."""
+        """Run the method ``bound`` once from x, with its residual in u; then x = x + D y. Return why the run ended.
+
+        ``loop``: its Loop. ``allowed``: the ‖r̄‖ at which the equations count as solved.
+        """
         scale = self.stopping.rtol or 1.0
         tell = self.monitor and (lambda k, measure: self.monitor(k, scale * measure))
         loop.begin(1.0, 1.0, max(1000, self.A.shape[1]), self.iterations, tell)
@@ -210,7 +228,10 @@ class Solve:
         return loop.reason
 
     def _judge(self, bound, allowed) -> float:
-        """Compute r̄ (left in u), Āᴴ r̄ and their norms from A and x; return the smaller relative norm."""
+        """Compute r̄ (left in ``bound.u``), Āᴴ r̄ and their norms from A and x; return the smaller relative norm.
+
+        Sets ``solved`` and the norms. ``allowed``: the ‖r̄‖ at which the equations count as solved.
+        """
         u, system = bound.u, self.system
         u.fill(0)
         self.A.residual(self.x, self.b, u[:system.m])                          # b − A x
@@ -232,13 +253,13 @@ class Solve:
         return min(self.whole / self.norm_b, self.normal / bound_on_normal if bound_on_normal else 0.0)
 
     def _judge_empty(self):
-        """Set the norms for a problem that x = 0, or an empty x, solves."""
+        """Set ``solved``, the history and the norms for a problem that x = 0, or an empty x, solves."""
         self.residual = self.whole = self.norm_b
         self.normal, self.norm_x, self.history = 0.0, 0.0, [0.0]
         self.solved = "least squares" if self.norm_b else "equations"
 
     def _last_word(self, reason) -> Reason:
-        """Return the reason for the result."""
+        """Return the reason for the result, given the reason for which the last run of the method ended."""
         if self.solved:
             return Reason.CONVERGED
         if not np.isfinite(self.whole + self.normal):

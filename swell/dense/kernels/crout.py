@@ -1,4 +1,10 @@
-"""Crout's method and Gaussian elimination on a CPU: sequential in a matrix, many matrices in parallel."""
+"""Crout's method and Gaussian elimination on a CPU: sequential in a matrix, many matrices in parallel.
+
+``lu``: matrices of n rows as a flat array; entry (i, j) is at ``i row + j column``; matrix k begins at k n². L and U
+overwrite it. ``pivot``: True if rows are swapped; ``tolerance``: choose a pivot where the diagonal element is at most
+this; pivots[j]: the row that row j was swapped with, −1 if none. ``matrices`` gives their number by its size only: size
+− 1.
+"""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -9,7 +15,8 @@ from swell.dense.kernels.pivoting import pivot_of_column
 
 @njit(cache=True)
 def remainder(lu, row, column, i, j, first, end):
-    """Return entry (i, j) less the contributions of steps ``first`` to ``end``."""
+    """Return entry (i, j) less the contributions of steps ``first`` to ``end``, Σ l[i, k] u[k, j]. Arguments: top of
+    the file."""
     total = lu.dtype.type(0)
     for k in range(first, end):
         total += lu[i * row + k * column] * lu[k * row + j * column]
@@ -18,14 +25,15 @@ def remainder(lu, row, column, i, j, first, end):
 
 @parallel
 def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
-    """Decompose ``matrices.size`` − 1 matrices: column j of L (1.11), its pivot (1.13), row j of U (1.12)."""
+    """Decompose all matrices in place: column j of L (1.11), its pivot (1.13), row j of U (1.12). Arguments: top of the
+    file."""
     for m in prange(matrices.size - 1):
         crout_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
 def crout_one(lu, row, column, pivot, tolerance, n, pivots):
-    """Decompose one matrix by Crout's method; stop at a zero pivot."""
+    """Decompose one matrix in place by Crout's method; stop at a zero pivot. Arguments: top of the file."""
     for j in range(n):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, 0, j)
@@ -38,15 +46,15 @@ def crout_one(lu, row, column, pivot, tolerance, n, pivots):
 
 @parallel
 def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
-    """Decompose ``matrices.size`` − 1 matrices: subtract multiples of row j from the rows below it. The multipliers are
-    L, which has the unit diagonal."""
+    """Decompose all matrices in place: subtract multiples of row j from the rows below it. The multipliers are L, which
+    has the unit diagonal. Arguments: top of the file."""
     for m in prange(matrices.size - 1):
         eliminate_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
 def eliminate_one(lu, row, column, pivot, tolerance, n, pivots):
-    """Decompose one matrix by Gaussian elimination; stop at a zero pivot."""
+    """Decompose one matrix in place by Gaussian elimination; stop at a zero pivot. Arguments: top of the file."""
     for j in range(n):
         diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         if diagonal == 0:

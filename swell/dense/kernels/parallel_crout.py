@@ -1,5 +1,11 @@
 """Crout's method with elements in parallel, a column and a row or a front at a time, on the CPU; ``parallel_crout.cu``
-is the GPU's version. The functions for fronts handle many matrices, which are n * n elements apart."""
+is the GPU's version. The functions for fronts handle many matrices, which are n * n elements apart.
+
+``lu``: matrices of n rows as a flat array; entry (i, j) is at ``i row + j column``. L and U overwrite it. ``first``:
+the steps before it have been subtracted. ``x``: rows or columns of a tile; ``threads``: of a block, on a GPU only. A
+front has the ``size`` rows and columns from ``first`` on. ``pivot``, ``tolerance``, ``pivots``: as in crout.py.
+``matrices`` and ``tiles`` give a number by their size only: size − 1 matrices, or tiles.
+"""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -11,8 +17,7 @@ from swell.dense.kernels.pivoting import pivot_of_column
 
 @parallel
 def column_step(lu, row, column, j, first, x, threads, n, tiles):
-    """Compute l[i, j] for i >= j (1.11), ``x`` rows a tile. Steps before ``first`` have been subtracted. ``tiles`` has
-    one entry more than there are tiles."""
+    """Compute l[i, j] for i >= j (1.11), in place, ``x`` rows a tile. Arguments: top of the file."""
     for tile in prange(tiles.size - 1):
         for i in range(j + tile * x, min(j + (tile + 1) * x, n)):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
@@ -20,14 +25,15 @@ def column_step(lu, row, column, j, first, x, threads, n, tiles):
 
 @parallel
 def row_step(lu, row, column, j, first, left, x, threads, n, tiles):
-    """Compute u[j, i] for ``left`` <= i < n (1.12), ``x`` columns a tile."""
+    """Compute u[j, i] for ``left`` <= i < n (1.12), in place, ``x`` columns a tile. Arguments: top of the file."""
     for tile in prange(tiles.size - 1):
         complete_row(lu, row, column, j, first, left + tile * x, min(left + (tile + 1) * x, n))
 
 
 @njit(cache=True)
 def complete_row(lu, row, column, j, first, left, end):
-    """Compute u[j, i] for ``left`` <= i < ``end``. If l[j, j] = 0 it does not divide; the decomposition fails later."""
+    """Compute u[j, i] for ``left`` <= i < ``end``, in place. If l[j, j] = 0 it does not divide; the decomposition fails
+    later. Arguments: top of the file."""
     diagonal = lu[j * (row + column)]
     for i in range(left, end):
         value = remainder(lu, row, column, j, i, first, j)
@@ -36,8 +42,8 @@ def complete_row(lu, row, column, j, first, left, end):
 
 @parallel
 def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots, matrices):
-    """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, for
-    ``matrices.size`` − 1 matrices. Steps before ``first`` have been subtracted."""
+    """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, in all
+    matrices, in place. Arguments: top of the file."""
     for k in prange(matrices.size - 1):
         complete_front(lu[k * n * n:(k + 1) * n * n], row, column, first, size, pivot, tolerance, n,
                        pivots[k * n:(k + 1) * n])
@@ -45,7 +51,7 @@ def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots,
 
 @njit(cache=True)
 def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
-    """Complete the front of one matrix."""
+    """Do the work of ``front`` in one matrix. Arguments: top of the file."""
     for j in range(first, first + size):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
@@ -55,8 +61,10 @@ def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
 
 @parallel
 def beside(lu, row, column, first, size, left, end, x, threads, n, tiles):
-    """Complete the front's rows of U, columns ``left`` to ``end``. ``tiles`` counts the tiles of all matrices, one
-    matrix after the other."""
+    """Complete the front's rows of U, columns ``left`` to ``end``, in place.
+
+    ``tiles`` counts the tiles of all matrices, one matrix after the other. Arguments: top of the file.
+    """
     across = -(-(end - left) // x)
     for tile in prange(tiles.size - 1):
         begin = left + tile % across * x

@@ -1,4 +1,7 @@
-"""The choice of a pivot and the swap of two rows, on the CPU; ``pivoting.cu`` is the GPU's version."""
+"""The choice of a pivot and the swap of two rows, on the CPU; ``pivoting.cu`` is the GPU's version.
+
+``lu``: matrices of n rows as a flat array; entry (i, j) is at ``i row + j column``.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -7,8 +10,8 @@ from numba import njit
 
 @njit(cache=True)
 def pick_pivot(lu, row, column, j, tolerance, n, pivots):
-    """``pivots[j]`` = the first row with the largest |lu[i, j]|, i >= j (1.13); -1 if |lu[j, j]| is above
-    ``tolerance``. A NaN counts as infinity."""
+    """Set ``pivots[j]`` to the first row with the largest |lu[i, j]|, i >= j (1.13); to −1 if |lu[j, j]| is above
+    ``tolerance``. A NaN counts as infinity. Arguments: top of the file."""
     largest, chosen = -1.0, -1
     if not (abs(lu[j * (row + column)]) > tolerance):
         for i in range(j, n):
@@ -22,7 +25,7 @@ def pick_pivot(lu, row, column, j, tolerance, n, pivots):
 
 @njit(cache=True)
 def swap_rows(lu, row, column, j, n, pivots):
-    """Swap row j with its pivot's row ``pivots[j]``."""
+    """Swap row j of lu with its pivot's row ``pivots[j]``, in place; −1: no swap. Arguments: top of the file."""
     p = pivots[j]
     if p <= j:
         return
@@ -33,7 +36,10 @@ def swap_rows(lu, row, column, j, n, pivots):
 
 @njit(cache=True)
 def pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots):
-    """If ``pivot``, choose the pivot of column j and swap rows. Returns the diagonal element."""
+    """If ``pivot``, choose the pivot of column j and swap rows of lu, in place. Returns the diagonal element.
+
+    ``tolerance``, ``pivots``: as in ``pick_pivot``. Arguments: top of the file.
+    """
     if pivot:
         pick_pivot(lu, row, column, j, tolerance, n, pivots)
         swap_rows(lu, row, column, j, n, pivots)

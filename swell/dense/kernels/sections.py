@@ -1,5 +1,11 @@
 """One iteration of a section in the thesis' form of the iterative Crout method, on the CPU; ``sections.cu`` is the
-GPU's version."""
+GPU's version.
+
+``a``, ``lu``, ``next``: A, the last iterate and the new one, as flat arrays; entry (i, j) is at ``i row + j column``. A
+box has rows ``top`` to ``bottom`` and columns ``left`` to ``right``. ``bad``: the bad element's row; elements to its
+lower right are left out. ``kind``, ``threads``: on a GPU only. ``x``: rows and columns of a tile. tiles.size − 1:
+number of tiles.
+"""
 from __future__ import annotations
 
 from numba import njit, prange
@@ -10,9 +16,8 @@ from swell.core.compiled import parallel
 @parallel
 def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags,
             tiles):
-    """Compute ``next`` by (1.11) and (1.12), with whole sums of ``lu``, in rows ``top`` to ``bottom`` and columns
-    ``left`` to ``right``, except to the lower right of the bad element. ``flags[section]`` becomes 1 if an element has
-    changed."""
+    """Compute ``next`` by (1.11) and (1.12), with whole sums of ``lu``, in the box. ``flags[section]`` becomes 1 if an
+    element has changed by more than ``tolerance``. Arguments: top of the file."""
     across = -(-(right - left) // x)
     changed = 0
     for tile in prange(tiles.size - 1):
@@ -24,7 +29,8 @@ def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, th
 
 @njit(cache=True)
 def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolerance):
-    """Compute a tile of at most x by x. Returns the number of changed elements."""
+    """Do the work of ``compute`` in a tile of at most x by x. Returns the number of changed elements. Arguments: top of
+    the file."""
     changed = 0
     for i in range(top, bottom):
         for j in range(left, right):
@@ -46,7 +52,7 @@ def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolera
 
 @parallel
 def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, tiles):
-    """Copy the computed elements of ``next`` to ``lu``."""
+    """Copy the computed elements of the box from ``next`` to ``lu``. Arguments: top of the file."""
     for i in prange(top, bottom):
         for j in range(left, right):
             if not (i >= bad and j > bad):

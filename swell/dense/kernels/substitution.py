@@ -1,8 +1,10 @@
 """Forward and backward substitution, one row after the other and as an iteration, on the CPU; ``substitution.cu`` is
 the iteration on a GPU.
 
-In the iteration ``V`` is a flat array, entry (i, r) at ``i + r n``. In backward substitution positions count from the
-last row.
+``lu``: L and U of n rows, the unit diagonal in U, as a flat array; entry (i, j) is at ``i row + j column``. In the
+iteration ``V`` is a flat array of ``m`` right-hand sides, entry (i, r) at ``i + r n``; the solution overwrites it. With
+``backward`` it solves with U, else with L. In backward substitution positions count from the last row. An entry has
+settled if it changed by at most ``tolerance``. ``rows``, ``threads``: on a GPU only.
 """
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def forward_backward(lu, row, column, X, n):
-    """L Y = X, then U X = Y, the unit diagonal in U; ``X`` has shape (n, m)."""
+    """Solve L Y = X, then U X = Y, in place in ``X``, which has shape (n, m). Arguments: top of the file."""
     m = X.shape[1]
     for i in range(n):
         for j in range(i):
@@ -30,8 +32,11 @@ def forward_backward(lu, row, column, X, n):
 
 @parallel
 def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
-    """Iterate the rows ``first`` to ``first + size`` until they have settled. ``counts`` has an entry for every 8
-    right-hand sides, and one more; the iterations of the slowest of them are added to it."""
+    """Iterate the rows ``first`` to ``first + size`` of V until they have settled.
+
+    ``counts`` has an entry for every 8 right-hand sides, and one more; the iterations of the slowest of the 8 are added
+    to it. Arguments: top of the file.
+    """
     for tile in prange(counts.size - 1):
         slowest = 0
         for r in range(8 * tile, min(8 * tile + 8, m)):
@@ -42,7 +47,8 @@ def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, 
 
 @njit(cache=True)
 def settle_block(lu, row, column, first, size, backward, tolerance, v):
-    """Iterate one right-hand side. Returns the number of iterations."""
+    """Do the work of ``settle`` for one right-hand side v, in place. Returns the number of iterations. Arguments: top
+    of the file."""
     start, step = (first + size - 1, -1) if backward else (first, 1)
     b, base = np.empty(size, lu.dtype), np.zeros(size, lu.dtype)
     for p in range(size):
@@ -75,7 +81,10 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
 
 @parallel
 def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, m, changed, tiles):
-    """One iteration of all rows, from ``now`` to ``then``; ``changed[0]`` becomes 1 if an entry has changed."""
+    """Do one iteration of all rows, from ``now`` to ``then``, both like V; b: the right-hand sides.
+
+    ``changed[0]`` becomes 1 if an entry has not settled. ``tiles`` matters on a GPU only. Arguments: top of the file.
+    """
     count = 0
     for t in prange(n * m):
         count += sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, t % n, t // n)
@@ -85,7 +94,8 @@ def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, 
 
 @njit(cache=True)
 def sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, i, r):
-    """Iterate one entry. Returns 1 if it has changed, else 0."""
+    """Do the work of ``sweep`` for entry (i, r). Returns 1 if it has changed by more than ``tolerance``, else 0.
+    Arguments: top of the file."""
     total = lu.dtype.type(0)
     for k in range(i + 1 if backward else 0, n if backward else i):
         total += lu[i * row + k * column] * now[k + r * n]

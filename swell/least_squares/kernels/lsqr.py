@@ -1,4 +1,9 @@
-"""Fused steps of LSQR on the CPU; ``lsqr.cu`` has the same kernels for a GPU."""
+"""Fused steps of LSQR on the CPU; ``lsqr.cu`` has the same kernels for a GPU.
+
+Arguments of all kernels: ``state`` is the state of the convergence test (core/kernels/judge.py). ``s``: the scalars,
+indexed by ``LSQR`` of least_squares/slots.py. Vectors have the names of ``least_squares/lsqr.py``. A kernel writes the
+left sides of its formulas in place, vectors into the arrays and scalars into ``s``.
+"""
 from __future__ import annotations
 
 import math
@@ -15,7 +20,7 @@ KERNELS = ("start", "update")
 
 @njit(parallel=True, cache=True)
 def start(state, v, w, s):
-    """w = v/α; ρ̄ = α, φ̄ = β; judge the first residual."""
+    """w = v/α; ρ̄ = α, φ̄ = β; test the first residual for convergence. Arguments: top of the file."""
     alpha, beta = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real
     of_v = quotient(1.0, alpha)
     for i in prange(w.size):
@@ -29,7 +34,10 @@ def start(state, v, w, s):
 
 @njit(parallel=True, cache=True)
 def update(state, v, w, y, s):
-    """Rotate β out of the bidiagonal matrix; y += (φ/ρ) w; w = v/α − (θ/ρ) w; judge this iteration."""
+    """Rotate β out of the bidiagonal matrix; y += (φ/ρ) w; w = v/α − (θ/ρ) w.
+
+    Then test this iteration for convergence. Arguments: top of the file.
+    """
     alpha, beta, rho_bar = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real, s[S.RHO_BAR].real
     rho = math.hypot(rho_bar, beta)
     cos, sin = quotient(rho_bar, rho), quotient(beta, rho)
