@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """Make the parser of the whole command line; each command's module adds its own arguments."""
+    """Return the parser of the whole command line; each command's module adds its own arguments."""
     top = Parser(prog="swell", description="Solve the large sparse linear systems that discretised PDEs produce.",
                  epilog="Exit status: 0 converged or done, 1 not converged, 2 bad input or environment, "
                         "130 interrupted before there was a solution.")
@@ -97,8 +97,8 @@ def _discard_output():
 
 
 def _run(argv) -> int:
-    """Parse the arguments, run the command, return the exit status. Errors become one line on stderr, except errors of
-    writing to stdout, which are raised."""
+    """Parse the arguments ``argv``, run the command, and return the exit status. Errors become one line on stderr,
+    except errors of writing to stdout, which are raised."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as end:                        # after --help, or a wrong command line
@@ -129,13 +129,13 @@ def _run(argv) -> int:
 
 
 def _writing_output(error) -> bool:
-    """True for an error of writing to stdout; errors of other files are `InputError`, or name their file."""
+    """Return True for an error of writing to stdout. Errors of other files are an `InputError`, or name their file."""
     return isinstance(error, BrokenPipeError) or (
         isinstance(error, OSError) and error.errno in FULL and error.filename is None)
 
 
 def _without_command(arguments) -> int:
-    """Run ``swell`` or ``swell --version``; return the exit status."""
+    """Run ``swell`` or ``swell --version``, which name no command; return the exit status."""
     if not arguments.version:
         return _complain_once("which command? There are: " + ", ".join(COMMANDS) + " (see swell --help)", BAD_INPUT)
     from swell import __version__
@@ -151,9 +151,11 @@ def _launched_with_others() -> bool:
 
 
 def _reports(status) -> bool:
-    """True on the one process, of all that a launcher started, that reports a command line's errors for all.
+    """Return True if this process reports for all processes that a launcher started; ``status``: the exit status to
+    report.
 
-    With an error status the others wait first: some launchers end all processes when one has ended with an error."""
+    With an error status the others wait first: some launchers end all processes when one has ended with an error.
+    """
     from swell.distributed.launcher import PATIENCE, first
     if status and not first():
         time.sleep(PATIENCE)
@@ -161,7 +163,7 @@ def _reports(status) -> bool:
 
 
 def _complain_once(message, status) -> int:
-    """Print an error that every process of a launcher has, on one of them; return the exit status."""
+    """Print an error that every process of a launcher has, on one of them only; return ``status``, the exit status."""
     return _complain(message, status) if _reports(status) else status
 
 

@@ -146,7 +146,7 @@ OPTIONS = {
 
 
 def add_arguments(parser):
-    """Add the arguments of ``swell bench``: a parser for each benchmark."""
+    """Add the arguments of ``swell bench`` to its parser: a parser for each benchmark."""
     benchmarks = parser.add_subparsers(dest="benchmark", metavar="benchmark", required=True)
     for name, (summary, options) in BENCHMARKS.items():
         one = benchmarks.add_parser(name, help=summary, description=summary)
@@ -163,7 +163,7 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
-    """Check the arguments, run the benchmark's module, return its exit status."""
+    """Check the arguments, run the module of the named benchmark, and return the exit status."""
     options = BENCHMARKS[arguments.benchmark][1]
     check_paths({"--out": arguments.out, "--report": arguments.report,
                  "--csv": arguments.csv if "csv" in options else None},

@@ -65,7 +65,8 @@ def _folder(name):
 
 
 def _write(folder, A, result, shape, description):
-    """Print the physical result, write the files, and list them."""
+    """Print the physical result, write the files to ``folder``, and list them. ``shape``: cells along z, y and x;
+    ``description``: a text on the problem for the report."""
     import numpy as np
 
     from swell import report

@@ -89,7 +89,7 @@ def run(arguments) -> int:
 
 
 def _version(distributions) -> str:
-    """The version of the first of these distributions that is installed, or empty."""
+    """Return the version of the first installed one of these distributions (names of packages), or ""."""
     for name in distributions:
         try:
             return metadata.version(name)
@@ -99,7 +99,7 @@ def _version(distributions) -> str:
 
 
 def _copy_speed() -> str:
-    """One thread's copy speed as text: from the advisor's file, or measured now."""
+    """Return one thread's copy speed as text: as the advisor stored it in a file, or measured now."""
     from swell.advisor.machine import complaints, machine
     from swell.core.devices import make_space
     speed = machine(make_space("cpu")).copy
@@ -107,10 +107,11 @@ def _copy_speed() -> str:
 
 
 def _mpi() -> str:
-    """The version of the MPI library, or empty.
+    """Return the version of the MPI library as text, or "" if there is none.
 
     MPI is not started, since this command must not join a parallel job. A separate process loads it, since MPI ends a
-    process that loads it in this way and uses it later."""
+    process that loads it in this way and uses it later.
+    """
     asked = subprocess.run([sys.executable, "-c", "import mpi4py; mpi4py.rc.initialize = False\n"
                             "from mpi4py import MPI; print(MPI.Get_library_version())"],
                            capture_output=True, text=True, timeout=60, check=False)
@@ -118,9 +119,11 @@ def _mpi() -> str:
 
 
 def _loaded(petsc):
-    """Return the part petsc4py, marked as missing if it does not load (as one built for NumPy 1 with NumPy 2).
+    """Return ``petsc``, the Part petsc4py; marked as missing if it does not load (as one built for NumPy 1 with NumPy
+    2).
 
-    A separate process tries to load it, since loading starts MPI."""
+    A separate process tries to load it, since loading starts MPI.
+    """
     asked = subprocess.run([sys.executable, "-c", "from petsc4py import PETSc"], capture_output=True, text=True,
                            timeout=60, check=False)
     if asked.returncode == 0:
@@ -130,7 +133,7 @@ def _loaded(petsc):
 
 
 def _nccl() -> str:
-    """The NCCL version that CuPy finds, if no package provides NCCL; or empty."""
+    """Return the NCCL version that CuPy finds, if no package provides NCCL; or ""."""
     try:
         with warnings.catch_warnings():          # CuPy warns if there is no NCCL
             warnings.simplefilter("ignore")
@@ -141,7 +144,7 @@ def _nccl() -> str:
 
 
 def _driver() -> str:
-    """The GPUs as nvidia-smi lists them, or empty."""
+    """Return the GPUs as nvidia-smi lists them, or ""."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
@@ -162,7 +165,8 @@ def _solve(device):
 
 
 def _try_cpu():
-    """Return (True if the CPU works, a sentence). Any error becomes the sentence; none is raised."""
+    """Solve a small system on the CPU; return (True if this works, a sentence on it). Any error becomes the sentence;
+    none is raised."""
     try:
         works, sentence = _solve("cpu")
         from numba import threading_layer
@@ -172,7 +176,8 @@ def _try_cpu():
 
 
 def _try_gpu(parts):
-    """Return (True if the GPU works, a sentence). Any error becomes the sentence; none is raised."""
+    """Solve a small system on the GPU, if there is one; return (True if this works, a sentence on it). Any error
+    becomes the sentence; none is raised. ``parts``: the list of all Parts found."""
     found = {part.name: part.found for part in parts}
     if not found["CuPy"]:
         if found["NVIDIA driver and GPU"]:
@@ -197,12 +202,12 @@ def _try_gpu(parts):
 
 
 def _cuda(version):
-    """A CUDA version number as text: 13000 becomes 13.0."""
+    """Return CUDA's version number as text: 13000 becomes 13.0."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _show(parts, cpu, gpu):
-    """Print the parts as a table, the commands that install missing parts, and the sentences on CPU and GPU."""
+    """Print ``parts`` as a table, the commands that install missing ones, and the sentences ``cpu`` and ``gpu``."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape

@@ -58,7 +58,8 @@ def run(arguments) -> int:
 
 
 def _run(arguments, ranks) -> int:
-    """Check all arguments that need no mesh; then read, solve, write and print. ``ranks`` is a Communicator or None."""
+    """Check all arguments that need no mesh; then read, solve, write and print. Return the exit status. ``ranks`` is a
+    Communicator or None."""
     check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
                 {"--out": (".vtu", ".pvtu"), "--report": (".html", ".htm")})
     wanted = [_condition(text) for text in arguments.patch_bc]
@@ -121,7 +122,7 @@ def _condition(text):
 
 
 def _is_number(text) -> bool:
-    """True for a finite number."""
+    """Return True if the text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:
@@ -129,7 +130,8 @@ def _is_number(text) -> bool:
 
 
 def _check_files(arguments, mesh, ranks):
-    """Raise InputError unless the named files suit the mesh. If it is decomposed, take rank 0's --out on every rank."""
+    """Raise InputError unless the named files suit the mesh. If each rank has a part of it, set ``arguments.out`` to
+    rank 0's on every rank. ``ranks``: a Communicator or None."""
     from swell.pde.fvm import PartMesh
     parts = isinstance(mesh, PartMesh)
     if parts:
@@ -140,7 +142,8 @@ def _check_files(arguments, mesh, ranks):
 
 
 def read_case(case, ranks):
-    """Read or generate the mesh that CASE names; ``ranks`` is a Communicator or None."""
+    """Return the mesh that ``case``, a command-line argument, names: read from a file or folder, or generated.
+    ``ranks`` is a Communicator or None."""
     from swell.pde.fvm import box, read_mesh
     if not case.startswith(BOX):
         return read_mesh(case, ranks)
@@ -151,9 +154,11 @@ def read_case(case, ranks):
 
 
 def _assign(mesh, wanted, facts) -> dict:
-    """Return {patch: condition}: a condition with the patch's exact name, else the first pattern that fits.
+    """Return {patch: condition}: a condition with the patch's exact name, else the first pattern that fits. ``wanted``:
+    list of (name or pattern, condition); ``facts``: the dict of `Mesh.facts`.
 
-    Raise InputError for a patch without a condition, and for a name that fits no patch."""
+    Raise InputError for a patch without a condition, and for a name that fits no patch.
+    """
     from swell.pde.fvm.boundary import UNCONDITIONED
     patches = [patch["name"] for patch in facts["patches"] if patch["kind"] not in UNCONDITIONED and patch["faces"]]
     if not wanted and patches:
@@ -182,7 +187,7 @@ def _assign(mesh, wanted, facts) -> dict:
 
 
 def _describe(facts):
-    """Print a description of the mesh."""
+    """Print a description of the mesh; ``facts``: the dict of `Mesh.facts` and the command's own entries."""
     angles, aspects = facts["non_orthogonality"], facts["aspect_ratio"]
     print(f"{facts['case']}: {facts['cells']} cells, {facts['faces']} faces ({facts['internal_faces']} internal), "
           f"{facts['points']} points; read and checked in {facts['read_seconds']:.2g} s")
@@ -200,7 +205,7 @@ def _describe(facts):
 
 
 def _write(arguments, problem, solution, facts):
-    """Write the files that the arguments name."""
+    """Write the solution and the report to the files that the arguments name; ``facts`` as in ``_describe``."""
     if arguments.out:
         solution.write(arguments.out)
     if arguments.report:
@@ -216,7 +221,7 @@ def _write(arguments, problem, solution, facts):
 
 
 def _print(arguments, solution, facts):
-    """Print the result on stdout, and a note of an interruption on stderr."""
+    """Print the result on stdout, and a note of an interruption on stderr. ``facts`` as in ``_describe``."""
     if solution.interrupted:
         print("swell: interrupted; the output and the files have the current iterate", file=sys.stderr)
     span = solution.span()

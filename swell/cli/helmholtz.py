@@ -70,7 +70,8 @@ def run(arguments) -> int:
 
 
 def _run(arguments, ranks) -> int:
-    """Check all arguments that need no mesh; then read, sweep, write and print. ``ranks`` is a Communicator or None."""
+    """Check all arguments that need no mesh; then read, sweep, write and print. Return the exit status. ``ranks`` is a
+    Communicator or None."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
                  "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
@@ -140,7 +141,7 @@ class _Watch:
 
 
 def _number(text, option) -> complex:
-    """Parse a complex number, or raise InputError."""
+    """Parse a complex number, or raise InputError, whose message names ``option``."""
     try:
         return complex(text.replace(" ", "").replace("i", "j"))
     except ValueError:
@@ -148,7 +149,7 @@ def _number(text, option) -> complex:
 
 
 def _point(text, option) -> tuple:
-    """Parse two or three coordinates, or raise InputError."""
+    """Parse two or three coordinates; return a tuple, or raise InputError, whose message names ``option``."""
     try:
         point = tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -197,14 +198,15 @@ def _conditions(walls) -> dict:
 
 
 def _source(text, mesh, velocity):
-    """Return a source: a point as a tuple, or {boundary: velocity}."""
+    """Return a source for `Helmholtz.response`: a point as a tuple, or {name of a boundary: velocity}."""
     if text in mesh.boundaries or "," not in text:
         return {text: velocity}
     return _point(text, "--source")
 
 
 def _fields(arguments, band):
-    """Return the frequencies whose fields are written; raise InputError for one that is not in the band."""
+    """Return the frequencies whose fields are written; raise InputError for one that is not in ``band``, the
+    frequencies of the sweep (or None)."""
     from swell.pde import helmholtz
     if arguments.vtu_at and not arguments.vtu:
         raise InputError("--vtu FILE.vtu is missing: --vtu-at needs it, for the fields")
@@ -223,7 +225,7 @@ def _words(point):
 
 
 def _write(arguments, response) -> list:
-    """Write the files that the arguments name; return their names."""
+    """Write the files that the arguments name; return the list of their names."""
     written = []
     if arguments.csv:
         response.write_csv(arguments.csv)
@@ -241,7 +243,7 @@ def _write(arguments, response) -> list:
 
 
 def _print(arguments, mesh, response, written):
-    """Print the result on stdout, and a note of an early end on stderr."""
+    """Print the result on stdout, and a note of an early end on stderr. ``written``: names of the written files."""
     if arguments.json:
         facts = mesh.facts()
         facts["nodes"] = facts.pop("points")                     # "points" are the response's

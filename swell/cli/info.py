@@ -46,7 +46,8 @@ def run(arguments) -> int:
 
 
 def _look(A, host) -> dict:
-    """Analyse a matrix, as swell's A and SciPy's host; return the findings as a dict of plain types."""
+    """Analyse a matrix and return the findings as a dict of plain types. A: the matrix as a CSRMatrix; ``host``: the
+    same as a SciPy matrix."""
     import numpy as np
 
     from swell.formats.blocks import block_size, fill_ratios
@@ -75,13 +76,13 @@ def _look(A, host) -> dict:
 
 
 def _bandwidth_rcm(A) -> int:
-    """Largest |i − j| of an entry after reverse Cuthill–McKee."""
+    """Return the largest |i − j| of an entry after reordering by reverse Cuthill–McKee; A is not changed."""
     from swell.orderings.cuthill_mckee import bandwidth, reverse_order
     return bandwidth(A, reverse_order(A))
 
 
 def _histogram(lengths) -> list[dict]:
-    """A histogram of the rows' numbers of entries, with at most `BINS` bins."""
+    """Return a histogram of the rows' numbers of entries (``lengths``), with at most `BINS` bins: a list of dicts."""
     import numpy as np
     if not lengths.size:
         return []
@@ -93,7 +94,7 @@ def _histogram(lengths) -> list[dict]:
 
 
 def _recommendation(A) -> list[dict]:
-    """The advisor's choices in order, with reasons and predictions."""
+    """Return the advisor's choices for A in order, as dicts with reasons and predictions."""
     from swell.advisor.choose import choose
     from swell.core.configuration import Configuration
     from swell.core.settings import describe
@@ -121,7 +122,7 @@ def _hierarchy(A) -> dict:
 
 
 def _show(found, A):
-    """Print the findings as text."""
+    """Print the findings, the dict of `_look`, as text. A: the matrix, for its pattern."""
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
@@ -140,7 +141,7 @@ def _show(found, A):
 
 
 def _summary(found):
-    """A table of properties, one a line."""
+    """Return a table of properties, one a line; ``found``: the dict of `_look`."""
     from rich import box
     from rich.table import Table
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
@@ -159,7 +160,7 @@ def _summary(found):
 
 
 def _diagonal(found):
-    """Text on diagonal dominance, zeros on the diagonal and empty rows."""
+    """Return a text on diagonal dominance, zeros on the diagonal and empty rows; ``found``: the dict of `_look`."""
     text = f"dominant in {found['dominant_rows']:.1%} of the rows"
     if found["zero_diagonal"]:
         text += f"; zero in {found['zero_diagonal']} rows"
@@ -167,7 +168,8 @@ def _diagonal(found):
 
 
 def _blocks(found):
-    """Text on dense blocks: the verdict, and the fill ratio of each block size."""
+    """Return a text on dense blocks: the verdict, and the fill ratio of each block size; ``found``: the dict of
+    `_look`."""
     if not found["block_fill"]:
         return "none: no size from 2 to 8 divides the number of unknowns"
     ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in found["block_fill"].items())
@@ -177,7 +179,7 @@ def _blocks(found):
 
 
 def _rows(found):
-    """The histogram of entries a row as a table with bars."""
+    """Return the histogram of entries a row as a table with bars; ``found``: the dict of `_look`."""
     from rich import box
     from rich.table import Table
     lengths = found["row_lengths"]
@@ -196,7 +198,7 @@ def _rows(found):
 
 
 def _show_pattern(console, A):
-    """Print the pattern in braille characters, in a frame."""
+    """Print the pattern of A in braille characters, in a frame, on a rich console."""
     from swell.report.pattern import text
     lines = text(A, width=24)
     if lines:
@@ -208,7 +210,7 @@ def _show_pattern(console, A):
 
 
 def _show_recommendation(console, chain):
-    """Print the advisor's choices in order."""
+    """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]
@@ -223,7 +225,7 @@ def _show_recommendation(console, chain):
 
 
 def _show_hierarchy(console, amg):
-    """Print the levels of algebraic multigrid, or the reason why there are none."""
+    """Print the levels of algebraic multigrid, or the reason why there are none; ``amg``: the dict of `_hierarchy`."""
     from rich import box
     from rich.table import Table
 

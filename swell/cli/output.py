@@ -55,17 +55,17 @@ def check_paths(paths: dict, sources=(), endings=None):
 
 
 def readable(name: str) -> str:
-    """A file's name for a report or a picture: bytes that are not UTF-8 become question marks."""
+    """Return a file's name for a report or a picture: bytes that are not UTF-8 become question marks."""
     return name.encode("utf-8", "replace").decode()
 
 
 def as_json(data) -> str:
-    """Convert data to strict JSON; NaN and Inf, which it lacks, become null."""
+    """Return data as strict JSON text; NaN and Inf, which JSON lacks, become null."""
     return json.dumps(_plain(data), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value):
-    """Convert a value to JSON's types: dict, list, str, int, finite float, bool, None."""
+    """Return a value converted to JSON's types: dict, list, str, int, finite float, bool, None."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -54,14 +54,15 @@ class Progress:
             self._live.stop()
 
     def monitor(self, iteration, residual):
-        """The monitor for ``swell.solve(monitor=...)``; never stops the solve."""
+        """Store the iteration and the residual for the display. Passed as ``swell.solve(monitor=...)``; returns False,
+        which lets the solve continue."""
         if iteration == 0 or self._first is None:
             self._first = (residual, time.perf_counter(), iteration)
         self._latest = (iteration, residual)
         return False
 
     def _line(self):
-        """The present line."""
+        """Return the present line, a rich table."""
         now = time.perf_counter()
         line = Table.grid(padding=(0, 2))
         if self._latest is None:
@@ -76,7 +77,7 @@ class Progress:
 
 
 def share_done(first, residual, tolerance) -> float:
-    """Progress of the residual from the first one (0) to the tolerance (1), on a logarithmic scale.
+    """Return the progress of the residual from the first one (0) to the tolerance (1), on a logarithmic scale.
 
     Examples
     --------

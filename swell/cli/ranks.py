@@ -12,7 +12,8 @@ WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # options for ou
 
 
 def together(arguments, run) -> int:
-    """Call ``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` without a launcher; return its status.
+    """Call ``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` without a launcher; return the exit
+    status that it returns. ``ranks``: a Communicator.
 
     An error of one rank is raised on all ranks, and rank 0 reports it. An unexpected error ends all ranks. So does
     Ctrl-C before there is a solution, since it may have reached one rank alone.
@@ -43,7 +44,8 @@ def together(arguments, run) -> int:
 
 
 def matrix(ranks, arguments):
-    """Return (DistributedMatrix, notes). Each rank reads its rows of a file; rank 0 generates a whole matrix."""
+    """Return (DistributedMatrix, notes: list of str) for the command's argument A. Each rank reads its rows of a file;
+    rank 0 generates a whole matrix."""
     from swell import distributed
     from swell.cli import source
     device = arguments.device or "cpu"
@@ -56,7 +58,8 @@ def matrix(ranks, arguments):
 
 
 def vectors(arguments, A, notes):
-    """Return (this rank's rows of the right-hand side, of the starting vector or None)."""
+    """Return (this rank's rows of the right-hand side, this rank's rows of the starting vector or None). A: the
+    DistributedMatrix. A remark is appended to the list ``notes`` if the right-hand side is not given."""
     from swell.io import read_vector
     whole = [None if path is None else read_vector(path) for path in (arguments.rhs, arguments.x0)]
     for name, vector in zip(("--rhs", "--x0"), whole):

@@ -53,7 +53,8 @@ def run(arguments) -> int:
 
 
 def _run(arguments, ranks) -> int:
-    """Check all arguments that need no A; then read, solve, write and print. ``ranks`` is a Communicator or None."""
+    """Check all arguments that need no A; then read, solve, write and print. Return the exit status. ``ranks`` is a
+    Communicator or None."""
     chosen, stopping = _checked(arguments, ranks)
     from swell.cli.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
@@ -77,7 +78,8 @@ def _run(arguments, ranks) -> int:
 
 
 def _checked(arguments, ranks):
-    """Check the arguments that need no A; return (keyword arguments of ``swell.prepare``, Stopping)."""
+    """Check the arguments that need no A; return (keyword arguments of ``swell.prepare``, Stopping). ``ranks`` is a
+    Communicator or None."""
     if ranks is None and arguments.partition != "rows":
         raise InputError(f"--partition {arguments.partition} is for ranks: start mpiexec -n 2 swell solve ...")
     if ranks is not None and arguments.report:
@@ -95,7 +97,8 @@ def _checked(arguments, ranks):
 
 
 def _vectors(arguments, n, notes):
-    """Return (right-hand side, starting vector or None)."""
+    """Return (right-hand side, starting vector or None), read from the named files; n: rows of A. A remark is appended
+    to the list ``notes`` if the right-hand side is not given."""
     import numpy as np
 
     from swell.io import read_vector
@@ -106,7 +109,8 @@ def _vectors(arguments, n, notes):
 
 
 def _nullspace(given):
-    """Return "constants", "none" or None as given, or read the basis vectors from a file."""
+    """Return --nullspace as ``swell.prepare`` takes it: ``given`` itself if it is "constants", "none" or None, else the
+    basis vectors read from the file ``given``."""
     if given is None or given.lower() in ("constants", "none"):
         return given
     from swell.io import read_vector
@@ -114,7 +118,8 @@ def _nullspace(given):
 
 
 def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
-    """Prepare and solve, with the progress display as monitor; return (Result, the first choice's preconditioner)."""
+    """Prepare and solve, with the progress display as monitor; return (Result, the first choice's preconditioner or
+    None). ``chosen``, ``stopping``: as `_checked` returns them; ``notes``: sentences to add to the result's."""
     import numpy as np
 
     import swell
@@ -127,7 +132,7 @@ def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
 
 
 def _write(arguments, result, A, M):
-    """Write the files that the arguments name."""
+    """Write the files that the arguments name; A: the matrix, M: its preconditioner or None, for the report."""
     if arguments.out:
         from swell.io import write_vector
         write_vector(arguments.out, result.x)

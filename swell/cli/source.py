@@ -45,7 +45,7 @@ def read_system(source: str):
 
 
 def block_size(source: str):
-    """The block size that a matrix file states, or None."""
+    """Return the block size that the matrix file ``source`` states, or None."""
     if source.startswith(GENERATED):
         return None
     from swell.io import block_size
@@ -53,7 +53,7 @@ def block_size(source: str):
 
 
 def _acoustic(source):
-    """Assemble A(ω) for a generated cabin or cylinder; return (A, notes)."""
+    """Assemble A(ω) for a generated cabin or cylinder, named by ``source``; return (SciPy matrix, list of notes)."""
     from swell.pde.helmholtz.named import cavity, named_mesh
     from swell.pde.helmholtz.table1 import posed
     name, _, last = source.rpartition(":")
@@ -68,7 +68,7 @@ def _acoustic(source):
 
 
 def _number(text):
-    """The number in a text, or None if it is not a number."""
+    """Return the number in a text, or None if the text is not a number."""
     try:
         return float(text)
     except ValueError:

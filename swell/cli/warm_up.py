@@ -63,7 +63,7 @@ def run(arguments) -> int:
 
 
 def kept_in(device) -> str:
-    """Return the folder of a device's compiled kernels; raise InputError if it cannot be written."""
+    """Return the folder in which a device's compiled kernels are kept; raise InputError if it cannot be written."""
     variable, folder = ("NUMBA_CACHE_DIR", caches.of_numba())
     if device == "cuda":
         variable, folder = ("CUPY_CACHE_DIR", caches.of_cupy())
@@ -75,14 +75,16 @@ def kept_in(device) -> str:
 
 
 def _all(jobs, say=True) -> int:
-    """Run the jobs in processes, as many at a time as there are cores; return how many functions they compiled."""
+    """Run the jobs in processes, as many at a time as there are cores; return how many functions they compiled.
+    ``say``: print a line after each job."""
     from numba import config
     with ThreadPoolExecutor(config.NUMBA_NUM_THREADS) as pool:
         return sum(pool.map(lambda job: _one(job, say), jobs))
 
 
 def _one(job, say):
-    """Run a job in a separate process; return how many functions it compiled."""
+    """Run a job (a dict) in a separate process; return how many functions it compiled. ``say``: print a line after
+    it."""
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=False,
                           env={**os.environ, "SWELL_QUIET": "1"})
@@ -96,7 +98,8 @@ def _one(job, say):
 
 
 def child(job):
-    """Solve the model problems of a job (JSON), and print how many functions were compiled."""
+    """Solve the model problems of ``job`` (a JSON text), and print how many functions were compiled. It runs in a
+    process of its own."""
     import numpy as np
 
     import swell

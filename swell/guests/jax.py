@@ -16,7 +16,7 @@ class JAX(Guest):
     """JAX's arrays, BCOO and BCSR matrices. x is returned as a NumPy array."""
 
     def read_matrix(self, A):
-        """Convert an array to NumPy, and a BCOO or BCSR matrix to SciPy's COO or CSR.
+        """Return an array as a NumPy array, and a BCOO or BCSR matrix as SciPy's COO or CSR.
 
         Raises
         ------

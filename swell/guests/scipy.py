@@ -18,7 +18,8 @@ class SciPy(ArrayLibrary):
         return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
 
     def check(self, A, quick=False):
-        """Check the arrays before SciPy uses them: its compiled code would crash, or read past their ends."""
+        """Raise InputError for damaged arrays of A, before SciPy's compiled code uses them: it would crash, or read
+        past their ends. ``quick``: skip the indices of a CSR matrix of 32 bits, which a later pass checks."""
         import scipy.sparse as sp
         if not sp.issparse(A):
             return
@@ -62,7 +63,7 @@ class SciPy(ArrayLibrary):
 
 
 def _share_memory(csr, A) -> bool:
-    """True if an array of the CSR matrix shares memory with one of A's arrays."""
+    """Return True if an array of the CSR matrix ``csr`` shares memory with one of A's arrays."""
     theirs = [getattr(A, name, None) for name in ("data", "indices", "indptr")]
     theirs = [array for array in theirs if isinstance(array, np.ndarray) and array.dtype != object]
     return any(np.shares_memory(ours, array) for ours in (csr.data, csr.indices, csr.indptr) for array in theirs)
@@ -77,7 +78,7 @@ def _check_lengths(found, *expected):
 
 
 def _check_range(index, size, name):
-    """Raise InputError unless all indices are integers from 0 to size − 1."""
+    """Raise InputError unless ``index`` holds integers from 0 to size − 1; ``name``: the indices in the message."""
     if index.dtype.kind not in "iu" or index.ndim != 1:
         raise InputError(f"A has {name} arrays of {index.dtype} and shape {index.shape}: expected integers in "
                          "one dimension")

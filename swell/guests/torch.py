@@ -21,7 +21,7 @@ class Torch(Guest):
         return "cpu" if kind == "cpu" else f"cuda:{given.device.index or 0}"
 
     def dtype_of(self, given, name):
-        """The NumPy type of a tensor.
+        """Return the NumPy type of the tensor ``given``; ``name``: the tensor in messages.
 
         Raises
         ------
@@ -35,7 +35,7 @@ class Torch(Guest):
         return np.dtype(dtype)
 
     def read_matrix(self, A):
-        """Convert a dense tensor to an array, and a sparse one to a CSR matrix of SciPy or CuPy.
+        """Return a dense tensor as an array, and a sparse one as a CSR matrix of SciPy or CuPy.
 
         Raises
         ------
@@ -62,19 +62,19 @@ class Torch(Guest):
                              shape=tuple(A.shape))
 
     def read_vector(self, v, name):
-        """Convert a tensor to an array; a sparse one becomes dense."""
+        """Return a tensor as an array over its memory; a sparse one becomes dense. ``name``: the tensor in messages."""
         import torch
         self.dtype_of(v, name)
         return _shared(v if v.layout == torch.strided else v.to_dense())
 
     def give_back(self, x, like):
-        """Make a tensor over x's own memory."""
+        """Return x as a tensor over its own memory."""
         import torch
         return torch.from_dlpack(x)
 
 
 def _shared(tensor):
-    """A NumPy or CuPy array over the memory of a dense tensor."""
+    """Return a NumPy or CuPy array over the memory of a dense tensor."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.device.type == "cpu":
         return np.from_dlpack(tensor)

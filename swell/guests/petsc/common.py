@@ -12,7 +12,8 @@ _alive = {}             # handle: (C function, type), for each PC and KSP of swe
 
 
 def options(owner, start, known) -> dict:
-    """Read the options that begin with ``start``, after the owner's prefix, from PETSc's database: {name: text}.
+    """Read the options that begin with ``start``, after the prefix of ``owner`` (a PC or KSP), from PETSc's database;
+    return {name: text}.
 
     An option that is not in ``known`` is an InputError.
     """
@@ -28,7 +29,8 @@ def options(owner, start, known) -> dict:
 
 
 def flag(ksp, name) -> bool:
-    """The value of a boolean option of PETSc itself, such as -ksp_reuse_preconditioner."""
+    """Return the value of a boolean option of PETSc itself, such as -ksp_reuse_preconditioner; False if it is not
+    set."""
     from petsc4py import PETSc
     return PETSc.Options(ksp.getOptionsPrefix() or "").getBool(name, False)
 
@@ -41,18 +43,19 @@ def write(viewer, lines):
 
 
 def enter(guest, function, kind):
-    """Register a PC or KSP of type "python", with the C function and the type that turn it into one of PETSc's own."""
+    """Register ``guest``, a PC or KSP of type "python": `_release` will change its type to ``kind`` by the C function
+    ``function``."""
     _alive[guest.handle] = function, kind
 
 
 def leave(guest):
-    """Remove a PC or KSP from the register: PETSc is destroying it."""
+    """Remove ``guest``, a PC or KSP, from the register of `enter`, since PETSc is destroying it."""
     _alive.pop(guest.handle, None)
 
 
 @atexit.register
 def _release():
-    """Turn all registered objects into PETSc's own types at exit. After an error, PETSc destroys its objects after
+    """Change all registered objects to PETSc's own types at exit. After an error, PETSc destroys its objects after
     Python has ended, and would crash in a PC or KSP of type "python"."""
     for handle, (function, kind) in list(_alive.items()):
         views.set_type(function, handle, kind)
@@ -60,7 +63,8 @@ def _release():
 
 @contextmanager
 def agreed(comm, what):
-    """Raise an error on all ranks if this block raises one on any rank, so that no rank waits for another."""
+    """Context manager: if the block raises an error on any rank of ``comm``, every rank raises one, so that no rank
+    waits for another. ``what``: the block's work, for the message."""
     failure = None
     try:
         yield
@@ -74,7 +78,8 @@ def agreed(comm, what):
 
 
 def _first(comm, failed):
-    """A rank for which ``failed`` is true, or None. It uses PETSc's own reduction, so that mpi4py is not needed."""
+    """Return the number of a rank for which ``failed`` is true, or None. All ranks call it together. It uses PETSc's
+    own reduction, so that mpi4py is not needed."""
     from petsc4py import PETSc
     flags = PETSc.Vec().createMPI((1, PETSc.DETERMINE), comm=comm)
     flags.getArray()[...] = failed

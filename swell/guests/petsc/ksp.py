@@ -26,7 +26,8 @@ DEFAULT_PCS = (None, "none", "ilu", "icc", "bjacobi", "eisenstat")     # PETSc's
 
 
 def reason_of(ksp) -> Reason:
-    """The reason why the last solve of a KSP, swell's or PETSc's, ended; with advice in ``reason_of(ksp).sentence``.
+    """Return the ``Reason`` why the last solve of a KSP, swell's or PETSc's, ended; ``reason_of(ksp).sentence`` has
+    advice.
 
     It is CONVERGED only if ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol). If PETSc judged by another norm and this test fails, it
     is FALSE_CONVERGENCE.
@@ -124,7 +125,8 @@ class KSP:
             raise KeyboardInterrupt
 
     def _monitor(self, ksp, norm_b):
-        """A monitor for swell that calls PETSc's monitors, which may end the solve by setting a reason.
+        """Return a monitor for swell that calls PETSc's monitors, which may end the solve by setting a reason.
+        ``norm_b``: ‖b‖₂, since swell passes relative residuals.
 
         All ranks call Python monitors together: an error or a reason of one rank reaches the others before they
         continue.
@@ -146,12 +148,12 @@ class KSP:
 
     @staticmethod
     def _agree_on_reason(ksp):
-        """Set the reason of the first rank that has one, on all ranks."""
+        """Set the converged reason of ``ksp``, on all ranks, to that of the first rank that has one."""
         reasons = ranks.of_all(ksp.comm, int(ksp.getConvergedReason()))
         ksp.setConvergedReason(next(filter(None, reasons), 0))
 
     def _code(self, result, norm_b):
-        """PETSc's code for the reason of a result."""
+        """Return PETSc's code for the reason of a swell Result; ``norm_b``: ‖b‖₂."""
         atol = self._solver.stopping.atol
         return ATOL if result.converged and result.tolerance * norm_b <= atol * (1 + 1e-12) else CODES[result.reason]
 
@@ -160,7 +162,7 @@ class KSP:
                          "preconditioner, whose transpose PETSc's methods apply")
 
     def buildResidual(self, ksp, work, v):
-        """v = b − A x. InputError while swell iterates, since there is no x then."""
+        """Write b − A x to the Vec v. Raises InputError while swell iterates, since there is no x then."""
         if self._running:
             raise InputError("swell does not form x in every iteration: use -ksp_monitor, which shows the norms of "
                              "b - A x, instead of -ksp_monitor_true_residual")
@@ -168,8 +170,8 @@ class KSP:
         v.aypx(-1, ksp.getRhs())
 
     def _ready(self, ksp):
-        """Prepare the system, or update it after changes of the pattern, the null space, the values or the tolerances.
-        """
+        """Prepare the solver of this object, or update it after changes of the pattern, the null space, the values or
+        the tolerances of ``ksp``."""
         A, P = ksp.getOperators()
         if A.handle != P.handle:
             raise InputError("KSP.setOperators was given two matrices: swell's KSP makes its preconditioner from the "
@@ -197,11 +199,11 @@ class KSP:
 
     @property
     def _uses_petsc_pc(self):
-        """True if swell applies PETSc's PC."""
+        """True if swell applies PETSc's PC as its preconditioner."""
         return isinstance(self.precond, str) and self.precond.strip().lower() == "petsc"
 
     def _petsc_pc(self, ksp, A):
-        """PETSc's PC as a function v -> M v, for ``prepare(M=...)``."""
+        """Return a function v -> M v that applies PETSc's PC, for ``prepare(M=...)``. A: the Mat."""
         if self.device != "cpu":
             raise InputError(f"precond='petsc' with device={self.device!r}: PETSc's preconditioner works on the host; "
                              "name one of swell's, or device='cpu'")
@@ -230,7 +232,8 @@ class KSP:
             pc.setType("none")
 
     def _stopping(self, ksp):
-        """The Stopping for PETSc's tolerances; InputError for a convergence test that swell does not have."""
+        """Return the Stopping for the tolerances of ``ksp``; raise InputError for a convergence test that swell does
+        not have."""
         from petsc4py import PETSc
         words = PETSc.Options(ksp.getOptionsPrefix() or "")
         if (ksp.getConvergenceTest() is not None or words.getString("ksp_convergence_test", "default") != "default"
@@ -247,7 +250,7 @@ class KSP:
         return Stopping(rtol=rtol, atol=atol, maxiter=maxiter, growth=growth, relative_to="r0" if initial else "b")
 
     def reset(self, ksp=None):
-        """Drop the setup and the last result."""
+        """Drop the setup and the last result; called by PETSc."""
         self._solver = self._pattern = self._state = self._mat = self.result = None
         self._running = False
 
@@ -264,7 +267,7 @@ class KSP:
 
 
 def _nullspace(A):
-    """The null space attached to the matrix, as a NullSpace, or None."""
+    """Return the null spaces attached to the Mat A (of A and of Aᵀ) as a NullSpace, or None."""
     from numpy import column_stack, ones
     both = []
     for null in (A.getNullSpace(), A.getTransposeNullSpace()):

@@ -62,7 +62,9 @@ class PC:
                 self._set_up(views.local(P), settings)
 
     def _set_up(self, mat, settings):
-        """Set up, or update, from this rank's diagonal block; or, with all ranks together, from the whole matrix."""
+        """Set up the preconditioner ``settings`` for the Mat ``mat``, or update it if the pattern is equal. ``mat``:
+        this rank's diagonal block; or, for settings that work across ranks, the whole Mat: then all ranks call it
+        together."""
         together = mat.comm.size > 1 and settings.across_ranks
         if not together and not mat.getSize()[0]:                # a rank without rows
             self.reset()
@@ -91,7 +93,7 @@ class PC:
         self._pattern, self._block = pattern, mat          # keeping the Mat keeps its handle from being reused
 
     def _spread(self, mat):
-        """The whole matrix, as a DistributedMatrix."""
+        """Return the whole Mat as a DistributedMatrix. All ranks call it together."""
         if self.dtype is not None:
             raise InputError(f"-pc_swell_dtype {self.dtype} with -pc_swell_precond {self.precond} across ranks: leave "
                              "the type out, or take a preconditioner of each rank's own diagonal block, such as ilu0")
@@ -108,7 +110,8 @@ class PC:
             self._transfer(self._M.apply, x, y)
 
     def applyTranspose(self, pc, x, y):
-        """y = Mᵀ x; in complex arithmetic, the conjugate of Mᴴ applied to the conjugate of x."""
+        """Write y = Mᵀ x; x and y are Vecs. In complex arithmetic Mᵀ x is the conjugate of Mᴴ applied to the conjugate
+        of x."""
         if self._M is None:
             return
         if views.scalar_type().kind != "c":
@@ -121,7 +124,8 @@ class PC:
         y.conjugate()
 
     def _transfer(self, apply, x, y):
-        """Call ``apply(x, y)`` on PETSc's arrays directly, or through vectors of the space."""
+        """Call ``apply(source, target)`` for the Vecs x (read) and y (written): on PETSc's arrays directly, or through
+        vectors of the space."""
         source, target = x.getArray(readonly=True), y.getArray()
         with self._space.active(source.size):
             if self._direct:
@@ -132,7 +136,7 @@ class PC:
             target[...] = self._space.to_host(self._z)
 
     def reset(self, pc=None):
-        """Drop the setup."""
+        """Drop the setup; called by PETSc."""
         self._M = self._A = self._space = self._pattern = self._block = self._r = self._z = None
 
     def view(self, pc, viewer):

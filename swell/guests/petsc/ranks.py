@@ -12,13 +12,13 @@ from swell.guests.petsc import views
 
 @functools.cache
 def _key():
-    """The MPI attribute key under which an MPI communicator stores its swell communicator."""
+    """Return the MPI attribute key under which an MPI communicator stores its swell communicator."""
     from mpi4py import MPI
     return MPI.Comm.Create_keyval()
 
 
 def communicator(comm):
-    """swell's communicator for the ranks of PETSc's ``comm``. It is made once, and then reused.
+    """Return swell's communicator for the ranks of PETSc's ``comm``. It is made once, and then reused.
 
     Raises
     ------
@@ -47,17 +47,19 @@ def communicator(comm):
 
 
 def agreed(comm):
-    """A context: if its block raises an error on any rank, all ranks raise the error of the first such rank."""
+    """Return a context manager: if its block raises an error on any rank, all ranks raise the error of the first such
+    rank."""
     return nullcontext() if comm.size == 1 else communicator(comm).agreed()
 
 
 def of_all(comm, value) -> list:
-    """The list of all ranks' values; all ranks must call it."""
+    """Return the list of all ranks' values, in the order of ranks. All ranks call it together."""
     return [value] if comm.size == 1 else communicator(comm).allgather(value)
 
 
 def matrix(A, device):
-    """A matrix for ``swell.prepare``: a Mat of one rank itself, else a DistributedMatrix on ``device``.
+    """Return a matrix for ``swell.prepare``: the Mat A itself if it is on one rank, else a DistributedMatrix on
+    ``device``.
 
     On a CPU the parts are copied once, since later changes of the Mat must not affect the prepared system. To a GPU
     they are copied from PETSc's memory directly.
@@ -74,7 +76,8 @@ def matrix(A, device):
 
 
 def new_values(A, prepared):
-    """A matrix for ``Solver.update``: the present values of A, in the pattern of the matrix ``prepared``."""
+    """Return a matrix for ``Solver.update``: the present values of the Mat A, in the pattern of ``prepared``, the
+    matrix of the solver."""
     if A.comm.size == 1:
         return views.matrix(A)
     with communicator(A.comm).agreed():

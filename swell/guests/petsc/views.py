@@ -47,33 +47,36 @@ class PETSc(Guest):
 
 @functools.cache
 def _library():
-    """libpetsc, found through petsc4py's extension module, which is linked to it."""
+    """Return libpetsc (ctypes), found through petsc4py's extension module, which is linked to it."""
     from petsc4py import PETSc
     return ctypes.CDLL(PETSc.__file__)
 
 
 def _call(name, mat, *arguments):
-    """Call one of PETSc's C functions on a Mat; InputError if it returns an error code."""
+    """Call PETSc's C function ``name`` on a Mat, with ctypes arguments; raise InputError if it returns an error
+    code."""
     code = getattr(_library(), name)(ctypes.c_void_p(mat.handle), *arguments)
     if code:
         raise InputError(f"PETSc's {name} ended with error {code} for a Mat of type {mat.getType()}")
 
 
 def set_type(function, handle, kind):
-    """Call ``function``, such as PCSetType, to set the type of a PC or KSP, unless PETSc is finalised."""
+    """Set the type of a PC or KSP to ``kind`` (bytes) by PETSc's C function ``function``, such as PCSetType, unless
+    PETSc is finalised. ``handle``: the object's address."""
     from petsc4py import PETSc
     if not PETSc.Sys.isFinalized():
         getattr(_library(), function)(ctypes.c_void_p(handle), ctypes.c_char_p(kind))
 
 
 def scalar_type() -> np.dtype:
-    """The type of PETSc's scalars, for which PETSc was configured."""
+    """Return the NumPy type of PETSc's scalars, for which PETSc was configured."""
     from petsc4py import PETSc
     return np.dtype(PETSc.ScalarType)
 
 
 def _view(address, count, dtype, owner):
-    """A read-only array of ``count`` numbers at ``address``, memory that belongs to ``owner``."""
+    """Return a read-only array of ``count`` numbers at ``address``, memory that belongs to ``owner``; the array keeps
+    ``owner`` alive."""
     if not count:
         return np.empty(0, dtype)
     memory = (ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address)
@@ -84,7 +87,8 @@ def _view(address, count, dtype, owner):
 
 
 def as_kernels_take_it(array):
-    """An array over the same memory that is not marked read-only: Numba compiles kernels again for read-only arrays."""
+    """Return an array over the same memory that is not marked read-only: Numba compiles kernels again for read-only
+    arrays."""
     if not array.size:
         return array
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
@@ -93,7 +97,7 @@ def as_kernels_take_it(array):
 
 
 def vector(v, name="b"):
-    """The entries of a Vec of one rank, as a read-only array over its memory."""
+    """Return the entries of a Vec of one rank, as a read-only array over its memory; ``name``: the Vec in messages."""
     if v.comm.size > 1:
         raise InputError(f"{name} is a Vec spread over {v.comm.size} ranks: expected one of one rank; across ranks use "
                          "swell as a KSP, -ksp_type python -ksp_python_type swell.guests.petsc.KSP")
@@ -101,7 +105,7 @@ def vector(v, name="b"):
 
 
 def vector_like(v, x):
-    """Make a Vec like ``v`` that holds a copy of x, an array on the host."""
+    """Return a new Vec like ``v`` that holds a copy of x, an array on the host."""
     if x.dtype.kind == "c" and scalar_type().kind != "c":
         raise InputError(f"the solution is {x.dtype.name} and this PETSc is built for {scalar_type().name}: give b as "
                          "an array (b.array), or use a PETSc with complex scalars")
@@ -111,19 +115,19 @@ def vector_like(v, x):
 
 
 def pattern(A) -> tuple:
-    """An identifier of a Mat's pattern: if two identifiers are equal, row pointers and columns are equal."""
+    """Return an identifier of a Mat's pattern: if two identifiers are equal, row pointers and columns are equal."""
     state = ctypes.c_int64()
     _call("MatGetNonzeroState", A, ctypes.byref(state))
     return A.handle, state.value
 
 
 def local(A):
-    """This rank's diagonal block, a Mat of one rank that shares A's memory; a sequential A itself."""
+    """Return this rank's diagonal block, a Mat of one rank that shares A's memory; a sequential A itself."""
     return A.getDiagonalBlock() if A.getType().startswith("mpi") else A
 
 
 def block_size(A) -> int | None:
-    """The block size of a Mat; None instead of 1, the size of Mats without blocks."""
+    """Return the block size of a Mat; None instead of 1, the size of Mats without blocks."""
     size = A.getBlockSize()
     return size if size > 1 else None
 
@@ -218,8 +222,8 @@ def parts(A):
 
 
 def _rows(A, blocked):
-    """(row pointers, columns) of a sequential matrix, or with ``blocked`` of its blocks. For an AIJ ``blocked`` must be
-    False: PETSc would combine equal rows."""
+    """Return (row pointers, columns) of a sequential matrix, as views; with ``blocked`` of its blocks. For an AIJ
+    ``blocked`` must be False: PETSc would combine equal rows."""
     from petsc4py import PETSc
     integer = np.dtype(PETSc.IntType)
     index = np.ctypeslib.as_ctypes_type(integer)
@@ -238,7 +242,7 @@ def _rows(A, blocked):
 
 
 def _values(A, get, restore, count):
-    """A view of the ``count`` values of a sequential matrix; ``get`` and ``restore`` name PETSc's functions."""
+    """Return a view of the ``count`` values of a sequential matrix; ``get`` and ``restore`` name PETSc's functions."""
     address = ctypes.c_void_p()
     _call(get, A, ctypes.byref(address))
     values = _view(address.value, count, scalar_type(), A)
@@ -247,7 +251,7 @@ def _values(A, get, restore, count):
 
 
 def _aij(A):
-    """A view of a sequential AIJ as SciPy CSR."""
+    """Return a view of a sequential AIJ as SciPy CSR."""
     import scipy.sparse as sp
     indptr, indices = _rows(A, blocked=False)
     values = _values(A, "MatSeqAIJGetArrayRead", "MatSeqAIJRestoreArrayRead", indices.size)
@@ -255,7 +259,7 @@ def _aij(A):
 
 
 def _blocks(A, name):
-    """A view of the stored blocks as a SciPy BSR matrix; ``name`` is part of the names of PETSc's functions."""
+    """Return a view of the stored blocks of a Mat as a SciPy BSR matrix; ``name``: "SeqBAIJ" or "SeqSBAIJ"."""
     import scipy.sparse as sp
     indptr, indices = _rows(A, blocked=True)
     size = A.getBlockSize()
@@ -265,12 +269,12 @@ def _blocks(A, name):
 
 
 def _baij(A):
-    """A view of a sequential BAIJ as SciPy BSR."""
+    """Return a view of a sequential BAIJ as SciPy BSR."""
     return _blocks(A, "SeqBAIJ")
 
 
 def _sbaij(A):
-    """A sequential SBAIJ, copied to SciPy CSR with both triangles."""
+    """Return a sequential SBAIJ, copied to SciPy CSR with both triangles."""
     import scipy.sparse as sp
     upper = sp.triu(_blocks(A, "SeqSBAIJ").tocsr(), format="csr")
     strict = sp.triu(upper, k=1, format="csr")
@@ -279,12 +283,12 @@ def _sbaij(A):
 
 
 def _dense(A):
-    """A view of a sequential dense matrix."""
+    """Return a view of a sequential dense matrix as a NumPy array."""
     return A.getDenseArray(readonly=True)
 
 
 def _matrix_free(A):
-    """A SciPy LinearOperator that calls PETSc's products."""
+    """Return a SciPy LinearOperator that calls PETSc's products with A and Aᴴ."""
     from scipy.sparse.linalg import LinearOperator
     right, left = A.createVecs()
 
