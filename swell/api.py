@@ -187,7 +187,7 @@ class Solver:
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
         self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
-        self._failure = None                     # the error of a failed update; nothing is prepared after it
+        self._failure: str | None = None         # the error of a failed update; nothing is prepared after it
         with self.space.active(self.A.shape[0]):
             if named.method is None:
                 from swell.advisor.choose import choose
@@ -201,7 +201,7 @@ class Solver:
             self.notes = [*self.notes, *complaints()]
             self._prepare_first()
 
-    def _set_chain(self, chain, left_out, adapt):
+    def _set_chain(self, chain: list[Configuration], left_out, adapt):
         """Follow a new chain of choices; ``left_out`` are sentences on the choices that are not in it."""
         self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
 

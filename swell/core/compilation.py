@@ -90,7 +90,7 @@ def compilations() -> int:
     return _clock.blocks
 
 
-def quiet(quiet: bool = True):
+def quiet(quiet: bool = True) -> None:
     """Suppress the line printed while kernels are compiled; ``quiet(False)`` brings it back.
 
     The environment variable ``SWELL_QUIET=1`` suppresses it from the start.

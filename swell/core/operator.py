@@ -2,8 +2,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from swell.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from swell.core.space import Space
 
 
 class LinearOperator(ABC):
@@ -42,20 +48,20 @@ class LinearOperator(ABC):
     """
 
     name = "matrix-free"
-    nnz = None
+    nnz: int | None = None
     origin = ""
     has_entries = False
     spd = False
     symmetric = False
     hermitian = False
-    self_adjoint = None
+    self_adjoint: bool | None = None
     variable = False
     capturable = True
     revision = 0
-    notes = ()
+    notes: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
 
-    def __init__(self, shape, dtype, space):
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, space: Space):
         self.shape = shape
         self.dtype = dtype
         self.space = space

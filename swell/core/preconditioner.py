@@ -2,6 +2,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from swell.core.settings import Idle
 
 
 class Preconditioner(ABC):
@@ -40,9 +44,9 @@ class Preconditioner(ABC):
     as_given = False
     across_ranks = False
     from_entries = True
-    method = None
+    method: str | None = None
     against_scaling = ""
-    idle = ()
+    idle: tuple[Idle, ...] = ()
 
     @abstractmethod
     def build(self, A):

@@ -12,7 +12,7 @@ from swell.core.guests import guest_of
 from swell.core.settings import DTYPES, real, without_effect
 from swell.core.devices import make_space
 from swell.dense.accuracy import lost
-from swell.dense.factors import CroutFactors, Metrics, largest
+from swell.dense.factors import CroutFactors, LUFactors, Metrics, largest
 
 PIVOTING = ("full", "conditional", "none")
 
@@ -90,11 +90,11 @@ class Decomposer(ABC):
 
     problem = "any nonsingular dense matrix"
     cost = "2/3 n³"
-    devices = ("cpu", "cuda")
-    factors = CroutFactors
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    factors: type[LUFactors] = CroutFactors
     order = "C"
 
-    def factor(self, A, space=None):
+    def factor(self, A, space=None) -> LUFactors:
         """Decompose a matrix.
 
         Parameters

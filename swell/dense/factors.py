@@ -31,7 +31,7 @@ class Metrics:
 
     section: int
     pivots: np.ndarray
-    iterations: np.ndarray | None = None
+    iterations: np.ndarray | Any = None      # Any: a caller who chose an iterative method need not test for None
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.dense.blocked import check_section, section_size
 from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_tolerances, check_x
-from swell.dense.factors import CroutFactors
+from swell.dense.factors import CroutFactors, LUFactors
 
 FORMS = ("fronts", "plain")
 TIGHTER = 100           # divisor of a tolerance that is too loose
@@ -87,7 +87,7 @@ class ICM(Decomposer):
         if self.order not in ("C", "F"):
             raise InputError(f"ICM(order={self.order!r}): expected 'C', rows contiguous, or 'F', columns")
 
-    def factor(self, A, space=None, estimate=None):
+    def factor(self, A, space=None, estimate=None) -> LUFactors:
         """Decompose a matrix.
 
         Parameters

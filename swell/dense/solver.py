@@ -11,7 +11,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.registry import TABLE, load, name_of
 from swell.core.settings import describe
-from swell.dense.factors import CroutFactors
+from swell.dense.factors import CroutFactors, LUFactors
 
 
 class DenseSolver(ABC):
@@ -29,8 +29,8 @@ class DenseSolver(ABC):
 
     problem = "the factors of a dense matrix, many right-hand sides"
     cost = "2 n² a right-hand side"
-    accepts = (CroutFactors,)
-    devices = ("cpu", "cuda")
+    accepts: tuple[type[LUFactors], ...] = (CroutFactors,)
+    devices: tuple[str, ...] = ("cpu", "cuda")
     layout = "F"
 
     def build(self, factors):

@@ -41,7 +41,8 @@ class CSR:
                              "many as the mean row suggests")
 
     def build(self, csr):
-        """The given matrix itself if it has these ``lanes``; else a new matrix that shares its arrays."""
+        """Return ``csr``, a CSRMatrix, unchanged if it has these ``lanes``; else a new CSRMatrix that shares its
+        arrays."""
         if self.lanes == csr.lanes:
             return csr
         made = csr.with_values(csr.data)
@@ -82,7 +83,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)
 
     @classmethod
-    def from_scipy(cls, A, space, block=None):
+    def from_scipy(cls, A, space, block=None) -> "CSRMatrix":
         """Build from a SciPy or CuPy CSR matrix, moved to the space; integers become double.
 
         Its columns must be sorted in each row and free of duplicates. ``block`` is its `block_size`, if known.
@@ -141,18 +142,18 @@ class CSRMatrix(Matrix, SystemMatrix):
         super().discard_adjoint()
 
     def discard_facts(self):
-        """Forget the facts, because the values may have changed; `facts` gathers them again."""
+        """Drop the kept `Facts`, because the values may have changed; the next call of `facts` gathers them again."""
         self._facts = None
 
     def same_pattern(self, other) -> bool:
-        """True if another CSR matrix has the same row pointers and columns."""
+        """True if the CSRMatrix ``other`` has the same shape, row pointers and columns; values are not compared."""
         if other.indptr is self.indptr and other.indices is self.indices:          # shared arrays: nothing to compare
             return True
         return other.shape == self.shape and other.nnz == self.nnz and not any(
             self.space.find_true(a != b)[1] for a, b in ((other.indptr, self.indptr), (other.indices, self.indices)))
 
     def facts(self, search=True) -> Facts:
-        """The facts that one pass over the entries gathers; kept until the values change.
+        """The `Facts` of this matrix, gathered in one pass over the entries and kept until the values change.
 
         With ``search``, each aᵢⱼ is also compared with aⱼᵢ: most of the time on a CPU, little on a GPU.
         """
@@ -167,7 +168,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return facts.asymmetry(conjugate) if facts and facts.searched else None
 
     def rows(self):
-        """The row of every entry."""
+        """Return a new integer array: the row of every entry."""
         return rows_of(self.indptr, self.nnz, self.space.xp)
 
     def diagonal(self):
@@ -185,7 +186,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return vars(self).get("block_size", 0)
 
     def with_values(self, data):
-        """A matrix with this pattern and the given values; the pattern's arrays are shared."""
+        """Return a new CSRMatrix with this pattern and the values ``data``; all arrays are shared, not copied."""
         made = CSRMatrix(self.space, self.indptr, self.indices, data, self.shape, block=self.known_block)
         made.notes = self.notes
         return made
@@ -216,7 +217,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return self.with_values(abs(self.data))
 
     def row_sums(self):
-        """Σⱼ aᵢⱼ of each row."""
+        """Return a new vector: Σⱼ aᵢⱼ of each row i."""
         return self.times(self.space.xp.ones(self.shape[1], self.dtype))
 
     def row_lengths(self):

@@ -13,6 +13,8 @@ from swell.krylov.slots import Shadow
 if TYPE_CHECKING:
     from swell.core.loop import Loop
     from swell.core.operator import LinearOperator
+    from swell.core.preconditioner import Preconditioner
+    from swell.core.settings import Idle
     from swell.core.workspace import Workspace
 
 
@@ -41,7 +43,7 @@ class Counts(NamedTuple):
     reductions: int
 
     def plus(self, other: "Counts", check: int) -> "Counts":
-        """The sum of both costs, plus ``check`` products for the true residual."""
+        """Return the sum of both costs, with ``check`` more products, which computed the true residual."""
         return Counts(self.products + other.products + check, self.preconditioner + other.preconditioner,
                       self.reductions + other.reductions)
 
@@ -109,10 +111,10 @@ class Method(ABC):
     unit_vectors = False
     gpu_only = False
     distributed = False
-    format = None
+    format: Any = None
     few_products = False
-    inner = None
-    idle = ()
+    inner: Preconditioner | None = None
+    idle: tuple[Idle, ...] = ()
 
     @abstractmethod
     def bind(self, system: System) -> "Iteration":
@@ -125,15 +127,15 @@ class Method(ABC):
         """Raise InputError for settings that have no effect without a smoother."""
 
     def flexible_form(self):
-        """Settings of this method's variant for a varying preconditioner, or None."""
+        """Return settings of this method's variant for a varying preconditioner, or None."""
         return None
 
     def longer(self, n: int) -> "Method | None":
-        """Settings that keep more vectors, to continue a stagnated run with n unknowns; None if there are none."""
+        """Return settings that keep more vectors, to continue a stagnated run with n unknowns, or None."""
         return None
 
     def window(self, n: int) -> int:
-        """Number of iterations without progress that counts as stagnation; 0: no limit."""
+        """Return the number of iterations without progress that counts as stagnation, for n unknowns; 0: no limit."""
         return 1000
 
 
@@ -152,7 +154,7 @@ class Iteration(ABC):
 
     steps = 1
     attempt = 0
-    notes = ()
+    notes: tuple[str, ...] = ()
 
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system
@@ -164,63 +166,67 @@ class Iteration(ABC):
             self.weights = self.workspace.array("unweighted", 0, "float32")
 
     def vector(self, name):
-        """A named work vector."""
+        """Return the work vector ``name`` of the workspace: as long as b, in its type, and not initialised."""
         return self.workspace.array(name, self.b.size, self.dtype)
 
     def basis(self, name, count, dtype=None):
-        """``count`` vectors as the rows of one array, in the system's type unless ``dtype`` names another."""
+        """Return ``count`` work vectors as the rows of one array, in the system's type unless ``dtype`` names
+        another."""
         rows = self.b.size
         return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
     def scalars(self, name, count):
-        """``count`` named scalars in the memory of the vectors: one column of an array [slot][column]."""
+        """Return ``count`` scalars, a device array of shape (count,): one column of the work array ``name``
+        [slot][column]."""
         held = self.workspace.array(name, (count, COLUMNS), self.scalar)
         return held[:, 0]
 
     def dense(self, name, shape):
-        """A small named array for dense work, in the type of the scalars."""
+        """Return the work array ``name`` for small dense matrices, of this shape, in the type of the scalars."""
         return self.workspace.array(name, shape, self.scalar)
 
     def first_residual(self, r, zero_guess):
-        """Set r = b − A x; without a product if x = 0."""
+        """Set r = b − A x, in place; ``zero_guess`` says that x = 0: then r = b, without a product."""
         if zero_guess:
             self.space.copy(self.b, r)
         else:
             self.A.residual(self.x, self.b, r)
 
     def residual_norm2(self, r, out):
-        """Write the ``Norms`` of the residual r to ``out``, added up over the ranks."""
+        """Write both squared norms of the residual r (core.slots.Norms) to ``out``, added up over the ranks."""
         self.space.dots(r, r, out)
         if self.weights.size:
             self.space.weighted_norm2(r, self.weights, out)
         self.space.allreduce(out)
 
     def ended(self):
-        """Across ranks, iteration k is judged during k + 1. True if k was the last."""
+        """Return True if the iteration before this one was the last. Only across ranks, where it is judged during this
+        one."""
         return not self.space.single_rank and self.loop.halted()
 
     def begun(self, iterations: int) -> int:
-        """1 if the deferred judgement cost one extra product, else 0."""
+        """Return 1 if a run of ``iterations`` iterations took one extra product for a deferred judgement, else 0."""
         return int(iterations > 0 and not self.space.single_rank)
 
     @abstractmethod
     def start(self, zero_guess: bool):
-        """Set up the first step from x and judge the first residual."""
+        """Set up the first step from x and test the first residual for convergence; ``zero_guess`` says that x = 0."""
 
     @abstractmethod
     def body(self):
-        """One iteration, or one cycle."""
+        """Do ``steps`` iterations or one cycle, in place in x; kernels test each iteration for convergence."""
 
     @abstractmethod
     def counts(self, iterations: int, zero_guess: bool) -> Counts:
-        """Cost of this number of iterations, including the start."""
+        """Return the cost of this number of iterations, including the start; ``zero_guess`` as in ``start``."""
 
     def spectrum(self):
-        """Estimates of the operator's spectrum from this iteration, or None."""
+        """Return estimates of the operator's spectrum from the last run (krylov.spectrum.Spectrum), or None."""
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):
-        """Iterate until the judge stops the run; ``attempt`` counts the restarts of one solve."""
+        """Iterate on x, in place, until the convergence test stops the run; ``attempt`` counts the restarts of one
+        solve."""
         self.attempt = attempt
         self.start(zero_guess)
         capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))
@@ -249,7 +255,8 @@ class ShadowIteration(Iteration):
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
 
     def first_shadow(self, r, shadow, p, s, zero_guess):
-        """Set r = b − A x, shadow = r̂, p = r and the slots of ``Shadow``; judge r."""
+        """Set r = b − A x, ``shadow`` = r̂ (random), p = r, and the scalars s of ``slots.Shadow``; test r for
+        convergence."""
         self.first_residual(r, zero_guess)
         self.space.random(self.seed + self.attempt, shadow)
         self.first.begin(r, shadow, self.weights, p, s)
@@ -258,5 +265,5 @@ class ShadowIteration(Iteration):
 
 
 def part(s, first, last):
-    """The slots from ``first`` to ``last``, both included."""
+    """Return a view of the scalars s: the slots from ``first`` to ``last``, both included."""
     return s[first:last + 1]

@@ -24,7 +24,7 @@ class TriangularSolve(ABC):
     problem = "a triangular matrix, its diagonal without zeros"
     cost: str
     symmetric = True        # the solve with Tᴴ is the adjoint of the solve with T
-    idle = ()               # fields that have no effect on some devices or matrices
+    idle: tuple[Idle, ...] = ()              # fields that have no effect on some devices or matrices
     alike = True            # up to D, the solves with T and D Tᵀ are transposes: L and U = D Lᵀ make M symmetric
 
     def alone(self, lower):
@@ -74,7 +74,7 @@ def resolve_solve(choice):
 class TriangularOperator(LinearOperator):
     """x = T⁻¹ b for one triangular matrix. ``out`` may be ``x`` itself in every solve."""
 
-    scratch = ("_combined",)
+    scratch: tuple[str, ...] = ("_combined",)
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T.shape, T.dtype, T.space)

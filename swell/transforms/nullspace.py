@@ -222,7 +222,7 @@ def resolve_nullspace(choice):
     return NullSpace(choice)
 
 
-def rigid_body_modes(points):
+def rigid_body_modes(points) -> np.ndarray:
     """The rigid motions of a body, as a basis of a null space: 6 vectors in three dimensions, 3 in two.
 
     Parameters

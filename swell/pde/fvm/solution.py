@@ -11,6 +11,7 @@ from swell.pde.fvm.boundary import UNCONDITIONED
 
 if TYPE_CHECKING:
     from swell.pde.fvm.mesh import Mesh
+    from swell.pde.fvm.part_mesh import PartMesh
     from swell.solving.result import Result
 
 
@@ -132,7 +133,8 @@ class Solution:
         return _balance([self._account()])
 
     def _account(self):
-        """(outflow by patch, Σ outflow, Σ source, Σ |fluxes| + Σ |sources|)."""
+        """Return (outflow by patch, Σ outflow, Σ source, Σ |fluxes| + Σ |sources|) of this solution's cells and
+        faces."""
         through = {p.name: self.fluxes[p.faces] for p in self.mesh.patches if p.kind not in UNCONDITIONED}
         boundary = [flux.sum() for flux in through.values()]
         size = sum(np.abs(flux).sum() for flux in through.values()) + np.abs(self.sources).sum()
@@ -144,12 +146,12 @@ class Solution:
         return _span([self._values()])
 
     def _values(self):
-        """(minimum, maximum, ∫ p, volume)."""
+        """Return (minimum of p, maximum of p, ∫ p, volume) of this solution's cells."""
         volumes = self.mesh.volumes
         return float(self.p.min()), float(self.p.max()), float((volumes * self.p).sum()), float(volumes.sum())
 
     def write(self, path, name="p"):
-        """Write the values as a VTU file for ParaView."""
+        """Write the values as a VTU file for ParaView; ``name``: the name of p in the file."""
         from swell.pde.fvm.vtu import write_vtu
         write_vtu(path, self.mesh, {name: self.p})
 
@@ -180,11 +182,14 @@ class PartSolution(Solution):
         Number of cells, on all ranks.
     """
 
+    mesh: PartMesh
     cells = 0
+    _conservation: dict
+    _span: dict
 
     @classmethod
     def of(cls, own: Solution) -> "PartSolution":
-        """Turn each rank's Solution into a PartSolution; a collective call."""
+        """Return a PartSolution made from ``own``, this rank's Solution. All ranks call it together."""
         solution = cls(**vars(own))
         accounts, values, sizes = zip(*own.mesh.ranks.allgather((own._account(), own._values(), own.mesh.n_cells)))
         solution.cells, solution._conservation, solution._span = sum(sizes), _balance(accounts), _span(values)
@@ -197,7 +202,8 @@ class PartSolution(Solution):
         return self._span
 
     def write(self, path, name="p"):
-        """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``; a collective call."""
+        """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``. ``name``: the name of p in
+        the files. All ranks call it together."""
         from swell.pde.fvm.vtu import write_pieces
         write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
 
@@ -252,7 +258,7 @@ class FlowSolution:
 
 
 def _balance(accounts) -> dict:
-    """The dict of `Solution.conservation`, from the accounts of all parts."""
+    """Return the dict of `Solution.conservation`; ``accounts``: `Solution._account` of each part."""
     patches, outflows, sources, sizes = zip(*accounts)
     source, outflow, size = sum(sources), sum(outflows), sum(sizes)
     return {"patches": {name: sum(part[name] for part in patches) for name in patches[0]}, "outflow": outflow,
@@ -261,6 +267,6 @@ def _balance(accounts) -> dict:
 
 
 def _span(values) -> dict:
-    """The dict of `Solution.span`, from the values of all parts."""
+    """Return the dict of `Solution.span`; ``values``: `Solution._values` of each part."""
     least, most, moments, volumes = zip(*values)
     return {"min": min(least), "max": max(most), "mean": sum(moments) / sum(volumes)}
