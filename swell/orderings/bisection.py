@@ -63,14 +63,18 @@ class Bisection(Ordering):
 
 
 def boundaries(n: int, parts: int) -> np.ndarray:
-    """The first row of each of ``parts`` equal parts of n rows, then n: ``parts + 1`` integers, k n/parts rounded up.
+    """Return the first row of each of ``parts`` equal parts of n rows, then n: ``parts + 1`` integers, k n/parts
+    rounded up.
 
     Row i of the order is in part i parts // n."""
     return -(-np.arange(parts + 1, dtype=np.int64) * n // parts)
 
 
 def _levels(n, parts):
-    """Yield for each level of cuts where each group of rows begins, followed by n, and where its second half begins."""
+    """Yield two int arrays for each level of cuts: the first row of each group of rows, followed by n; and the first
+    row of each group's second half.
+
+    A group is a range of the order's n rows that still is to be cut; the first one holds all rows."""
     bounds = boundaries(n, parts)
     first, count = np.array([0]), np.array([parts])      # first part, and number of parts, of each group
     while (count > 1).any():
@@ -81,7 +85,8 @@ def _levels(n, parts):
 
 
 def _coordinates(A, kernels):
-    """(integer coordinates of every vertex, vertices sorted by each coordinate); both arrays axis after axis."""
+    """Return (coordinates, lists), int32 device arrays of `AXES` × n numbers, axis after axis: the coordinates of every
+    vertex, and the vertices sorted by each coordinate. ``kernels``: the functions of kernels/bisection.py."""
     space, xp, n = A.space, A.space.xp, A.shape[0]
     pivots = min(PIVOTS, n)
     spread = (np.arange(1, pivots + 1) * GOLDEN % 1 * n).astype(np.int32)
@@ -105,7 +110,10 @@ def _coordinates(A, kernels):
 
 
 def _pairs(between):
-    """One pair of pivots an axis, as a flat int32 array, from the matrix of distances between the pivots."""
+    """Choose one pair of pivots for each axis; the top of this file says how. Returns a flat int32 array of the pivots'
+    numbers.
+
+    ``between`` is the matrix of the distances between the pivots."""
     score, pairs = 2 * between, []
     for _ in range(AXES):
         one, two = np.unravel_index(np.argmax(score), between.shape)

@@ -121,8 +121,7 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
 def eliminate(A, entries=math.inf, flops=math.inf, weak=None, visits=math.inf) -> Elimination:
     """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits.
 
-    ``weak`` is a bool array of the weak pivots, shape (n,); by default the `weak_pivots` of A.
-    """
+    ``weak`` is a bool array of the weak pivots, shape (n,); by default the `weak_pivots` of A. Changes no argument."""
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
@@ -148,9 +147,8 @@ def eliminate(A, entries=math.inf, flops=math.inf, weak=None, visits=math.inf) -
 
 
 def weak_pivots(A):
-    """A mask of the rows of a CSRMatrix whose diagonal entry is less than `WEAK` times the largest entry of the row.
-
-    It is a bool array of the host, shape (n,)."""
+    """Return a new bool array of the host, shape (n,): True for a row of a CSRMatrix whose diagonal entry is less than
+    `WEAK` times the largest entry of the row, in modulus."""
     n, host = A.shape[0], A.space.to_host
     indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
     lengths, diagonal, largest = np.diff(indptr), np.zeros(n, moduli.dtype), np.zeros(n, moduli.dtype)
@@ -164,7 +162,10 @@ def weak_pivots(A):
 
 
 def _sums(degrees, masses, last):
-    """(entries, flops) of the factors: groups of columns, and a dense block for the rows put last."""
+    """Return (entries, flops) of the factors for groups of columns, and a dense block for the rows put last.
+
+    Group k has masses[k] columns, each with degrees[k] entries below the group's block; ``last`` is the number of rows
+    put last."""
     d, m = (np.append(part, end).astype(np.float64) for part, end in ((degrees, 0), (masses, last)))
     squares = m * d**2 + d * m * (m - 1) + (m - 1) * m * (2 * m - 1) / 6                   # Σ (d + j)², j < m
     below = m * d + m * (m - 1) / 2                                                        # Σ (d + j)

@@ -126,7 +126,7 @@ def jones_plassmann(A, seed=0):
 
 
 def by_color(space, colors):
-    """The rows sorted by colour, ascending within each colour, and where each colour begins.
+    """Sort the rows by colour, ascending within each colour. ``colors`` has the colour of each row, from 0.
 
     Returns
     -------

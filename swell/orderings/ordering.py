@@ -28,7 +28,7 @@ class Ordering(ABC):
         Row ``order(A)[i]`` of A becomes row i of the reordered matrix."""
 
     def build(self, A):
-        """The `Permutation` transform for a CSRMatrix."""
+        """Return the `Permutation` transform of this ordering for a CSRMatrix."""
         return Permutation(A, self.order(A))
 
 
@@ -54,7 +54,9 @@ def adjacency(A):
 
 
 def by_rank(indptr, neighbours, ranked, rank, xp):
-    """The neighbours of each vertex of a symmetric graph, sorted by ascending ``rank``; ``ranked`` is its inverse."""
+    """Return new ``neighbours``, those of each vertex of a symmetric graph sorted by ascending ``rank``.
+
+    rank[v] is a distinct number of each vertex, 0 to n − 1, and ranked[rank[v]] = v. ``xp`` is NumPy or CuPy."""
     if xp is np:                                 # counting is five times faster than sorting
         from swell.orderings.kernels.graph import turned
         out = np.empty_like(neighbours)
@@ -65,7 +67,8 @@ def by_rank(indptr, neighbours, ranked, rank, xp):
 
 
 def _symmetric(indptr, rows, columns, n, space):
-    """True if the pattern is symmetric."""
+    """True if a pattern without diagonal is symmetric. ``indptr`` and ``columns`` are its CSR form; ``rows`` has the
+    row of each entry."""
     if space.name == "cpu":
         from swell.orderings.kernels.graph import turned
         if not (np.bincount(columns, minlength=n) == np.diff(indptr)).all():

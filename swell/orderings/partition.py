@@ -56,7 +56,7 @@ class Partition(Ordering):
         switch(self, "separators")
 
     def split(self, A):
-        """The parts of a CSRMatrix.
+        """Partition the graph of a CSRMatrix and return its `Parts`, which hold the order.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Partition(Ordering):
         return A.space.from_host(self.split(A).order.astype(A.indices.dtype))
 
     def build(self, A):
-        """The permutation for a CSRMatrix; ``note`` says how many rows are separators."""
+        """Return the `Permutation` for a CSRMatrix; its ``note`` says how many rows are separators."""
         parts = self.split(A)
         return Permutation(A, A.space.from_host(parts.order.astype(A.indices.dtype)), parts.describe())
 
@@ -107,12 +107,12 @@ class Parts:
         return 1 - float(self.interior.mean()) if self.interior.size else 0.0
 
     def describe(self):
-        """One line for a report."""
+        """Return one line for a report: number of parts, their rows, fraction of separators."""
         return f"{self.count} parts of {self.height} rows, {self.separator_share:.1%} of the rows are separators"
 
 
 def _without_separators(indptr, neighbours, height):
-    """`Parts` with all rows sorted by part."""
+    """Return `Parts` with all rows sorted by part, ``height`` rows in each. The graph is in CSR form, on the host."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -125,7 +125,8 @@ def _without_separators(indptr, neighbours, height):
 
 
 def _with_separators(indptr, neighbours, height):
-    """`Parts` with the interiors by part, then the separators."""
+    """Return `Parts` with the interior rows sorted by part, ``height`` rows in each, then the separator rows. The graph
+    is in CSR form, on the host."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -154,7 +155,8 @@ def _with_separators(indptr, neighbours, height):
 
 
 def _subgraph(indptr, neighbours, vertices):
-    """The subgraph of the given vertices, which ascend: (indptr, neighbours) in their own numbering."""
+    """Return (indptr, neighbours) of the part of a graph that has only the given vertices, an ascending int array.
+    Vertex i of the result is vertices[i]."""
     number = np.full(indptr.size - 1, -1, neighbours.dtype)
     number[vertices] = np.arange(vertices.size)
     rows = number[np.repeat(np.arange(indptr.size - 1), np.diff(indptr))]
@@ -174,7 +176,7 @@ def of_matrix(A, parts: int) -> np.ndarray:
 
 
 def _metis(indptr, neighbours, sizes):
-    """The part of every vertex, int64, for parts of about these sizes."""
+    """Return the part of every vertex, a new int64 array, from METIS; part k has about sizes[k] vertices."""
     if sizes.size <= 1:
         return np.zeros(indptr.size - 1, np.int64)
     try:

@@ -81,7 +81,8 @@ class BlockJacobiOperator(LinearOperator):
         self.inverses[...] = inverses
 
     def _refuse_any(self, bad):
-        """Raise FactorisationError, naming the first block where ``bad`` is true."""
+        """Raise FactorisationError if a flag in ``bad`` is true; the message names the first such block. ``bad`` is a
+        bool array with an entry for each block."""
         block, count = self.space.find_true(bad)  # sync
         if not count:
             return

@@ -27,7 +27,8 @@ class BlockLUFactorisation(Factorisation):
         self.size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
 
     def arrays(self, data, scale):
-        """Copy A's blocks into the factor, which the kernels overwrite; return the kernels' first arguments."""
+        """Copy A's blocks ``data`` into the factor, where the kernels overwrite them by L and U. Returns the kernels'
+        first arguments, a tuple. ``scale`` has the largest modulus of each row."""
         T = self.factor
         T.data[...] = data
         return T.indptr, T.indices, self.diagonal, scale, T.data, T.inverse, self.size

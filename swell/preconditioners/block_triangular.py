@@ -70,7 +70,7 @@ class BlockFactor(BSRMatrix):
         return cls(T.space, T.indptr, T.indices, T.data, xp.linalg.inv(diagonal), T.shape[0])
 
     def adjoint(self):
-        """Tᴴ, a new matrix at every call."""
+        """Return Tᴴ, a new BlockFactor at every call."""
         T = super().adjoint()
         self.discard_adjoint()
         return BlockFactor(self.space, T.indptr, T.indices, T.data, self.inverse.transpose(0, 2, 1).conj(), self.n)
@@ -118,13 +118,14 @@ class BlockTriangular(Gathering):
         self.update(T)
 
     def _sequence(self, pattern):
-        """The block rows in the order of visits."""
+        """Return the block rows in the order of visits, an int array. ``pattern`` is a CSRMatrix with one entry for
+        each block."""
         forwards = self.space.xp.arange(pattern.shape[0])
         return forwards if self.lower else forwards[::-1].copy()
 
     @abstractmethod
     def _buffers(self) -> int:
-        """The number of vectors w."""
+        """Return the number of work vectors ``w`` that the solve needs."""
 
     def update(self, T):
         super().update(BlockFactor.of(T, self.unit))
@@ -141,7 +142,7 @@ class BlockTriangular(Gathering):
 
     @property
     def arrays(self):
-        """The kernels' first arguments."""
+        """The kernels' first arguments: rows, ptr, columns, blocks, inverse, as explained at the top of this file."""
         return self.rows, self.ptr, self.columns, self.blocks, self.inverse
 
     @property
@@ -229,7 +230,8 @@ class BlockSwept(BlockTriangular):
             old = fresh
 
     def remainders(self, count):
-        """Return ‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖ for a fixed random v and k = 1 to ``count``, as a list; for setup only."""
+        """Return ‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖, the error that k sweeps leave, for a fixed random v and k = 1 to ``count``: a
+        list of float. Allocates vectors; for setup only."""
         xp, s = self.space.xp, self.block
         T, v = self._source, random_vector(self.shape[0], self.dtype, self.space)
         out, zero = xp.empty_like(v), xp.zeros_like(v)

@@ -129,17 +129,20 @@ class DeflationOperator(OperatorAround):
         self.keep_for(A)
 
     def _inner_matrix(self, A):
-        """The matrix for the inner preconditioner: A, or this rank's diagonal block."""
+        """Return the matrix for the inner preconditioner: A, or across ranks this rank's diagonal block of A if the
+        preconditioner acts on one rank only."""
         return A if self._whole else A.diagonal_block
 
     def update(self, A):
-        """Take the values of a matrix with the same pattern; find U, W and E anew."""
+        """Recompute everything, in place, for new values of A with the same pattern: the inner preconditioner, U, W = A
+        U and E."""
         self.inner.update(self._inner_matrix(A))
         self._find_vectors(A)
         self.keep_for(A)
 
     def _find_vectors(self, A):
-        """Find U, harmonic Ritz vectors of A M, by one cycle of FGMRES, and for a ``family`` the terms of W and E."""
+        """Set U, harmonic Ritz vectors of A M, by one cycle of FGMRES, their values ``ritz``, and the symmetry flags.
+        For a ``family`` also set ``_terms``, the terms of W and E."""
         xp, n, m = self.space.xp, self._t.size, self._steps
         b, x = self._t, self._z
         self.space.random(SEED, b)
@@ -162,7 +165,9 @@ class DeflationOperator(OperatorAround):
         self._terms = self._find_terms(A)
 
     def _find_terms(self, A):
-        """Return (Aᵢ U, Eᵢ), i = 0, 1, 2, of A = A₀ + (ω/s) A₁ + (ω/s)² A₂, from A at ω = 0, s and −s; or ()."""
+        """Return [(Aᵢ U, Eᵢ)], i = 0, 1, 2, of A = A₀ + (ω/s) A₁ + (ω/s)² A₂; or () without a usable ``family``.
+
+        The family writes the values for ω = 0, s and −s into A, and at the end the values for the present ω again."""
         family = self.settings.family
         if family is None or family.A is not A or not self._symmetric:         # A was scaled, say, or E is not linear
             return ()
@@ -182,7 +187,7 @@ class DeflationOperator(OperatorAround):
         return found
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹ for the values that A has now; U and the inner preconditioner stay."""
+        """Recompute W = A U and E⁻¹, in place, for the values that A has now; U and the inner preconditioner stay."""
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
             t = self.settings.family.omega / self._scale
@@ -195,7 +200,8 @@ class DeflationOperator(OperatorAround):
         self._adjoint_inverse[...] = self.space.xp.asarray(inverse.conj().T)
 
     def _multiply(self, A, images):
-        """Write A U to ``images``; return E, on the host."""
+        """Write A U to ``images``, a device array of the shape of U. Returns E = Lᴴ A U, a new host array; the top of
+        this file defines L."""
         u, w, sums = self._t, self._z, self._sums
         E = self.space.empty(self._inverse.shape, sums.dtype)
         images.fill(0)                                                         # also the padding of the rows
@@ -234,7 +240,10 @@ class DeflationOperator(OperatorAround):
         self._add(self._W, False, out, alpha, beta)                            # z + W y
 
     def _balance(self, inner, inverse, conjugate, conjugate_vectors, x, out, alpha, beta):
-        """Apply B (or Bᴴ) in its first form. Inner products ``conjugate`` for A = Aᴴ, not for A = Aᵀ."""
+        """Write out = α B x + β out, or with Bᴴ, for B in the first form at the top of this file.
+
+        ``inner`` applies M, or Mᴴ for Bᴴ; ``inverse`` is E⁻¹ or E⁻ᴴ. ``conjugate``: inner products conjugate U and W,
+        for A = Aᴴ, not for A = Aᵀ. ``conjugate_vectors``: U and W are replaced by their conjugates in the sums."""
         self._coefficients(self._U, x, inverse, conjugate, False)              # y = E⁻¹ Uᴴ x
         self._kernels.subtract(self._W[:, :x.size], self._y, x, self._t, conjugate_vectors)
         inner(self._t, self._z)                                                # z = M (x − W y)
@@ -242,13 +251,17 @@ class DeflationOperator(OperatorAround):
         self._add(self._U, conjugate_vectors, out, alpha, beta)                # z + U y
 
     def _coefficients(self, V, x, inverse, conjugate, again):
-        """y = E⁻¹ Vᴴ x, or with ``again`` y = y − E⁻¹ Vᴴ x."""
+        """Write ``self._y`` = F Vᴴ x; if ``again``, ``self._y`` = ``self._y`` − F Vᴴ x.
+
+        F is ``inverse``, a small device matrix, E⁻¹ or E⁻ᴴ. The rows of V are vectors. Without ``conjugate`` Vᵀ
+        replaces Vᴴ."""
         self._kernels.dots(V[:, :x.size], x, self._sums, conjugate)
         self.space.allreduce(self._sums)
         self._kernels.coefficients(inverse, self._sums, self._y, again)
 
     def _add(self, V, conjugate, out, alpha, beta):
-        """out = α (z + V y) + β out."""
+        """Write out = α (z + V y) + β out with z = ``self._z`` and y = ``self._y``; the rows of V are vectors,
+        conjugated if ``conjugate``. Overwrites ``self._z``."""
         kind = out.dtype.type
         self._kernels.correct(V[:, :out.size], self._y, self._z, out, kind(alpha), kind(beta), conjugate)
 
@@ -263,7 +276,8 @@ class DeflationOperator(OperatorAround):
 
 
 def symmetry(A):
-    """Return (symmetric, conjugate): (True, True) if A = Aᴴ, (True, False) if A = Aᵀ, else (False, True)."""
+    """Return two flags (symmetric, conjugate): (True, True) if A = Aᴴ, (True, False) if A = Aᵀ only, else (False,
+    True). Equality is up to rounding."""
     for conjugate in (True, False):
         if asymmetry(A, conjugate) <= tolerance(A):
             return True, conjugate
@@ -271,7 +285,11 @@ def symmetry(A):
 
 
 def arnoldi(system, m):
-    """Return H̄ and Z = M V of A Z = V H̄, from at most m steps of FGMRES; fewer if the Krylov space is exhausted."""
+    """Return H̄ (a host array) and Z = M V (a device array, a vector a row) of A Z = V H̄, from at most m steps of
+    FGMRES; fewer if the Krylov space is exhausted.
+
+    ``system`` is a `System` (krylov/method.py) with A, M, the right-hand side and the start vector. Raises
+    KeyboardInterrupt if the user interrupts the steps."""
     loop = system.A.space.loop(Stopping(maxiter=m, window=0), system.A.shape[0])
     iteration = FGMRES(restart=m, basis="single").bind(system._replace(loop=loop))
     begun = 0
@@ -294,7 +312,8 @@ def arnoldi(system, m):
 
 
 def harmonic_ritz(H, count):
-    """The smallest harmonic Ritz values of a Hessenberg matrix (m + 1) × m, and an orthonormal basis of their vectors.
+    """Return the ``count`` smallest harmonic Ritz values of a Hessenberg matrix (m + 1) × m, and an orthonormal basis
+    of the space of their vectors.
 
     (H̄ᴴ H̄) g = θ Hᴴ g; Morgan, Computing interior eigenvalues of large matrices, 1991. A real H gives a real basis.
 

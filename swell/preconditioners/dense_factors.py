@@ -23,12 +23,13 @@ PIVOTS = 10_000                  # most rows if the diagonal has zeros, since th
 
 
 def nearly_full(A) -> bool:
-    """True if the CSRMatrix A has entries in more than a tenth of its places."""
+    """True if the CSRMatrix A has at least `SMALL` rows, and stores more than a tenth of its n² entries."""
     return A.shape[0] >= SMALL and A.nnz >= NEARLY_FULL * A.shape[0] ** 2
 
 
 def factored_full(A) -> bool:
-    """True if the direct method factors the CSRMatrix A as a full matrix."""
+    """True if the method ``direct`` factors the CSRMatrix A as a dense matrix: a nearly full one, or on a GPU a small
+    one."""
     if nearly_full(A) or A.space.name == "cpu":
         return nearly_full(A)
     return A.shape[0] <= (PIVOTS if A.facts(search=False).zero_diagonal else ON_GPU)
@@ -54,7 +55,7 @@ class DenseFactorsOperator(LinearOperator):
         self.update(A)
 
     def update(self, A):
-        """Factor a new matrix."""
+        """Factor new values of A, and replace the stored factors."""
         n = A.shape[0]
         A.space.check_fits(n * n * self.wide.itemsize, f"a full matrix of {n} rows", "use an iterative method")
         full = self._full(A).astype(self.wide, copy=False)
@@ -65,7 +66,7 @@ class DenseFactorsOperator(LinearOperator):
             raise FactorisationError(f"{self._name} met a zero pivot: the matrix is singular", True)
 
     def _full(self, A):
-        """Return A as a full column-major array."""
+        """Return A as a new dense column-major array, on its device."""
         if self.space.name == "cpu":
             return A.to_scipy().toarray(order="F")
         from cupyx.scipy.sparse import csr_matrix

@@ -105,7 +105,8 @@ class SuperLUOperator(LinearOperator):
         self.update(A)
 
     def update(self, A):
-        """Factor a new matrix; as long as the same pivots are weak, the order is kept."""
+        """Factor a new matrix, and replace the stored factors; as long as the same pivots are weak, the order is kept.
+        """
         if A.indices.dtype != np.int32:
             raise FactorisationError(f"SuperLU takes 32-bit indices, and this matrix has {A.nnz} entries")
         weak, permuted = weak_pivots(A), self._made[0]
@@ -121,11 +122,15 @@ class SuperLUOperator(LinearOperator):
 
     @property
     def loose(self) -> bool:
-        """True if pivots stay on the diagonal although others are up to a thousand times larger."""
+        """True if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
+        times larger; False with full pivoting."""
         return self._made[0] is not None
 
     def _analyse(self, A, weak):
-        """The order of minimum degree, for the matrix that SuperLU gets; None for COLAMD."""
+        """Return the `Permuted` matrix in the order of minimum degree, or None if COLAMD is to order the columns.
+
+        ``weak`` is the result of `weak_pivots`. Raises FactorisationError if the factors would exceed ``largest``
+        entries."""
         share = A.facts(search=False).zero_diagonal / max(A.shape[0], 1)
         colamd = self._ordering == "colamd" or self._ordering == "auto" and share > ZERO_SHARE
         if colamd and not self._largest:
@@ -137,7 +142,8 @@ class SuperLUOperator(LinearOperator):
         return None if colamd else Permuted(A, found)
 
     def _by_rows(self, p):
-        """The factors of P Aᵀ Pᵀ in the order of minimum degree, with pivots on the diagonal."""
+        """Return SciPy's SuperLU object of P Aᵀ Pᵀ in the order of minimum degree, with pivots on the diagonal; p is a
+        `Permuted`."""
         from scipy.sparse import csc_array
         data = self._A.data[p.source].astype(self.wide, copy=False)
         matrix = csc_array((data, p.indices, p.indptr), shape=self.shape)
@@ -146,17 +152,18 @@ class SuperLUOperator(LinearOperator):
                               "relax": 1, "panel_size": p.panel})
 
     def _by_columns(self):
-        """The factors of A in the order of COLAMD, with the largest pivot of each column."""
+        """Return SciPy's SuperLU object of A in the order of COLAMD, with the largest pivot of each column."""
         return _splu(self._A.to_scipy().tocsc().astype(self.wide, copy=False), {"relax": 1})
 
     def repair(self, why):
-        """Factor anew, with full pivoting."""
+        """Factor anew, by COLAMD with full pivoting, and replace the factors. ``why`` begins the sentence in
+        ``repairs``."""
         self._made = None, self._by_columns()
         self._weak = None                        # the next matrix is analysed anew
         self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
 
     def rounding(self, x) -> float:
-        """eps ‖|A| |x|‖₂: about what rounding x alone changes A x by."""
+        """Return eps ‖|A| |x|‖₂: about the change of A x if the entries of x are rounded."""
         terms = self.space.empty(x.size, x.real.dtype)
         self._A.absolute().apply(abs(x), terms)
         return float(np.finfo(x.dtype).eps * self.space.norms(terms)[0])
@@ -216,7 +223,8 @@ class Permuted:
 
 
 def _splu(matrix, settings):
-    """The factors of a matrix by SuperLU, with settings of SciPy's splu."""
+    """Return SciPy's SuperLU object of a matrix; ``settings`` are keyword arguments of splu. Raises FactorisationError
+    for a zero pivot, or too little memory."""
     from scipy.sparse.linalg import MatrixRankWarning, splu
     try:
         with warnings.catch_warnings():
@@ -278,7 +286,7 @@ class CuDSSOperator(LinearOperator, Shareable):
         return CuDSSOperator(CSRMatrix(sharing.space, A.indptr, A.indices, A.data, A.shape))
 
     def update(self, A):
-        """Factor a new matrix; the analysis is kept, since the pattern is the same."""
+        """Factor new values of A with the same pattern, and replace the factors; the analysis is kept."""
         self._matrix.data[...] = A.data
         with self._failure("factor"):
             self.solver.factorize()
@@ -304,14 +312,16 @@ class CuDSSOperator(LinearOperator, Shareable):
 
 
 def unavailable(A) -> str | None:
-    """Why the direct method cannot factor A, with the line that installs what is missing; None if it can."""
+    """Return why the direct method cannot factor A, a sentence with the line that installs what is missing; None if it
+    can."""
     if A.space.name == "cpu" or factored_full(A) or importlib.util.find_spec("nvmath"):
         return None
     return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"
 
 
 def threading_library() -> str | None:
-    """cuDSS's own layer for OpenMP, which its analysis on the host is several times faster with, or None."""
+    """Return the path of cuDSS's library for OpenMP threads, or None. With it cuDSS's analysis on the host is several
+    times faster."""
     logging.getLogger("swell.cudss").setLevel(logging.ERROR)
     spec = importlib.util.find_spec("nvidia")
     for folder in spec.submodule_search_locations if spec else ():

@@ -138,10 +138,10 @@ class SequentialTriangular(TriangularOperator):
 
 
 def best_width(lengths) -> int:
-    """The width of the rectangle with the least cost of entries, padding and mispredicted branches.
+    """Return the width of the rectangle in the layout at the top of this file: the one with the least cost of entries,
+    padding and mispredicted branches.
 
-    ``lengths`` has the number of strictly triangular entries of each row.
-    """
+    ``lengths`` has the number of strictly triangular entries of each row."""
     n = lengths.size
     if not n:
         return 0
@@ -180,7 +180,10 @@ def halves(crossing, n, middle, needed=None):
 
 
 def visits(order, lower, n, cuts):
-    """Return (``rows``, ``parts``), see the top of this file. ``order``: the row at each place; empty if natural."""
+    """Return (``rows``, ``parts``) of the layout at the top of this file, int arrays.
+
+    order[i] is the place of row i of T in the vectors; an empty array for natural order. ``lower`` says which triangle.
+    ``cuts`` is the result of `halves`."""
     bounds = np.array([0, n] if cuts is None else [0, *cuts, n])
     begin, end = bounds[:-1], bounds[1:]
     if not order.size:

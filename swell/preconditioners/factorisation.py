@@ -44,21 +44,27 @@ class Factorisation(ABC):
 
     @abstractmethod
     def factorise(self, *values):
-        """Run the kernels, which write the factor and ``bad``."""
+        """Run the kernels, which write the values of ``factor`` and ``bad``. Each algorithm names its arguments
+        ``values``."""
 
     def __call__(self, *values):
-        """Factor. Returns the first row with a bad pivot, or None, and the number of bad pivots (LU only)."""
+        """Factor: write the values of ``factor``. Returns the first row with a bad pivot, or None, and the number of
+        bad pivots (LU only). ``values`` are the arguments of `factorise`."""
         self.clear()
         self.factorise(*values)
         first, count = (int(v) for v in self.space.to_host(self.bad))  # sync
         return None if first == NONE else first, count
 
     def clear(self):
-        """Reset ``bad``."""
+        """Reset ``bad`` to "no bad pivot"."""
         self.space.from_host(np.array([NONE, 0]), self.bad)
 
     def iterate(self, sweeps, old, sweep):
-        """Call ``sweep(old, fresh)`` ``sweeps`` times, with two buffers in turn. Returns the last two iterates."""
+        """Call ``sweep(old, fresh)`` ``sweeps`` times; it must write ``fresh`` from ``old``, two arrays of the factor's
+        values that change roles after each call.
+
+        ``old`` is the start, and is overwritten. Writes the last iterate into ``factor``. Returns the last two
+        iterates, the older one first."""
         fresh = self.space.xp.empty_like(old)
         for _ in range(sweeps):
             self.clear()                         # only pivots of the last sweep count

@@ -51,11 +51,12 @@ class GuardedSolve(TriangularSolve):
 
     @abstractmethod
     def unguarded(self, T, lower, unit, order):
-        """Build the operator, whatever its remainder."""
+        """Build the approximate solve W ≈ T⁻¹ without a test of its remainder; arguments as in `TriangularSolve.build`.
+        """
 
     @abstractmethod
     def remainder(self, operator):
-        """Return ‖(I − W T) v‖ / ‖v‖ of an operator that ``unguarded`` built; for setup only."""
+        """Return ‖(I − W T) v‖ / ‖v‖, for a fixed random v, of an operator W that `unguarded` built; for setup only."""
 
     @abstractmethod
     def named(self, operator):
@@ -63,10 +64,13 @@ class GuardedSolve(TriangularSolve):
 
     @abstractmethod
     def better(self, operator, T):
-        """Return (stronger settings with a small enough remainder, words for the note), or None if none help."""
+        """Return (stronger settings, words for the note), or None if no stronger settings leave a remainder of at most
+        ``growth``.
+
+        ``operator`` is the solve that `unguarded` built for the matrix T."""
 
     def exactly(self):
-        """The settings of the exact solve that replaces this one."""
+        """Return the settings of the exact solve that replaces this one."""
         return Exact()
 
 
@@ -84,7 +88,8 @@ class Guarded(TriangularOperator):
         return settings.unguarded(T, self.lower, self.unit, self.order)
 
     def _choose(self, T):
-        """Measure the requested solve; keep or replace it."""
+        """Measure the remainder of the requested solve for T; make it or its replacement the active solve, and set
+        ``notes``."""
         asked, name, self.notes = self.settings, type(self.settings).__name__, self._first.notes
         found = asked.remainder(self._first)
         if found <= asked.growth:
@@ -99,7 +104,8 @@ class Guarded(TriangularOperator):
         self.notes = (*self.notes, f"{name}: {said}: {done} instead")
 
     def _use(self, settings, T):
-        """Make the operator of these settings the active one, with the values of T."""
+        """Make the operator of these ``settings`` the active one, with the values of T: build it, or update it if it is
+        active."""
         if self._active.settings == settings:
             if self._active is not self._first:
                 self._active.update(T)

@@ -42,7 +42,7 @@ class ILUK(PatternLU):
         positive(self, "level", 0)
 
     def estimate(self, A) -> int:
-        """Estimate the number of entries of L and U together; exact for a matrix of at most 400 rows."""
+        """Return an estimate of the number of entries of L and U together; exact for a matrix of at most 400 rows."""
         return self._estimate(*(A.space.to_host(a) for a in (A.indptr, A.indices)))      # sync
 
     def _estimate(self, indptr, indices):

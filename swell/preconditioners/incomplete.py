@@ -16,7 +16,8 @@ ORDERINGS = {"natural": None, "multicolor": "jones_plassmann"}     # accepted in
 
 
 def check(settings):
-    """Raise InputError for an invalid ``shift``, ``solve`` or ``ordering``."""
+    """Raise InputError for an invalid ``shift``, ``solve`` or ``ordering``. ``settings`` is an `IncompleteLU` or
+    `IncompleteCholesky`."""
     if not isinstance(settings.shift, numbers.Real) or not 0 <= settings.shift <= LARGEST_SHIFT:
         raise InputError(f"{type(settings).__name__}(shift={settings.shift!r}): expected a number from 0 to "
                          f"{LARGEST_SHIFT:g}")
@@ -25,7 +26,8 @@ def check(settings):
 
 
 def check_factor(settings, ways):
-    """Raise InputError if ``factor`` is not in ``ways``, or ``factor_sweeps`` is not a positive count."""
+    """Raise InputError if ``settings.factor`` is not in ``ways``, a tuple of names, or ``settings.factor_sweeps`` is
+    not a positive count."""
     if settings.factor not in ways:
         raise InputError(f"{type(settings).__name__}(factor={settings.factor!r}): expected "
                          f"{', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}")
@@ -35,7 +37,7 @@ def check_factor(settings, ways):
 
 
 def resolve_ordering(choice):
-    """Return the settings of an ordering from its name or object; None for the natural order."""
+    """Return the settings object of an ordering from ``choice``, its name or the object; None for the natural order."""
     return resolve("ordering", ORDERINGS.get(choice, choice) if isinstance(choice, str) else choice)
 
 
@@ -62,14 +64,15 @@ class IncompleteOperator(LinearOperator):
         return None if ordering is None else ordering.order(A)
 
     def _row(self, row):
-        """The row of A that belongs to a row of the factors."""
+        """Return the number in A of a row of the factors."""
         return row if self.order is None else int(self.order[row])
 
     def _raise_shift(self, attempt, raising=True):
-        """Call ``attempt(shift)``, doubling the shift until it returns None (Manteuffel 1980).
+        """Call ``attempt(shift)`` with the shift of the settings, then with doubled shifts until it returns None
+        (Manteuffel 1980).
 
-        Returns the first and the last result of ``attempt``.
-        """
+        ``attempt`` returns None for success, else any description of the failure. ``raising=False``: call it once only.
+        Sets ``shift`` to the last shift. Returns the first and the last result of ``attempt``."""
         self.shift = float(self.settings.shift)
         first = wrong = attempt(self.shift)
         while raising and wrong is not None and self.shift < LARGEST_SHIFT:
@@ -79,7 +82,7 @@ class IncompleteOperator(LinearOperator):
 
     @abstractmethod
     def _solve(self, x, out):
-        """``out = M x``."""
+        """Write out = M x."""
 
     def apply(self, x, out, alpha=1, beta=0):
         combine(self, self._solve, x, out, alpha, beta)

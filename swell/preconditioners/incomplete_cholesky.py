@@ -67,10 +67,10 @@ class IncompleteCholesky(Preconditioner):
 
     @abstractmethod
     def pattern(self, A):
-        """Return (indptr, indices) of L for a CSRMatrix A, in its space, with the diagonal last in each row."""
+        """Return new (indptr, indices) of L for a CSRMatrix A, in its space, with the diagonal last in each row."""
 
     def build(self, A):
-        """The operator (L Lᴴ)⁻¹ for a Hermitian matrix.
+        """Return the operator (L Lᴴ)⁻¹ for a Hermitian matrix.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
         self.spd = self.hermitian = self.self_adjoint = solve.symmetric
 
     def _check(self, A):
-        """Raise an error unless A is Hermitian with a positive diagonal."""
+        """Raise InputError unless A is Hermitian, FactorisationError unless its diagonal is positive."""
         require_hermitian(A, self._name)
         if A.facts(search=False).positive_diagonal:
             return
@@ -134,7 +134,10 @@ class IncompleteCholeskyOperator(IncompleteOperator):
         return Permutation(A, self.order).matrix(A)
 
     def _refactor(self, ordered):
-        """Compute L for a matrix in elimination order; raise the shift until all pivots are positive."""
+        """Write the values of L into ``factor``; raise the shift until all pivots are positive, and report it in
+        ``notes``.
+
+        ``ordered`` is A with its rows and columns in elimination order."""
         scatter(ordered, self._lower)
         first, bad = self._raise_shift(lambda shift: self._factor(shift)[0])
         if bad is not None:
@@ -145,7 +148,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
             "factored in place of A",)
 
     def update(self, A):
-        """Factor a matrix with the same pattern; keep pattern, order and analysis."""
+        """Replace L by the factor of new values of A, with the same pattern; pattern, order and analysis are kept."""
         self._check(A)
         self._refactor(self._ordered(A))
         self.L.update(self.factor)
@@ -184,7 +187,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
 
 
 def lower_pattern(A):
-    """Return (indptr, indices) of the lower triangle of a CSRMatrix, diagonal included."""
+    """Return new arrays (indptr, indices): the pattern of the lower triangle of a CSRMatrix, diagonal included."""
     space, n = A.space, A.shape[0]
     if space.name == "cpu":
         rows = A.rows()
@@ -200,7 +203,8 @@ def lower_pattern(A):
 
 
 def scatter(A, lower):
-    """Copy the lower triangle of A into ``lower``, whose pattern contains A's; other entries become zero."""
+    """Write the lower triangle of A into the values of ``lower``, a CSRMatrix whose pattern contains it; other entries
+    of ``lower`` become zero."""
     if A.space.name != "cpu":
         kernels = A.space.kernels("swell.preconditioners", "ic", A.dtype)
         kernels.take_values(A.indptr, A.indices, A.data, lower.indptr, lower.indices, lower.data)

@@ -92,10 +92,11 @@ class PatternLU(IncompleteLU):
 
     @abstractmethod
     def pattern(self, A):
-        """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space; they contain A's pattern."""
+        """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space. They contain A's pattern, and
+        may be A's own arrays."""
 
     def build(self, A):
-        """The operator (L U)⁻¹.
+        """Return the operator (L U)⁻¹.
 
         Raises
         ------
@@ -138,18 +139,22 @@ class LUOperator(IncompleteOperator):
 
     @abstractmethod
     def _analyse(self, A):
-        """Do the work that depends on the pattern alone."""
+        """Do the work that depends on the pattern of A alone, and store its results in self."""
 
     @abstractmethod
     def _load(self, A):
-        """Keep the values of A for the factorisations that follow."""
+        """Store the values of A, in elimination order, for the calls of `_factorise` that follow."""
 
     @abstractmethod
     def _factorise(self, shift, replacement):
-        """Factor A + shift S. Returns the first row with a tiny pivot, or None, and the number of tiny pivots."""
+        """Write ``factor``: L and U of A + ``shift`` S. Returns the first row with a tiny pivot, or None, and the
+        number of tiny pivots.
+
+        A tiny pivot is replaced by ``replacement`` times the largest entry of its row. S is defined at the top of this
+        file."""
 
     def _solve_with_factor(self):
-        """Build the solves L and U from ``factor``, or update their values."""
+        """Set the triangular solves ``L`` and ``U`` from ``factor``, or update their values if they exist."""
         if self.L is not None:
             self.L.update(self.factor)
             self.U.update(self.factor)
@@ -159,7 +164,10 @@ class LUOperator(IncompleteOperator):
         self.U = solve.alone(False).build(self.factor, lower=False, order=self.order)
 
     def _attempt(self, shift, replacement):
-        """Factor A + shift S and try the factors. Returns the failure in words, or None."""
+        """Factor A + ``shift`` S and apply the factors to a vector of ones. Returns the failure in words, or None.
+
+        Arguments as in `_factorise`. Sets ``factor``, ``L``, ``U``, ``growth``; and ``replaced`` and ``notes`` if
+        pivots were replaced."""
         bad, count = self._factorise(shift, replacement)
         if bad is not None and not (count and self.settings.pivot == "perturb" and self.space.finite(self.factor.data)):
             return f"the pivot of {self._named(bad)} was tiny or not finite"
@@ -185,7 +193,8 @@ class LUOperator(IncompleteOperator):
         return self.space.max_on_host(self._scale)  # sync
 
     def _refactor(self, A):
-        """Factor the values of A; with ``pivot="shift"``, raise the shift until the factors are usable."""
+        """Write the factors of new values of A; with ``pivot="shift"``, raise the shift until the factors are usable.
+        Sets ``notes``. Raises FactorisationError if no factors are usable."""
         self._load(A)
         how = self.settings.pivot
         self.replaced, self.notes = 0, ()
@@ -202,7 +211,8 @@ class LUOperator(IncompleteOperator):
                       "moduli of its rows with the signs of its diagonal",)
 
     def _check_finite(self, first, count):
-        """Return the arguments. If no pivot was bad but an entry is not finite: its row, and 1."""
+        """Return (first, count), the first row with a bad pivot and their number, as given. If ``count`` is 0 and an
+        entry of the factors is not finite, return the row of this entry and 1."""
         T, xp = self.factor, self.space.xp
         place, bad = (0, 0) if count else self.space.find_true(~xp.isfinite(T.data).reshape(-1))  # sync
         if not bad:
@@ -210,7 +220,8 @@ class LUOperator(IncompleteOperator):
         return int(rows_of(T.indptr, T.indices.size, xp)[place * T.indices.size // T.data.size]), 1
 
     def update(self, A):
-        """Factor a matrix with the same pattern; keep pattern, order and analysis."""
+        """Replace L and U by the factors of new values of A, with the same pattern; pattern, order and analysis are
+        kept."""
         self._refactor(A)
         idle = idle_notes(self.settings, circumstances(self))
         self.notes = tuple(dict.fromkeys((*idle, *self.notes, *self.L.notes, *self.U.notes)))
@@ -221,7 +232,7 @@ class LUOperator(IncompleteOperator):
         return self.L.revision + self.U.revision
 
     def _named(self, row):
-        """Name a row of the factors, by its number in A, for a message."""
+        """Return the name of a row of the factors, by its number in A, for a message."""
         return f"row {self._row(row)}"
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
@@ -256,7 +267,8 @@ class PatternLUOperator(LUOperator):
     """Incomplete LU whose pattern is fixed before factoring."""
 
     def _unknowns(self, A):
-        """The CSRMatrix whose rows are eliminated: A, or the matrix with one entry for each block of A."""
+        """Return the CSRMatrix whose rows are eliminated: A here; a subclass may return a matrix with one entry for
+        each block of A."""
         return A
 
     def _find_order(self, A):
@@ -276,11 +288,12 @@ class PatternLUOperator(LUOperator):
         self._factor = self._algorithm()
 
     def _allocate(self, A, filled):
-        """Allocate the factor on the pattern of ``filled``. ``_entries``: flat indices of the diagonal's numbers."""
+        """Set ``factor``, a matrix on the pattern of ``filled``, a CSRMatrix; and ``_entries``, the flat indices in its
+        data of the diagonal's numbers."""
         self.factor, self._entries = filled, self.diagonal
 
     def _algorithm(self):
-        """The `Factorisation` that the settings name."""
+        """Return a new `Factorisation` of ``factor``, of the kind that the settings name."""
         if self.settings.factor == "sweeps":
             return FixedPoint(self.factor, self.diagonal, self.settings.factor_sweeps)
         if self.space.name != "cpu":
@@ -348,7 +361,8 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
 
 
 def places(A, wider):
-    """Return the place of each entry of A in a wider pattern; None if the patterns are equal."""
+    """Return the place in ``wider.data`` of each entry of A, an int array; None if the two patterns are equal.
+    ``wider`` is a CSRMatrix whose pattern contains A's."""
     xp, n = A.space.xp, A.shape[1]
     if A.nnz == wider.nnz:
         return None
@@ -357,13 +371,17 @@ def places(A, wider):
 
 
 def largest_moduli(scale):
-    """Replace zeros by 1, in place; ``scale`` holds the largest modulus of each row, zero for an empty row."""
+    """Replace zeros of ``scale`` by 1, in place, and return it. It holds the largest modulus of each row, zero for an
+    empty row."""
     scale[scale == 0] = 1
     return scale
 
 
 def shifted(xp, data, diagonal, scale, shift):
-    """Return the entries of A + shift S from A's entries ``data``; ``diagonal`` holds the places of the diagonal."""
+    """Return the entries of A + shift S, a new array, or ``data`` itself if ``shift`` is 0.
+
+    ``data`` has A's entries, ``diagonal`` the places of the diagonal in it, ``scale`` the largest modulus of each row.
+    S is diagonal: ``scale`` with the sign of A's diagonal. ``xp`` is NumPy or CuPy."""
     if not shift:
         return data
     data = data.copy()

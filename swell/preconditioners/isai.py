@@ -112,7 +112,9 @@ class ApproximateInverse(TriangularOperator):
         self.matrix = SELL().build(natural) if self.block == 1 else natural
 
     def _pattern(self, T):
-        """Return (ptr, columns) of Tᵖ with the diagonal, long rows cut; set ``notes`` if there are some."""
+        """Return (ptr, columns), the pattern of the power Tᵖ of the triangle with its diagonal, p from the settings.
+
+        Rows with more than ``longest`` entries are cut; ``notes`` then reports it."""
         xp, count = self.space.xp, T.indptr.size - 1
         rows = rows_of(T.indptr, T.indices.size, xp)
         strict = T.indices < rows if self.lower else T.indices > rows
@@ -129,7 +131,8 @@ class ApproximateInverse(TriangularOperator):
         return ptr.astype(index), (keys % max(count, 1)).astype(index)
 
     def _pattern_product(self, left, right, count):
-        """The pattern of a product of two patterns; each is an array of sorted keys, row × ``count`` + column."""
+        """Return the pattern of the product of two patterns with ``count`` rows and columns. A pattern is an ascending
+        array of keys, row × ``count`` + column."""
         xp = self.space.xp
         ptr, columns = self.space.row_pointers(right // count, count), right % count
         through = left % count
@@ -147,7 +150,9 @@ class ApproximateInverse(TriangularOperator):
         return keys[new]
 
     def _cut_long_rows(self, keys, ptr, count):
-        """The keys without the entries of long rows that are farthest from the diagonal; set ``notes``."""
+        """Return ``keys`` without those entries of long rows that are farthest from the diagonal; set ``notes``.
+
+        ``keys`` is a pattern as in `_pattern_product`, ``ptr`` its row pointers."""
         xp, longest = self.space.xp, self.settings.longest
         rows, at = keys // count, xp.arange(keys.size)
         beyond = ptr[rows + 1] - at > longest if self.lower else at - ptr[rows] >= longest
@@ -157,7 +162,8 @@ class ApproximateInverse(TriangularOperator):
         return keys[~beyond]
 
     def _renumber_pattern(self):
-        """Renumber W's pattern as the vectors: ``_placed`` is the new pattern, ``_numbers`` each entry's old place."""
+        """Set ``_placed``, W's pattern with rows and columns numbered as in the vectors, and ``_numbers``, the old
+        place of each entry; None if the numbers are unchanged."""
         self._placed, self._numbers = (self.ptr, self.columns), None
         if self.order is not None:
             xp, count = self.space.xp, self.ptr.size - 1
@@ -167,7 +173,8 @@ class ApproximateInverse(TriangularOperator):
             self._placed, self._numbers = (there.indptr, there.indices), there.data.astype(there.indices.dtype)
 
     def _inverse(self, T):
-        """Compute W, renumbered as the vectors, and its ``remainder``."""
+        """Return W for the values of T, a new matrix with rows and columns numbered as in the vectors. Sets
+        ``remainder``."""
         xp, s, index = self.space.xp, self.block, self.ptr.dtype
         if isinstance(T, BlockFactor):
             inverse = T.inverse[:0] if self.unit else T.inverse
@@ -182,7 +189,8 @@ class ApproximateInverse(TriangularOperator):
         return self._as_matrix(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
 
     def _measure(self, T, values):
-        """Return ‖(I − W T) v‖ / ‖v‖."""
+        """Return ‖(I − W T) v‖ / ‖v‖ for a fixed random v; ``values`` are the entries of W on the pattern ``ptr``,
+        ``columns``."""
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
         rows = rows_of(T.indptr, T.indices.size, xp)
         kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
@@ -196,7 +204,8 @@ class ApproximateInverse(TriangularOperator):
         return remainder / max(norm, 1e-300)
 
     def _as_matrix(self, ptr, columns, values, size):
-        """A CSRMatrix, or a BSRMatrix for a factor in blocks."""
+        """Return a CSRMatrix of these arrays, or a BSRMatrix if the factor has blocks; ``size`` is its number of rows.
+        """
         if self.block == 1:
             return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
         return BSRMatrix(self.space, ptr, columns, values, (size, size))
@@ -215,7 +224,7 @@ class ApproximateInverse(TriangularOperator):
         return self._copy
 
     def _unaliased(self, x, out):
-        """Return x, or a copy of it if ``out`` is x."""
+        """Return x; if ``out`` is x, return a work vector with a copy of x."""
         if x is not out:
             return x
         self.space.copy(x, self._copy)
@@ -244,7 +253,7 @@ class ApproximateInverse(TriangularOperator):
 
 
 def copy_values(matrix, fresh):
-    """Write the values of ``fresh`` into ``matrix``, which has the same pattern."""
+    """Write the values of ``fresh``, a CSRMatrix or BSRMatrix, into ``matrix``, which has the same pattern."""
     if isinstance(fresh, BSRMatrix):
         matrix.data[...] = fresh.data
     else:

@@ -66,7 +66,8 @@ class Schedule:
         return self.host_bounds.size - 1
 
     def run(self, wide, narrow):
-        """Call ``wide(first row, last row + 1)`` or ``narrow(bounds)`` for every group, in order."""
+        """Call, for every group of levels in order, ``wide(first, last + 1)`` with the range of a wide level's places
+        in ``sequence``, or ``narrow(bounds)`` with the part of ``bounds`` of a run of narrow levels."""
         for is_wide, first, last in self.groups:
             if is_wide:
                 wide(int(self.host_bounds[first]), int(self.host_bounds[last]))
@@ -99,7 +100,8 @@ def by_length(T, order, depth, bounds):
 
 
 def advice(levels, rows) -> tuple:
-    """The notes of a solve: a warning for many levels, which keep a GPU waiting; else none."""
+    """Return the notes of a solve, a tuple of str: a warning if there are many ``levels``, which keep a GPU waiting;
+    else empty."""
     if levels < DEEP:
         return ()
     return (f"Exact(): {levels} levels of {rows / levels:.0f} rows on average, one after the other, keep a GPU "
@@ -107,7 +109,9 @@ def advice(levels, rows) -> tuple:
 
 
 def grouped(counts, narrow=NARROW):
-    """Return the launches, as in `Schedule.groups`: each wide level alone, runs of narrow levels together."""
+    """Return the list of launches, as in `Schedule.groups`: each wide level alone, runs of narrow levels together.
+
+    ``counts`` has the rows of each level; a level of at most ``narrow`` rows is narrow."""
     groups = []
     for level, count in enumerate(counts):
         wide = bool(count > narrow)
@@ -152,7 +156,7 @@ class Sliced:
         self.update(T)
 
     def update(self, T):
-        """Take the values of a matrix with the same pattern."""
+        """Overwrite the stored values by those of T, a matrix with the same pattern."""
         scale = T.data[:0] if self.unit else inverse_diagonal(T)
         self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower,
                                   self.ptr, self.columns, self.values, self.inverse)
@@ -160,7 +164,7 @@ class Sliced:
 
     @property
     def arrays(self):
-        """The kernels' first arguments."""
+        """The kernels' first arguments: rows, ptr, columns, values, inverse."""
         return self.rows, self.ptr, self.columns, self.values, self.inverse
 
     @property

@@ -69,7 +69,10 @@ class Threaded(LUFactorisation):
 
 
 def levels(indptr, indices, diagonal):
-    """Return (sequence, bounds): level l has the rows sequence[bounds[l]:bounds[l + 1]]; on a CPU."""
+    """Return int arrays (sequence, bounds) for a factorisation on a CPU: level l has the rows
+    sequence[bounds[l]:bounds[l + 1]], which do not need one another.
+
+    ``indptr`` and ``indices`` are the pattern of L and U, ``diagonal`` the places of its diagonal entries."""
     from swell.preconditioners.kernels import ilu
     depth = np.empty(diagonal.size, np.int64)
     ilu.find_depths(indptr, indices, diagonal, depth)
@@ -77,7 +80,10 @@ def levels(indptr, indices, diagonal):
 
 
 def soonest(factor, diagonal):
-    """The fastest exact algorithm on a CPU: two halves if there are, else levels if they pay, else row by row."""
+    """Return the fastest exact algorithm on a CPU, a `Sequential` or `Threaded`: two halves if there are, else levels
+    if they pay, else row by row.
+
+    ``factor`` is the CSRMatrix of L and U to be written, ``diagonal`` the places of its diagonal entries."""
     by_rows = Sequential(factor, diagonal)
     by_levels = by_rows.cuts is None and levels_pay(diagonal.size, 1)
     return Threaded(factor, diagonal) if by_levels else by_rows
@@ -130,7 +136,8 @@ class ByColumns:
 
     @property
     def arrays(self):
-        """The arrays, in the order of the kernels' arguments."""
+        """The kernels' arguments: the row of each entry, where each column begins in the next two arrays, the rows of
+        the columns' entries, and their places in CSR."""
         return self.entry_rows, self.starts, self.column_rows, self.places
 
     @property
@@ -139,7 +146,8 @@ class ByColumns:
 
 
 def relative_change(space, old, fresh):
-    """‖fresh − old‖ / ‖old‖ in the 2-norm over all entries of two arrays; infinite if there is a NaN."""
+    """Return ‖fresh − old‖ / ‖old‖ in the 2-norm over all entries of two arrays of ``space``, a float; infinite if
+    there is a NaN."""
     old, fresh = old.reshape(-1), fresh.reshape(-1)
     norms = space.empty(2, accumulator(old.dtype))
     space.norm(old, norms)

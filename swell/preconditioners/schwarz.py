@@ -163,7 +163,10 @@ class SchwarzOperator(OperatorAround):
         self._idle = idle_notes(settings, (ALONE,)) if self.domains < 2 else ()
 
     def _transmission(self, A, rows, domain, owner, indptr, columns, lost):
-        """The terms of the transmission condition, or None."""
+        """Return the `Terms` of the transmission condition, or None for "dirichlet".
+
+        ``rows``, ``domain`` and ``owner`` are host arrays as in `Interface.terms`; ``indptr``, ``columns`` and ``lost``
+        are results of `copied_pattern`."""
         settings = self.settings
         if settings.transmission == "dirichlet":
             return None
@@ -173,7 +176,8 @@ class SchwarzOperator(OperatorAround):
         return settings.interface.terms(settings.transmission, rows, domain, owner, host(indptr), host(columns))
 
     def update(self, A):
-        """Take the values of a matrix with the same pattern; keep the subdomains and the analysis."""
+        """Recompute the copies and the inner preconditioner, in place, for new values of A with the same pattern; the
+        subdomains and the analysis stay."""
         self._matrix.data[...] = A.data[self._entries]
         if self._terms is not None:
             self._terms.add(A, self._matrix.data)
@@ -211,7 +215,8 @@ class SchwarzOperator(OperatorAround):
 
 
 def subdomains(A, settings) -> np.ndarray:
-    """Return the subdomain that owns each row, a host array; the rows of a block have one owner."""
+    """Return the subdomain that owns each row, an int host array; the rows of a block have one owner. ``settings`` is a
+    `Schwarz`."""
     size = A.block_size
     blocks = A.shape[0] // size
     count = min(settings.domains or -(-A.shape[0] // ROWS), blocks)
@@ -230,7 +235,7 @@ def subdomains(A, settings) -> np.ndarray:
 
 
 def _block_graph(A):
-    """Return (pointers, neighbours) of the graph of A's row blocks, on the host."""
+    """Return [indptr, neighbours], host arrays: the graph whose vertices are the row blocks of A, in CSR form."""
     if A.block_size > 1:
         pattern = BlockPattern(A, A.block_size)
         A = CSRMatrix(A.space, pattern.indptr, pattern.indices, A.space.empty(pattern.indices.size, np.float32),
@@ -239,10 +244,11 @@ def _block_graph(A):
 
 
 def overlapping(A, owner, overlap):
-    """Return (rows, domain, owned) of the copies, sorted by subdomain, then row; ``overlap`` layers of whole blocks.
+    """Extend the subdomains by ``overlap`` layers of neighbouring blocks. Returns host arrays (rows, domain, owned)
+    with an entry for each copy of a row, sorted by subdomain, then row.
 
-    ``owned`` is True for the copy in the subdomain that owns the row.
-    """
+    The copy belongs to row rows[k] of A and subdomain domain[k]; owned[k] is True if this subdomain owns the row.
+    ``owner`` is the result of `subdomains`."""
     import scipy.sparse as sp
 
     size = A.block_size
@@ -262,11 +268,12 @@ def overlapping(A, owner, overlap):
 
 
 def copied_pattern(A, copies, domain):
-    """Return (indptr, columns, entries, lost) of the block-diagonal matrix of the copies.
+    """Return device arrays (indptr, columns, entries, lost) of the block-diagonal matrix of the copies, one block for
+    each subdomain.
 
-    A's entry (i, j) appears once in each subdomain that has both rows; ``entries`` are its places in A's data. ``lost``
-    is (copies, places in A's data) of the copied rows' entries whose column is not in the subdomain.
-    """
+    ``copies`` has the row of A, ``domain`` the subdomain of each copy. A's entry (i, j) appears once in each subdomain
+    that has both rows; ``entries`` are its places in A's data. ``lost`` is (copies, places in A's data) of the copied
+    rows' entries whose column is not in the subdomain."""
     xp, n = A.space.xp, A.shape[1]
     starts = xp.empty(copies.size + 1, np.int64)
     A.space.add_up(xp.diff(A.indptr)[copies], starts)

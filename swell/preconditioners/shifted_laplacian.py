@@ -104,7 +104,7 @@ class ShiftedLaplacianOperator(OperatorAround):
         self.self_adjoint = self.inner.self_adjoint
 
     def _form(self, A):
-        """Compute P = A + iβ ω²M."""
+        """Write the values of ``shifted``, P = A + iβ ω²M. Sets the note if nothing was shifted."""
         xp, P = self.space.xp, self.shifted.data
         P[...] = A.data
         factor = self.dtype.type(1j * damping_sign(A, self._diagonal) * self.settings.shift)
@@ -122,7 +122,8 @@ class ShiftedLaplacianOperator(OperatorAround):
         P[self._diagonal] += factor * lumped
 
     def update(self, A):
-        """Take the values of a matrix with the same pattern, and the present values of ``mass``."""
+        """Recompute P and its preconditioner, in place, for new values of A with the same pattern, and the present
+        values of ``mass``."""
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
@@ -151,7 +152,8 @@ class ShiftedLaplacianOperator(OperatorAround):
 
 
 def row_masses(A):
-    """Return ω² M 1 of A = K − ω²M + iωB from A's row sums, if K annihilates constants; 0 in rows with sum ≥ 0."""
+    """Return −Re(A 1), a new real array, or 0 in rows where it is negative. It is ω² M 1 for A = K − ω²M + iωB, if K
+    annihilates constants."""
     return A.space.xp.maximum(-A.row_sums().real, 0)
 
 
@@ -163,10 +165,9 @@ def damping_sign(A, diagonal):
 
 
 def mass_places(A, mass):
-    """Return the place in A.data of each entry of ``mass``; None if the two share their pattern.
+    """Return the place in A.data of each entry of ``mass``, an int array; None if the two share their index arrays.
 
-    Raises InputError if shape, format or pattern do not fit.
-    """
+    Raises InputError if shape, format or pattern do not fit."""
     xp, n = A.space.xp, A.shape[1]
     if tuple(mass.shape) != tuple(A.shape):
         raise InputError(f"ShiftedLaplacian(mass=...) has shape {tuple(mass.shape)}: expected {tuple(A.shape)}, that "

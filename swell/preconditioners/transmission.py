@@ -54,11 +54,13 @@ class Terms(ABC):
 
     @abstractmethod
     def add(self, A, data):
-        """Add the terms, for A's present values, to ``data``, the entries of the block-diagonal copies' matrix."""
+        """Add the terms, for A's present values, to ``data`` in place: the entries of the block-diagonal matrix of the
+        subdomains' copies."""
 
 
 def optimised(k, h, H):
-    """Return (α, β) in 1/m for the wave number k in 1/m, the mesh width h and the subdomain width H in m."""
+    """Return the coefficients (α, β) of the optimised conditions in 1/m; the top of this file has the formulas. The
+    wave number k is in 1/m, the mesh width h and the subdomain width H in m."""
     apart = math.pi / H
     slow, fast, most = max(k - apart, 0.0), k + apart, max(math.pi / h, 2 * k)
     alpha = 1j * (k ** 2 * (k ** 2 - slow ** 2)) ** 0.25

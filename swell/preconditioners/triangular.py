@@ -28,11 +28,13 @@ class TriangularSolve(ABC):
     alike = True            # up to D, the solves with T and D Tᵀ are transposes: L and U = D Lᵀ make M symmetric
 
     def alone(self, lower):
-        """Return the settings of one triangle only; its adjoint solve then uses the same settings."""
+        """Return settings for one triangle, the lower one if ``lower``: with its own values where the two triangles'
+        differ. Its adjoint solve then uses the same settings."""
         return self
 
     def unguarded(self, T, lower, unit, order):
-        """Build the operator without the guard's test (guard.py); the default is ``build``."""
+        """Build the operator without the guard's test (guard.py); here the same as `build`, which explains the
+        arguments."""
         return self.build(T, lower, unit, order)
 
     @abstractmethod
@@ -63,7 +65,8 @@ class TriangularSolve(ABC):
 
 
 def resolve_solve(choice):
-    """Return the settings of a triangular solve from a name, a text such as "sweeps(count=5)", or their object."""
+    """Return the settings object of a triangular solve from ``choice``: a name, a text such as "sweeps(count=5)", or
+    the object."""
     settings = resolve("triangular", choice)
     if settings is None:
         raise InputError(f"solve={choice!r}: expected 'exact', 'sweeps(count=3)', 'isai(power=1)', or their settings "
@@ -87,22 +90,24 @@ class TriangularOperator(LinearOperator):
 
     @abstractmethod
     def update(self, T):
-        """Take the values of a matrix with the same pattern; keep the analysis."""
+        """Replace the stored values by those of T, a matrix with the same pattern; the analysis is kept."""
 
     def source(self, out):
-        """Preferred input buffer of a solve that writes ``out``; using it avoids a copy."""
+        """Return the preferred input buffer of a solve that writes ``out``: a caller that puts x there avoids a copy.
+        """
         return out
 
     @abstractmethod
     def solve(self, x, out):
-        """``out = T⁻¹ x``."""
+        """Write out = T⁻¹ x."""
 
     @abstractmethod
     def solve_adjoint(self, x, out):
-        """``out = T⁻ᴴ x``."""
+        """Write out = T⁻ᴴ x."""
 
     def adjoint_dots(self, x, out, w, dots):
-        """``out = T⁻ᴴ x`` with ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``."""
+        """Write out = T⁻ᴴ x, ``dots[0] = (w, out)`` and ``dots[1] = (out, out)``; the first vector of a product is
+        conjugated."""
         self.solve_adjoint(x, out)
         self.space.dots(w, out, dots)
 
@@ -116,7 +121,8 @@ class TriangularOperator(LinearOperator):
         combine(self, solve, x, out, alpha, beta)
 
     def stored(self, dtype):
-        """The type that stores values of ``dtype``: single precision if the settings say so."""
+        """Return the type in which values of type ``dtype`` are stored: single precision if the settings say so, else
+        ``dtype``."""
         return np.dtype({"f": np.float32, "c": np.complex64}[dtype.kind]) if self.settings.single else np.dtype(dtype)
 
 
@@ -129,7 +135,7 @@ class Gathering(TriangularOperator):
 
     @abstractmethod
     def load(self, T):
-        """Take the values of T for the solve with T itself."""
+        """Overwrite the stored values by those of T, for the solve with T itself; the operator of Tᴴ is not touched."""
 
     def update(self, T):
         self._source = T
@@ -138,11 +144,11 @@ class Gathering(TriangularOperator):
             self._adjoint.update(self.turned(T))
 
     def turned(self, T):
-        """Tᴴ as a new matrix."""
+        """Return Tᴴ, a new matrix."""
         return T.transpose(conjugate=True)
 
     def adjoint(self):
-        """The operator of Tᴴ."""
+        """Return the operator of Tᴴ; the first call builds it."""
         if self._adjoint is None:
             T = self.turned(self._source)
             self._adjoint = self.settings.unguarded(T, not self.lower, self.unit, self.order)
@@ -156,7 +162,9 @@ class Gathering(TriangularOperator):
 
 
 def combine(owner, solve, x, out, alpha, beta):
-    """``out = alpha solve(x) + beta out``. The first call with ``beta`` ≠ 0 allocates a buffer, kept by ``owner``."""
+    """Write out = alpha S x + beta out, where ``solve(x, y)`` writes y = S x.
+
+    The first call with ``beta`` ≠ 0 allocates a buffer, kept as ``owner._combined``."""
     if beta == 0:
         solve(x, out)
         if alpha != 1:
@@ -172,13 +180,13 @@ def combine(owner, solve, x, out, alpha, beta):
 
 
 def zero_diagonal(row):
-    """Return the FactorisationError for a zero diagonal entry in ``row`` of a triangular factor."""
+    """Return (not raise) the FactorisationError for a zero diagonal entry in ``row`` of a triangular factor."""
     return FactorisationError(f"the triangular factor has a zero on its diagonal, in row {row}: the factorisation "
                               "broke down; choose another preconditioner")
 
 
 def inverse_diagonal(T):
-    """Return 1 / d for the diagonal d of a triangular factor; raises FactorisationError for a zero."""
+    """Return a new array 1 / d for the diagonal d of a triangular factor. Raises FactorisationError for a zero."""
     d = T.diagonal()
     first, zeros = T.space.find_true(d == 0)  # sync
     if zeros:
@@ -187,7 +195,7 @@ def inverse_diagonal(T):
 
 
 def random_vector(n, dtype, space):
-    """Return a random vector with a fixed seed: it is equal at every call."""
+    """Return a new random vector of length n in ``space``. Its seed is fixed, so it is equal at every call."""
     v = space.empty(n, dtype)
     space.random(1, v)
     return v

@@ -222,8 +222,8 @@ class Level(LinearOperator):
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
     def _coarse(self, levels):
-        """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a direct
-        solver; None without constraints."""
+        """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a dense
+        inverse or a sparse direct solver; None without constraints."""
         self.coarse = None
         if not self.constraints.count:
             return

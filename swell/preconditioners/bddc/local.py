@@ -81,7 +81,7 @@ def bordered(space, S, C, sizes):
 def invert(space, decomposer, B):
     """Return (B⁻¹, conditions, notes) for m matrices of one size, B of shape (m, n, n), by a decomposer of swell.dense.
 
-    B⁻¹ is a new device array; ``conditions`` has the infinity-norm condition number of each matrix. If the decomposer's
+    B⁻¹ is a new device array; ``conditions`` has the 1-norm condition number of each matrix. If the decomposer's
     processing tolerance is too loose for an inverse, this function takes a smaller one, and adds a note.
 
     Raises

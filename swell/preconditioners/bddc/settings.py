@@ -185,8 +185,7 @@ class BDDCOperator(LinearOperator):
     @staticmethod
     def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
-        ``tolerance`` is relative to a bound of the rounding errors' scale, the largest entry of A times its longest
-        row."""
+        ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
         space, n = A.space, A.space.local_rows(A.shape[0])
         x = space.empty(n, np.float64)
         space.random(0, x)
