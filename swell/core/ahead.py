@@ -27,8 +27,9 @@ def _table() -> dict:
 
 
 def foreseen(part: str, value: str) -> list[tuple[pathlib.Path, str]]:
-    """The kernels of a part such as "method cg", as (file, instantiation) in order of use. ``value`` is the C++ type of
-    the values."""
+    """Return the kernels to compile for a part of a configuration, as (file, instantiation) in order of use.
+
+    ``part``: such as "method cg". ``value``: the C++ type of the values."""
     return [(ROOT / file, name.replace("double", value)) for file, name in
             (kernel.split(" ", 1) for kernel in _table().get(part, ()))]
 
@@ -50,7 +51,7 @@ class Ahead:
         self._lock, self._waiting, self._threads, self._begun = threading.Lock(), collections.deque(), 0, {}
 
     def begin(self, *key):
-        """Let a thread do the work for a key, unless it was requested before."""
+        """Queue the call ``work(*key)`` for a thread, unless the key was requested before. Returns at once."""
         with self._lock:
             if key in self._begun:
                 return
@@ -66,15 +67,16 @@ class Ahead:
                 self._threads -= 1
 
     def result(self, *key):
-        """The result of the work for a key; done in this thread unless another one has begun it. Errors are raised
-        here: work that failed in a thread is repeated here."""
+        """Return ``work(*key)``: wait if a thread has begun it, else compute it in this thread.
+
+        Work that failed in a thread is repeated here, and raises its error here."""
         future = self._begun.get(key)
         if future is None or future.cancel() or future.exception() is not None:
             return self._work(*key)
         return future.result()
 
     def _run(self):
-        """The work of a thread: take waiting keys until there are none."""
+        """Run one thread: take waiting keys and compute their results, until no key waits."""
         while True:
             with self._lock:
                 if not self._waiting or not threading.main_thread().is_alive():

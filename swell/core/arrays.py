@@ -30,7 +30,7 @@ def checked_dtype(dtype, name):
 
 
 def check_finite(name, *arrays, where=""):
-    """Raise InputError if any of the arrays, of NumPy or CuPy, contains NaN or Inf.
+    """Raise InputError if any of ``arrays``, of NumPy or CuPy, contains NaN or Inf.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def check_finite(name, *arrays, where=""):
 
 
 def not_finite(name, bad, where="") -> InputError:
-    """Make the error for ``bad`` entries that are NaN or Inf."""
+    """Return the InputError for the array ``name`` with ``bad`` entries that are NaN or Inf; ``where``: see
+    `check_finite`."""
     return InputError(f"{name} contains NaN or Inf ({bad} entries{where}): a linear system needs finite numbers; look "
                       "where it was assembled")
 

@@ -33,7 +33,8 @@ def _of_user():
 
 
 def for_numba():
-    """Give Numba a temporary folder if it can write to none of its own. Call this before Numba compiles."""
+    """Set Numba's cache to a temporary folder if its usual folders cannot be written. Call this before Numba compiles.
+    """
     own = os.environ.get("NUMBA_CACHE_DIR") or BESIDE
     if writable(own) or writable(BESIDE) or writable(_of_user()):
         return
@@ -43,7 +44,8 @@ def for_numba():
 
 
 def for_cupy():
-    """Give CuPy a temporary folder if it cannot write to its own. CuPy reads its variable at every compilation."""
+    """Set CuPy's cache to a temporary folder if its own cannot be written. CuPy reads the variable at each compilation.
+    """
     if not writable(of_cupy()):
         _name_temporary("CUPY_CACHE_DIR")
 
@@ -65,7 +67,9 @@ def writable(folder: str) -> bool:
 
 
 def _name_temporary(variable):
-    """Set an environment variable to a temporary folder, and print a line on stderr. Child processes inherit it."""
+    """Set the environment variable ``variable`` to a temporary folder, and print a line on stderr.
+
+    Child processes inherit it. If no folder can be written, only the line is printed."""
     import tempfile
     try:
         folder = _own_folder(tempfile.gettempdir())
@@ -79,8 +83,9 @@ def _name_temporary(variable):
 
 
 def _own_folder(parent) -> str:
-    """A folder that only this user can write to, since its files are executed. All processes of the user get the same
-    one, and so share compiled kernels."""
+    """Return a folder in ``parent`` that only this user can write to, since its files are executed; made if missing.
+
+    All processes of the user get the same folder, and so share compiled kernels."""
     import getpass
     import stat
     import tempfile

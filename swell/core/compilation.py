@@ -33,7 +33,9 @@ class _Clock:
         return self._before + (time.perf_counter() - self._start if self._open else 0.0)
 
     def begin(self, folder):
-        """Note that compiling begins, in any thread; ``folder()`` is the folder that keeps the kernels."""
+        """Start the clock, unless another thread's compilation runs it already; switch off garbage collection.
+
+        ``folder()`` returns the cache folder of the kernels; a line printed during long compilations names it."""
         with self._lock:
             self._open += 1
             self.blocks += 1
@@ -48,7 +50,7 @@ class _Clock:
                 self._timer.start()
 
     def end(self):
-        """Note that compiling ends."""
+        """Stop the clock when the last running compilation ends; switch garbage collection on again if it was on."""
         with self._lock:
             self._open -= 1
             if self._open:
@@ -60,8 +62,9 @@ class _Clock:
                 self._timer.cancel()
 
     def serve(self, purpose):
-        """Set the purpose of the compilations that follow. A line printed before any purpose was set also counts for
-        the first purpose."""
+        """Set the configuration, a text, that the compilations from now on are for; each prints at most one line.
+
+        A line printed before the first configuration was named also counts as its line."""
         with self._lock:
             if self._announced == {""}:
                 self._announced.add(purpose)
@@ -91,21 +94,22 @@ def compilations() -> int:
 
 
 def quiet(quiet: bool = True) -> None:
-    """Suppress the line printed while kernels are compiled; ``quiet(False)`` brings it back.
+    """Suppress the line printed while kernels are compiled; ``quiet(False)`` prints it again.
 
-    The environment variable ``SWELL_QUIET=1`` suppresses it from the start.
-    """
+    The environment variable ``SWELL_QUIET=1`` suppresses it from the start."""
     _clock.quiet = bool(quiet)
 
 
 def compiling_for(purpose: str):
-    """Name the configuration for which kernels are compiled from now on."""
+    """Set the configuration, a text, for which kernels are compiled from now on; each prints at most one line."""
     _clock.serve(purpose)
 
 
 @contextmanager
 def counted(folder=caches.of_numba):
-    """Count the time of this block as compilation; ``folder()`` is the folder that keeps the kernels."""
+    """Return a context that counts the time of its block as compilation.
+
+    ``folder()`` returns the cache folder of the kernels, for the line printed during long compilations."""
     _clock.begin(folder)
     try:
         yield
@@ -136,7 +140,9 @@ class Stopwatch:
 
 @contextmanager
 def timed(timings: dict, part: str, space):
-    """Add this block's seconds, without compiling, to ``timings[part]``; wait for the space's work at its end."""
+    """Return a context that adds its block's seconds, without compilation, to ``timings[part]``, a dict's entry.
+
+    At its end it waits for the work of ``space``."""
     watch = Stopwatch()
     yield
     space.synchronize()
@@ -145,7 +151,7 @@ def timed(timings: dict, part: str, space):
 
 @functools.cache
 def count_numba():
-    """Count Numba's compilations from now on; loading from Numba's cache does not count."""
+    """Register a listener that counts Numba's compilations from now on; loading from Numba's cache does not count."""
     from numba.core import event
 
     class Listener(event.Listener):

@@ -59,8 +59,10 @@ class ParallelKernel:
 
 
 def renamed(function, suffix, constants=None):
-    """Copy a function, to compile it with these constants as globals. ``suffix``, added to its name, must differ for
-    different constants: Numba's cache identifies a function by its name and its code alone."""
+    """Return a copy of ``function`` to be compiled with ``constants``, a dict, added to its globals.
+
+    ``suffix``, added to the name, must differ for different constants: Numba's cache identifies a function by its name
+    and its code alone."""
     seen = function.__globals__ if constants is None else {**function.__globals__, **constants}
     made = types.FunctionType(function.__code__, seen, function.__name__, function.__defaults__, function.__closure__)
     made.__module__, made.__qualname__ = function.__module__, f"{function.__qualname__}_{suffix}"
@@ -68,7 +70,9 @@ def renamed(function, suffix, constants=None):
 
 
 def parallel(function=None, fastmath=False):
-    """Decorate a kernel with parallel loops; ``fastmath`` is Numba's option."""
+    """Decorate ``function``, a kernel with parallel loops: return a `ParallelKernel`. ``fastmath``: Numba's option.
+
+    Without ``function`` it returns the decorator."""
     if function is None:
         return functools.partial(ParallelKernel, fastmath=fastmath)
     return ParallelKernel(function, fastmath)
@@ -83,7 +87,9 @@ class Helper(CPUDispatcher):
 
 
 def helper(function=None, fastmath=False, inlined=False):
-    """Decorate a function that only kernels call; ``inlined`` forces Numba to inline it."""
+    """Decorate ``function``, which only kernels call: return it compiled by Numba. ``fastmath``: Numba's option.
+
+    ``inlined`` forces Numba to inline it. Without ``function`` it returns the decorator."""
     if function is None:
         return functools.partial(helper, fastmath=fastmath, inlined=inlined)
     made = njit(cache=True, fastmath=fastmath, forceinline=inlined, _nrt=False, no_cpython_wrapper=True,

@@ -30,7 +30,7 @@ class Configuration:
     without: frozenset[str] = frozenset()
 
     def free(self, kind: str) -> bool:
-        """True if the user has neither chosen this part nor set it to "none"."""
+        """True if the user has neither chosen the part ``kind``, such as "precond", nor set it to "none"."""
         return getattr(self, kind) is None and kind not in self.without
 
     @property
@@ -51,7 +51,8 @@ class Configuration:
         return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
 
     def name(self, kind: str) -> str:
-        """The registry name of one part; "none" if it is left out, "user" for the user's own preconditioner."""
+        """The registry name of the part ``kind``, such as "precond"; "none" if there is none, "user" for the user's own
+        M."""
         setting = getattr(self, kind)
         if setting is None:
             return "none"

@@ -29,7 +29,7 @@ MANY = 1 << 14          # counts that all blocks add up together: one block take
 
 
 def require_cupy():
-    """CuPy, if it and a GPU are there.
+    """Return (the module cupy, number of GPUs), after a check that both exist.
 
     Raises
     ------
@@ -60,14 +60,16 @@ _streams = collections.defaultdict(list)
 
 @functools.cache
 def _properties(device):
-    """The properties of a GPU, which take the driver a millisecond."""
+    """The CUDA runtime's properties of GPU number ``device``, a dict; cached, since the driver takes a millisecond."""
     import cupy
     return cupy.cuda.runtime.getDeviceProperties(device)
 
 
 @functools.cache
 def _compile_ahead(device, part, value):
-    """Begin to compile the kernels of a part, once."""
+    """Queue the kernels of a part, such as "method cg", for compilation in threads; repeated calls do nothing.
+
+    ``device``: the GPU's number. ``value``: the C++ type of the values."""
     for path, expression in foreseen(part, value):
         functions.begin(path, device, expression)
 
@@ -123,7 +125,7 @@ class CudaSpace(Space):
                 self.reserve(1 << 16)
 
     def reserve(self, doubles: int):
-        """Make room for the partial sums of a reduction with so many doubles over all blocks."""
+        """Enlarge the device buffer for partial sums to ``doubles`` doubles, all blocks together, if it is smaller."""
         if doubles <= self._scratch_doubles:
             return
         self._scratch_doubles = doubles
@@ -142,13 +144,16 @@ class CudaSpace(Space):
         self.kernels("swell.core", "vector", dots.dtype).collect_dots(dots)
 
     def send_context(self):
-        """Copy the host's context to the device, in the stream's order."""
+        """Copy ``host_context``, the record that all kernels read, to the device, in the stream's order."""
         self.stream.synchronize()                # the copy before may still be reading the host's
         self.context.data.copy_from_host_async(self._context.ptr, CONTEXT.itemsize)
 
     @contextmanager
     def active(self, rows=None):
-        """Work on this space's stream, after what the caller has under way, and complete when the block ends."""
+        """Return a context: its block runs on this space's stream, after the work on the caller's current stream.
+
+        The block ends when the GPU has finished. An allocation that fails in it raises OutOfMemory. ``rows`` is not
+        used."""
         require_own_gpu()
         cupy = self.xp
         with self._turn, cupy.cuda.Device(self.device):
@@ -168,7 +173,7 @@ class CudaSpace(Space):
                     self.stream.synchronize()
 
     def current_stream(self) -> int:
-        """The address of CuPy's current stream: this space's own within ``active``."""
+        """The address of CuPy's current stream; within ``active`` that is this space's stream."""
         return self.xp.cuda.get_current_stream().ptr
 
     def empty(self, shape, dtype):
@@ -229,7 +234,9 @@ class CudaSpace(Space):
         return isinstance(other, self.xp.ndarray) and array.data.ptr == other.data.ptr
 
     def finite(self, x):
-        """By the largest modulus, which NaN passes through. Its squares may overflow where no entry is infinite."""
+        """True if x has no NaN or Inf, tested by its largest modulus, which NaN passes through.
+
+        If that overflows, every entry is tested."""
         if not x.size or x.dtype.kind not in "fc":
             return True
         most, x = self.empty(1, accumulator(x.dtype)), self.xp.ascontiguousarray(x).reshape(-1)
@@ -267,7 +274,7 @@ class CudaSpace(Space):
             self._counting.add_up_together(_as_numbers(counts), starts, self._block_sums)
 
     def last_entries(self, *arrays):
-        """Through pinned memory: copies into it wait for nothing, and one wait does for all."""
+        """Return the last element of each integer array. Copies into pinned memory need one wait for all arrays."""
         stream = self.xp.cuda.get_current_stream()
         words = [np.frombuffer(self._totals, array.dtype, 1, 8 * k) for k, array in enumerate(arrays)]
         for array, word in zip(arrays, words):
@@ -297,5 +304,5 @@ class CudaSpace(Space):
 
 
 def _as_numbers(x):
-    """An array of bool as one of bytes."""
+    """Return a bool array as a view of bytes; any other array as it is."""
     return x.view(np.uint8) if x.dtype == bool else x

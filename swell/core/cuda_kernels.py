@@ -110,7 +110,7 @@ class Signature:
 
 @functools.lru_cache(maxsize=None)
 def signatures(path: pathlib.Path) -> dict[str, Signature]:
-    """Read the declarations of all kernels in a .cu file, by name."""
+    """Read a .cu file; return a dict from kernel name to `Signature`, the parsed declaration."""
     found = {}
     for match in KERNEL.finditer(path.read_text()):
         launch = LAUNCH.match(match["launch"])
@@ -129,15 +129,14 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
 
 
 def source(path: pathlib.Path) -> str:
-    """The text of a .cu file, as NVRTC compiles it: with the package's slot names before it."""
+    """Return the text of the .cu file at ``path`` as NVRTC compiles it: after the enums of the package's slots."""
     package = ".".join(path.parents[1].relative_to(ROOT).parts)
     return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{path.read_text()}'
 
 
 @functools.lru_cache(maxsize=None)
 def headers_digest() -> str:
-    """A digest of swell's headers, for the compile options: CuPy's cache of kernels ignores changes in included files.
-    """
+    """Return a digest of swell's headers, as a compile option: CuPy's cache ignores changes in included files."""
     digest = hashlib.sha256()
     for header in sorted(CORE.glob("*.cuh")):
         digest.update(header.read_bytes())
@@ -145,23 +144,25 @@ def headers_digest() -> str:
 
 
 def misaligned(array, address: int) -> bool:
-    """True if an array of values at this address, or one of its rows, does not begin at a multiple of 16 bytes. The
-    rows of a basis are its vectors."""
+    """True if the array, or a row of a matrix, begins at an address that is no multiple of 16 bytes.
+
+    ``address``: of its first element. The rows of a basis are its vectors. Integer arrays are never misaligned."""
     if not array.size or array.dtype.kind not in "fc":
         return False
     return bool(address % WIDE or (array.ndim == 2 and array.shape[0] > 1 and array.strides[0] % WIDE))
 
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
-    """The name of a template instantiation, such as ``residual<double>``."""
+    """Return the name of a template instantiation, such as ``residual<double>``; ``types``: template arguments by name.
+    """
     return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
 def built(path: pathlib.Path, device: int, expression: str):
-    """Compile one function of a file for one device, or load it from CuPy's cache.
+    """Compile one function of the .cu file ``path`` for GPU number ``device``, or load it from CuPy's cache; return it.
 
-    Each function is a module of its own: threads can compile several at a time, and unused functions are not compiled.
-    """
+    ``expression``: its name with template arguments. Each function is a module of its own: threads can compile several
+    at a time, and unused functions are not compiled."""
     import cupy
     with cupy.cuda.Device(device):
         module = cupy.RawModule(code=source(path), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
@@ -174,7 +175,8 @@ functions = Ahead(built)
 
 @functools.lru_cache(maxsize=None)
 def loaded(path: pathlib.Path, device: int, expression: str):
-    """One compiled function; cached here, since CuPy's look-up takes longer than a launch."""
+    """Return one compiled function, with the arguments of `built`; cached, since CuPy's look-up is slower than a
+    launch."""
     return functions.result(path, device, expression)
 
 
@@ -200,12 +202,12 @@ class Form:
         self._functions = {}
 
     def _format(self, parameter):
-        """The `struct` format of a parameter; it fills a multiple of 8 bytes."""
+        """Return the `struct` format of one kernel parameter; it fills a multiple of 8 bytes."""
         kind = self.value if parameter.type == "T" else parameter.type
         return "Q" if parameter.pointer else FORMATS[kind]
 
     def function(self, values):
-        """The compiled instantiation for these arguments' types."""
+        """Return the compiled instantiation for the types of ``values``, the arguments of a launch in order."""
         key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
                      else values[k].size > 0 for kind, k in self._deciding])
         if key not in self._functions:
@@ -216,7 +218,7 @@ class Form:
         return self._functions[key]
 
     def _types(self, values):
-        """The template arguments except T, by name."""
+        """Return the template arguments except T, by name, for ``values``, the arguments of a launch in order."""
         names = [name for _, name in self.signature.template if name != "T"]
         return {name: C_TYPES[values[k].dtype.name] if kind == "typename" else str(values[k]) if kind == "int"
                 else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
@@ -269,11 +271,13 @@ class Kernel(Shareable):
         self.space.launches += 1
 
     def shared(self, sharing):
-        """The kernel for the space of a copy, with its own buffer of arguments."""
+        """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
         return Kernel(sharing.space, self.path, self.signature.name, self.dtype)
 
     def _require_aligned(self, array, name):
-        """Raise InputError if the array or one of its rows is misaligned."""
+        """Raise InputError if ``array`` or one of its rows does not begin at a multiple of 16 bytes.
+
+        ``name``: the parameter's name, for the message."""
         if misaligned(array, array.data.ptr):
             raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and it (or a "
                              "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a copy, "
@@ -281,7 +285,9 @@ class Kernel(Shareable):
                              f"{WIDE // array.itemsize} entries")
 
     def _allow(self, function, shared):
-        """Set the function attribute that allows ``shared`` bytes of dynamic shared memory, beyond the default."""
+        """Set the attribute of a compiled function that allows ``shared`` bytes of dynamic shared memory.
+
+        Raises InputError if the GPU has less."""
         most = self.space.shared_memory - function.shared_size_bytes
         if shared > most:
             raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, "
@@ -289,13 +295,18 @@ class Kernel(Shareable):
         function.max_dynamic_shared_size_bytes = shared
 
     def _measure(self, values, extra):
-        """The value of a parameter NAME_size or NAME_stride."""
+        """Return the size or row stride of an array, for the kernel parameter ``extra``, named NAME_size or
+        NAME_stride.
+
+        ``values``: the arguments of the launch in order."""
         name, _, what = extra.rpartition("_")
         array = values[self._form.at[name]]
         return array.size if what == "size" else array.strides[0] // array.itemsize
 
     def _count(self, values):
-        """The count of a launch, which kernels get as ``n``: elements, columns or slices; 1 for a fixed grid."""
+        """Return the count that kernels get as ``n``: elements, columns or slices; 1 for a fixed grid.
+
+        ``values``: the arguments of the launch in order."""
         launch = self.signature.launch
         if launch["single"]:
             return 1
@@ -305,7 +316,9 @@ class Kernel(Shareable):
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
     def _geometry(self, count, values):
-        """The launch geometry: (blocks, threads in a block)."""
+        """Return (blocks, threads in a block) for a launch over ``count`` elements, columns or slices.
+
+        ``values``: the arguments of the launch in order."""
         launch = self.signature.launch
         if launch["slices"]:
             return count, int(values[self._form.at[launch["height"]]])
@@ -319,8 +332,10 @@ class Kernel(Shareable):
 
 
 def packing(formats):
-    """(pack, buffer, addresses) for arguments of these formats, a tuple. ``pack(buffer, 0, *values)`` writes the
-    values; a launch gives ``addresses``, one for each argument, to the driver."""
+    """Return (pack, buffer, addresses) for launch arguments with these `struct` formats, a tuple.
+
+    ``pack(buffer, 0, *values)`` writes the values into ``buffer``. A launch gives ``addresses``, one for each argument,
+    to the driver."""
     packer, offsets = _layout(formats)
     buffer = (ctypes.c_char * packer.size)()
     start = ctypes.addressof(buffer)
@@ -329,7 +344,7 @@ def packing(formats):
 
 @functools.lru_cache(maxsize=None)
 def _layout(formats):
-    """The packer of arguments of these formats, and the offset of each argument in bytes."""
+    """Return (the `struct.Struct` of arguments with these formats, the offset of each argument in bytes)."""
     sizes = [struct.calcsize("=" + format) for format in formats[:-1]]
     return struct.Struct("=" + "".join(formats)), list(itertools.accumulate(sizes, initial=0))
 
@@ -356,6 +371,6 @@ class Kernels(Shareable):
         return kernel
 
     def shared(self, sharing):
-        """These kernels for the space of a copy."""
+        """Return new Kernels of the same file and type for the space ``sharing.space``."""
         _, path, dtype = self._given
         return Kernels(sharing.space, path, dtype)

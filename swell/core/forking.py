@@ -31,7 +31,7 @@ def require_threads():
 
 
 def use_gpu():
-    """Note that this process uses a GPU."""
+    """Record that this process uses a GPU; `require_own_gpu` then raises in its forked children."""
     _users.add(os.getpid())
 
 
@@ -58,7 +58,7 @@ def _gnu_openmp():
 
 
 def _pause(openmp):
-    """OpenMP's function that ends the threads of the calling thread, or None before OpenMP 5.0."""
+    """Return OpenMP's C function that ends its threads, or None before OpenMP 5.0. ``openmp``: its Python module."""
     return getattr(ctypes.CDLL(openmp.__file__), PAUSE, None)
 
 
@@ -71,7 +71,9 @@ def _before():
 
 
 def _in_child():
-    """Make Numba start its own threads in the child; if OpenMP is too old for that, note the error message."""
+    """Make Numba start its own threads in a forked child; if OpenMP is too old for that, keep an error message.
+
+    `require_threads` raises the message."""
     openmp = _gnu_openmp()
     if openmp is None:
         return

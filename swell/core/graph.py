@@ -38,7 +38,7 @@ class GraphLoop(Loop):
         self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def _send(self):
-        """Send the record, and the addresses of the mapped host memory, to the device."""
+        """Copy flags, limits, and the addresses of the mapped host memory to the device."""
         host = self.space.host_context[0]
         host["flags"], host["limits"] = self.flags, self.limits
         host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + 8
@@ -46,14 +46,16 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def report(self):
-        """Unpack the judge's word (stop, verdict and iteration) into the flags; then report the new iterations."""
+        """Unpack the device's word (stop, verdict, iteration) into ``flags``; then call the monitor for new iterations.
+        """
         word = self._said()
         flags = self.flags
         flags[Flag.STOP], flags[Flag.VERDICT], flags[Flag.ITERATION] = word & 255, word >> 8 & 255, word >> 16
         super().report()
 
     def _said(self) -> int:
-        """The judge's word, from mapped host memory."""
+        """The last word that the device wrote to mapped host memory: stop, verdict and iteration, packed in one
+        integer."""
         return int(self._word[0])
 
     def end(self):
@@ -63,12 +65,14 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def kernels(self, package, stem, dtype):
-        """The kernels of the file ``stem`` in ``package``; their state is the device's context."""
+        """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``; their state lies in the device's
+        context."""
         return self.space.kernels(package, stem, dtype)
 
     def halted(self) -> bool:
-        """True if the rest of a cycle can be skipped. False while capturing: stopped kernels are no-ops. Else, wait and
-        read the record."""
+        """True if a method can skip the rest of a cycle. False while capturing: stopped kernels are no-ops.
+
+        Outside of a capture it waits for the device and reads the flags."""
         if self._capturing:
             return False
         self._wait()
@@ -76,12 +80,14 @@ class GraphLoop(Loop):
         return self.stopped
 
     def _wait(self):
-        """Wait for the stream, and count a host read."""
+        """Wait for the stream, and add 1 to ``host_reads``."""
         self.space.stream.synchronize()
         self.host_reads += 1  # sync
 
     def run(self, body, capturable=True, steps=1):
-        """Repeat ``body``, which does ``steps`` iterations, until the judge stops."""
+        """Repeat ``body``, a function without arguments that does ``steps`` iterations, until the loop has stopped.
+
+        ``capturable``: replay it as a CUDA graph; False: call it, and wait after each call."""
         self._capturing = capturable
         with interruptible(self.interrupt):
             if capturable:
@@ -90,7 +96,7 @@ class GraphLoop(Loop):
                 self._call(body)
 
     def _call(self, body):
-        """Call the body eagerly, and wait after each call, until the judge stops."""
+        """Call ``body`` without a graph, and wait after each call, until the loop has stopped."""
         self._wait()
         self.report()
         while not self.stopped:
@@ -99,7 +105,7 @@ class GraphLoop(Loop):
             self.report()
 
     def _replay(self, body, bodies):
-        """Capture at most ``bodies`` calls of the body once, and replay the graph until the judge stops."""
+        """Capture at most ``bodies`` calls of ``body`` in a graph, once, and replay it until the loop has stopped."""
         stream = self.space.stream
         if self._graph is None:
             stream.begin_capture()
@@ -116,7 +122,7 @@ class GraphLoop(Loop):
                 return
 
     def _repeat(self, body, most):
-        """Call the body until the captured graph is long enough, at most ``most`` times."""
+        """Call ``body`` until the graph being captured takes long enough to hide its launch, at most ``most`` times."""
         begin, each = self.space.launches, MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows
         for _ in range(most):
             body()
@@ -124,10 +130,10 @@ class GraphLoop(Loop):
                 return
 
     def _launch(self, k):
-        """Queue the graph, and event k after it."""
+        """Queue the graph on the stream, and then record event number k, 0 or 1."""
         self._graph.launch(self.space.stream)
         self._events[k].record(self.space.stream)
 
     def _look(self, k):
-        """Read the judge's record after event k has occurred."""
+        """Read the flags after event k has occurred, and call the monitor."""
         self.report()

@@ -85,15 +85,15 @@ class ArrayLibrary(Guest):
 
     @abstractmethod
     def csr(self, A) -> "Given":
-        """Convert A to CSR; its columns may still be unsorted, duplicate or out of range."""
+        """Return A, a sparse matrix, as CSR; its columns may still be unsorted, duplicate or out of range."""
 
     @abstractmethod
     def summed(self, csr):
-        """Copy a CSR matrix, with sorted columns and duplicates summed."""
+        """Return a copy of the CSR matrix with sorted columns and duplicates summed."""
 
 
 def guest_of(given) -> Guest:
-    """The guest for an object; NumPy and SciPy if the table has none."""
+    """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
     roots = (cls.__module__.split(".")[0] for cls in type(given).__mro__)      # users derive from PETSc's classes
     return _loaded(next((TABLE[root] for root in roots if root in TABLE), HOME))
 

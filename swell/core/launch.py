@@ -58,7 +58,7 @@ class Launch:
         """Launch ``function`` (a CUfunction's address) with ``grid`` blocks of ``block`` threads.
 
         ``shared`` is the dynamic shared memory of a block, in bytes. If ``cluster``, the number of blocks in a cluster,
-        is more than 1, it replaces the attribute.
+        is more than 1, the launch has this attribute in place of its usual one. ``stream`` is its address.
 
         Raises
         ------

@@ -19,7 +19,9 @@ _running = []           # functions to call at Ctrl-C, one for each running loop
 
 
 def pass_on_interrupt() -> bool:
-    """Pass Ctrl-C on to all running loops, for the main thread, which receives signals; False if none is running."""
+    """Call the interrupt functions of all running loops; return False if none is running.
+
+    It is for the main thread, which alone receives Ctrl-C."""
     calls = list(_running)
     for call in calls:
         call()
@@ -56,7 +58,9 @@ def interruptible(on_interrupt):
 
 @contextmanager
 def _handled():
-    """Install our SIGINT handler for this block, unless SIGINT is ignored or foreign, or ours is there already."""
+    """A context that installs swell's SIGINT handler for its block, and restores the previous one at its end.
+
+    It installs nothing if SIGINT is ignored, has a handler not set from Python, or has ours already."""
     previous = signal.getsignal(signal.SIGINT)
     if previous in (signal.SIG_IGN, None) or isinstance(previous, _FirstInterrupt):
         yield
@@ -73,7 +77,7 @@ def _handled():
 
 
 def _squared(number: float) -> float:
-    """The square, limited to the largest double; Python's ``**`` would raise OverflowError."""
+    """The square of ``number``, limited to the largest double; Python's ``**`` would raise OverflowError."""
     return min(float(number) * float(number), np.finfo(np.float64).max)
 
 
@@ -106,7 +110,7 @@ class Loop:
         self.host_reads = 0
 
     def begin(self, threshold: float, scale: float, window: int, done: int = 0, monitor=None):
-        """Reset the record for a new run.
+        """Reset flags and limits for a new run; ``monitor(iteration, norm)`` or None is kept.
 
         ``threshold`` is the residual norm of convergence. Growth is measured relative to the norm ``scale``. ``window``
         is the method's default for stagnation. ``done`` iterations of earlier runs count against the limit.
@@ -127,7 +131,7 @@ class Loop:
         self._send()
 
     def end(self):
-        """Bring the record up to date after a run; operators may then be used outside the loop again."""
+        """Bring ``flags`` up to date after a run; operators may then be used outside the loop again."""
 
     @property
     def iterations(self) -> int:
@@ -141,7 +145,7 @@ class Loop:
 
     @property
     def stopped(self) -> bool:
-        """True once the judge or the user has stopped the loop."""
+        """True once the convergence test or the user has stopped the loop."""
         return self.abort is not None or self._stop[0] != 0
 
     def interrupt(self):
@@ -149,11 +153,11 @@ class Loop:
         self.ask(Reason.INTERRUPTED)
 
     def ask(self, reason):
-        """Stop as soon as possible, for a reason from outside; the first reason stands."""
+        """Stop as soon as possible for ``reason``, a `Reason` from outside; later calls change nothing."""
         self.abort = self.abort or reason
 
     def report(self):
-        """Call the monitor for each iteration that it has not seen."""
+        """Call the monitor for each iteration since the last report; stop the loop if the monitor returns True."""
         if self._monitor is None:
             return
         for k in range(self._reported, self.iterations + 1):
@@ -173,16 +177,18 @@ class DirectLoop(Loop):
         pass                                     # the kernels write to the record directly
 
     def kernels(self, package, stem, dtype):
-        """The kernels of the file ``stem`` in ``package``, bound to this loop's state."""
+        """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``, bound to this loop's state."""
         return self.space.kernels(package, stem, dtype, self.state)
 
     def halted(self) -> bool:
-        """True if a method should skip the remaining steps of its cycle."""
+        """True if a method should skip the remaining steps of its cycle; calls the monitor for new iterations first."""
         self.report()
         return self.stopped
 
     def run(self, body, capturable=True, steps=1):
-        """Repeat ``body`` until the judge stops; ``capturable`` and ``steps`` matter on a GPU only."""
+        """Repeat ``body``, a function without arguments, until the loop has stopped.
+
+        ``capturable`` and ``steps`` matter on a GPU only."""
         with interruptible(self.interrupt):
             self.report()
             while not self.stopped:

@@ -68,7 +68,7 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def apply(self, x, out, alpha=1, beta=0):
-        """``out = alpha A x + beta out``; with ``beta == 0`` the old ``out`` is never read."""
+        """``out = alpha A x + beta out``, with A this operator; with ``beta == 0`` the old ``out`` is never read."""
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         """``out = alpha Aᴴ x + beta out``.
@@ -91,7 +91,7 @@ class LinearOperator(ABC):
         self.apply_dots(x, out, w, dots)
 
     def apply_plus(self, x, z, out):
-        """``out = z + A x``; z may be ``out`` itself, x may not."""
+        """``out = z + A x``. ``out`` may be the same array as z, but not as x."""
         if z is not out:
             self.space.copy(z, out)
         self.apply(x, out, 1, 1)
@@ -102,11 +102,14 @@ class LinearOperator(ABC):
         self.apply(x, out, -1, 1)
 
     def update(self, A):
-        """Recompute in place for new values of A, with the same pattern. An operator not built from A is unchanged."""
+        """Recompute this operator in place for new values of the matrix A, with the same pattern.
+
+        An operator that was not built from A is unchanged."""
 
     def keep_for(self, A):
-        """Keep the old values although A has new ones. A preconditioner that also multiplies by A must use the new A.
-        """
+        """Keep what was built from the old values although A has new ones.
+
+        An operator that also multiplies by A, as some preconditioners do, then uses the new A."""
 
     @property
     def diagonal_block(self) -> "LinearOperator":
@@ -115,11 +118,12 @@ class LinearOperator(ABC):
 
     @property
     def arithmetic(self):
-        """The type of its arithmetic; narrower than ``dtype`` for an operator in lower precision."""
+        """The dtype in which the operator computes; narrower than ``dtype`` for an operator in lower precision."""
         return self.dtype
 
     def expect(self, norm):
-        """Prepare for vectors of about this norm; a solve calls this before it starts."""
+        """Prepare for vectors of about this 2-norm, if the operator scales them; a solve calls this before it starts.
+        """
 
     def check(self, configuration, stopping):
         """Raise InputError for a configuration that cannot be used with this operator."""
@@ -190,7 +194,9 @@ class CallableOperator(LinearOperator):
             super().apply_adjoint(x, out, alpha, beta)
 
     def _combine(self, function, x, out, alpha, beta):
-        """``out = alpha function(x) + beta out``; InputError if the function returns another shape or kind."""
+        """``out = alpha function(x) + beta out``; ``function`` is the user's, and gets a copy of x.
+
+        Raises InputError if it returns another length, or complex values in a real system."""
         # Give a copy of x: a function that writes to its argument must not change the method's vectors.
         y = self.space.xp.asarray(function(x.copy())).reshape(-1)
         if y.shape != out.shape:

@@ -50,4 +50,4 @@ class Preconditioner(ABC):
 
     @abstractmethod
     def build(self, A):
-        """Build the operator M ≈ A⁻¹ for a CSR matrix A, in the space of A."""
+        """Return a new operator M ≈ A⁻¹ for a CSRMatrix A, in the space of A."""

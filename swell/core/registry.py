@@ -127,13 +127,13 @@ def names(kind: str) -> list[str]:
 
 
 def _nearest(name, rows) -> str:
-    """A hint at the most similar name, or an empty text."""
+    """Return "did you mean …? " with the name in ``rows`` most similar to ``name``, or an empty text."""
     near = difflib.get_close_matches(str(name), rows, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
 def load(kind: str, name: str):
-    """The class registered under a name.
+    """Import and return the class registered under ``name`` for a kind such as "method" or "precond".
 
     Raises
     ------
@@ -149,7 +149,8 @@ def load(kind: str, name: str):
 
 
 def rank_operator(name: str):
-    """The class of a preconditioner's operator for a distributed matrix; ``cls(A, settings)`` builds it."""
+    """Return the operator class of the preconditioner ``name`` for a distributed matrix; ``cls(A, settings)`` builds
+    it."""
     return _imported(RANK_OPERATORS[name])
 
 
@@ -159,7 +160,7 @@ def _imported(row: str):
 
 
 def name_of(kind: str, cls: type) -> str:
-    """The name under which a class is registered, else its own name in lower case."""
+    """The name under which the class ``cls`` is registered for this kind, else the class's own name in lower case."""
     target = f"{cls.__module__}:{cls.__name__}"
     for name, row in TABLE[kind].items():
         if row == target:
@@ -168,12 +169,14 @@ def name_of(kind: str, cls: type) -> str:
 
 
 def counterpart(settings, kind: str, name: str):
-    """Copy the field values to the settings class ``name`` of another kind, which has fields of the same names."""
+    """Return a new settings object of the class registered as ``name`` under ``kind``.
+
+    Its values are those of ``settings``, whose class has fields of the same names."""
     return load(kind, name)(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)})
 
 
 def resolve(kind: str, choice):
-    """Convert the user's choice to a settings object, or to None.
+    """Convert the user's choice of a ``kind``, such as "method", to a settings object, or to None.
 
     A choice is None, "none", a name, a name with settings in brackets, a settings class, or a settings object.
 

@@ -36,7 +36,7 @@ def describe(setting) -> str:
 
 
 def parse(text: str) -> tuple[str, dict]:
-    """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``.
+    """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``: a name and its settings.
 
     Words need no quotes: ``stationary(smoother=chebyshev)``, ``ic0(solve=sweeps(count=5))``. The word inf is a number.
 
@@ -66,7 +66,7 @@ def parse(text: str) -> tuple[str, dict]:
 
 
 def _value(node):
-    """The value of a syntax node: a literal, infinity, or the text of a word with its own settings."""
+    """The Python value of a node of ``ast``: a literal, infinity for inf, or the text of a word with its settings."""
     if isinstance(node, ast.Name):
         return math.inf if node.id == "inf" else node.id
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -75,7 +75,7 @@ def _value(node):
 
 
 def construct(cls, arguments: dict):
-    """Build a settings object from a dict; InputError for an unknown field, with a list of the known ones."""
+    """Return ``cls(**arguments)``, a settings object; InputError for an unknown field lists the known ones."""
     known = [f.name for f in dataclasses.fields(cls)]
     for name in arguments:
         if name not in known:
@@ -84,7 +84,9 @@ def construct(cls, arguments: dict):
 
 
 def positive(owner, name: str, minimum=1, most=None):
-    """Raise InputError unless the integer field ``name`` of ``owner`` lies between ``minimum`` and ``most``."""
+    """Raise InputError unless the integer field ``name`` of ``owner`` is at least ``minimum`` and at most ``most``.
+
+    ``most=None``: no upper bound."""
     value = getattr(owner, name)
     if (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum
             or (most is not None and value > most)):
@@ -149,7 +151,9 @@ def circumstances(A) -> tuple[str, ...]:
 
 
 def idle_notes(settings, where) -> tuple[str, ...]:
-    """A note for each field in ``settings.idle`` that has no effect in these circumstances and was changed."""
+    """Return a text for each changed field that has no effect in the circumstances ``where`` (see `circumstances`).
+
+    ``settings.idle`` lists such fields."""
     return tuple(f"{type(settings).__name__}({row.field}={shown(getattr(settings, row.field))}) has no effect "
                  f"{row.where}: {row.why}" for row in settings.idle
                  if row.where in where and differs(settings, row.field)

@@ -27,7 +27,8 @@ class Sharing:
         self._made = {}     # id of the original: (copy, original); keeping the original keeps its id from being reused
 
     def __call__(self, original):
-        """Copy one object; an object that occurs twice is copied once."""
+        """Return the copy of ``original``, made at the first call with this object; objects that need no copy return as
+        they are."""
         if id(original) not in self._made:
             self._made[id(original)] = self._copy(original), original
         return self._made[id(original)][0]
@@ -54,13 +55,16 @@ class Sharing:
         return original.shared(self) if isinstance(original, Shareable) else self.attributes(original)
 
     def _array(self, original):
-        """The array itself; but for a view of a copied array, the same view of the copy."""
+        """Return the array itself, which is shared; for a view of an array that was copied, the same view of the copy.
+        """
         if original.base is None or id(original.base) not in self._made:
             return original
         return self.space.same_view(original, self._made[id(original.base)][0])
 
     def attributes(self, original):
-        """Copy attribute by attribute; arrays in ``scratch`` are copied, all others shared."""
+        """Return a copy of an object, made attribute by attribute; arrays listed in its class's ``scratch`` are copied.
+
+        All other arrays are shared."""
         made = object.__new__(type(original))
         self._made[id(original)] = made, original        # objects may refer to one another
         scratch = scratch_of(type(original)) & vars(original).keys()
@@ -71,7 +75,7 @@ class Sharing:
         return made
 
     def _copy_scratch(self, value):
-        """Copy a scratch attribute: an array, a tuple or list of them, or None."""
+        """Return a copy of a scratch attribute: an array, a tuple or list of them, or None."""
         if value is None:
             return None
         if isinstance(value, (tuple, list)):
@@ -86,11 +90,12 @@ class Shareable(ABC):
 
     @abstractmethod
     def shared(self, sharing: Sharing):
-        """A copy of this object, for the space of ``sharing``."""
+        """Return a copy of this object for ``sharing.space``; ``sharing`` copies the objects it refers to."""
 
 
 def scratch_of(cls) -> set[str]:
-    """The attributes that a class and its bases list in ``scratch``."""
+    """Return the names of the attributes that the class and its bases list in ``scratch``: the arrays a solve writes.
+    """
     return {name for base in cls.__mro__ for name in vars(base).get("scratch", ())}
 
 

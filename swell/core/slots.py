@@ -73,7 +73,8 @@ STEMS = {"judging": (Norms,)}
 
 
 def declarations(package: str, stem: str) -> str:
-    """C++ enums for the kernel file ``stem`` of a package: the judge's slots, and those in ``package.slots.STEMS``."""
+    """Return C++ enums for the kernel file ``stem`` of a package: core/slots.py's, and those in
+    ``package.slots.STEMS``."""
     groups = [Flag, Limit, Code]
     if importlib.util.find_spec(f"{package}.slots"):
         groups += importlib.import_module(f"{package}.slots").STEMS.get(stem, ())

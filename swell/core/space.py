@@ -40,41 +40,47 @@ class Space(ABC):
 
     @abstractmethod
     def empty(self, shape, dtype):
-        """An uninitialised array."""
+        """Return a new, uninitialised array on this space's device."""
 
     def mapped(self, shape, dtype):
-        """(An uninitialised array, the same memory as a NumPy array): kernels write a few results to the first, and the
-        host reads the second after ``synchronize``."""
+        """Return (a new uninitialised array, a NumPy array of the same memory).
+
+        Kernels write a few results to the first, and the host reads the second after ``synchronize``."""
         array = self.empty(shape, dtype)
         return array, array
 
     @abstractmethod
     def from_host(self, array, out=None):
-        """A NumPy array (or one of this space) as an array of this space."""
+        """Return ``array``, of NumPy or of this space, as an array of this space; copied only if needed.
+
+        ``out``: write into this array, and return it."""
 
     @abstractmethod
     def to_host(self, array) -> np.ndarray:
-        """An array of this space as a NumPy array."""
+        """Return an array of this space as a NumPy array; copied only from a GPU."""
 
     @abstractmethod
     def kernels(self, package: str, stem: str, dtype, state=None):
-        """The kernels in ``<package>/kernels/<stem>``, for vectors of ``dtype``, as a namespace of functions."""
+        """Return the kernels in ``<package>/kernels/<stem>``, for vectors of ``dtype``, as a namespace of functions.
+
+        ``state``: the loop's state, which kernels get as first argument on a CPU."""
 
     def compile_ahead(self, parts, dtype):
-        """Begin to compile the kernels that parts of a configuration will need, such as "method cg", for a type; only
-        a GPU's compile ahead."""
+        """Begin to compile the kernels that ``parts`` of a configuration will need for a dtype; GPUs only.
+
+        ``parts``: a list such as ["method cg", "precond ic0"]."""
 
     @abstractmethod
     def loop(self, stopping, n):
-        """A loop driver."""
+        """Return a new `Loop` that runs a method on n unknowns with the `Stopping` criteria ``stopping``."""
 
     @abstractmethod
     def synchronize(self):
-        """Wait for the work in flight."""
+        """Wait until the device has finished all work of this space."""
 
     @abstractmethod
     def memory(self) -> tuple[int, int]:
-        """(free, total) bytes; numbers that nothing exceeds where the system does not tell."""
+        """Return (free, total) bytes of the device; huge numbers if the system does not tell."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -97,7 +103,9 @@ class Space(ABC):
 
     @abstractmethod
     def same_view(self, view, base):
-        """The view of ``base`` that is what ``view`` is of its own base, an array of the same size and layout."""
+        """Return a view of ``base`` with the offset, shape and strides that ``view`` has in its own base.
+
+        Both bases have the same size and layout."""
 
     @abstractmethod
     def same_memory(self, array, other) -> bool:
@@ -105,10 +113,12 @@ class Space(ABC):
 
     @abstractmethod
     def finite(self, x) -> bool:
-        """True if no entry of an array of this space is NaN or Inf: a host read."""
+        """True if no entry of x, an array of this space, is NaN or Inf. It waits for the device."""
 
     def check_fits(self, needed: int, what: str, remedy: str):
-        """Raise OutOfMemory, before anything is allocated, if ``what`` needs more bytes than are free."""
+        """Raise OutOfMemory, before an allocation, if more bytes are ``needed`` than are free.
+
+        ``what``, ``remedy``: texts for the message, what needs the memory and what to do."""
         free, total = self.memory()
         if needed > free:
             raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and "
@@ -116,96 +126,106 @@ class Space(ABC):
 
     @abstractmethod
     def active(self, rows: int | None = None):
-        """A context in which this space works on vectors of about so many rows, after what the caller has under way;
-        at its end the work is done."""
+        """Return a context in which this space works, after the caller's pending work; at its end all work is done.
+
+        ``rows``: about how long the vectors are, from which a CPU chooses its threads."""
 
     def reserve(self, doubles: int):
-        """Make room for the partial sums of a reduction over so many doubles; nothing to do on a CPU."""
+        """Make room for ``doubles`` partial sums of a reduction; nothing to do on a CPU."""
 
     def reserve_sums(self, scalars: int):
-        """The same for a kernel whose every block leaves so many scalars."""
+        """Make room for the partial sums of a kernel whose every block leaves ``scalars`` scalars."""
 
     def padded(self, n: int) -> int:
-        """The distance of the rows of a basis of vectors of length n."""
+        """The distance, in elements, between the vectors of a basis of vectors of length n, stored as rows."""
         return n
 
     def collect(self, dots):
-        """Complete the inner products that a product's kernel left in parts; nothing to do on a CPU."""
+        """Complete, in place, the inner products ``dots`` that a product's kernel left in parts; does nothing on a CPU.
+        """
 
     def norm_inf(self, x, out):
         """``out[0] = ‖x‖∞``."""
         self.kernels("swell.core", "vector", x.dtype).norm_inf(x, out)
 
     def allreduce(self, scalars):
-        """Add up the scalars of all ranks that share the vectors, in place; nothing to do on one device. What kernels,
-        ``dots`` and ``apply_dots`` leave are the sums of one rank."""
+        """Add up ``scalars`` over all ranks that share the vectors, in place; nothing to do on one device.
+
+        Kernels, ``dots`` and ``apply_dots`` compute the sums of one rank."""
 
     def agreed(self):
         """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
         return nullcontext()
 
     def together(self):
-        """A context in which ranks iterate: where a user's function raises an error on one of them, all raise it at the
-        end of the block, which all reach; on one device, errors are raised as they are."""
+        """Return a context in which ranks iterate. On one device, errors are raised as they are.
+
+        An error of a user's function on one rank waits until all ranks reach the end of the block; then all raise it.
+        """
         return nullcontext()
 
     def guarded(self, M):
-        """The preconditioner M of this rank's rows (or None), whose errors within ``together`` wait for its end."""
+        """Return the preconditioner M of this rank's rows (or None), such that its errors within ``together`` wait for
+        its end."""
         return M
 
     def said(self, texts: list[str]) -> list[str]:
-        """Texts about this rank's part as texts that are true of all ranks, each in its place."""
+        """Merge the texts of all ranks, place by place, into texts that hold for all ranks; returns a list as long."""
         return texts
 
     def said_notes(self, notes: list[str]) -> list[str]:
-        """The notes of all ranks."""
+        """Return the notes of all ranks in one list; on one device ``notes`` itself."""
         return notes
 
     def require_equal(self, value, what: str):
-        """Raise InputError on every rank unless all bring an equal value; nothing to do on one device."""
+        """Raise InputError on every rank unless all ranks give an equal value. ``what`` names it in the message."""
 
     def max_over_ranks(self, value: float) -> float:
-        """The largest of the numbers that the ranks bring; the number itself on one device."""
+        """Return the largest ``value`` of all ranks; the number itself on one device."""
         return value
 
     def local_rows(self, n: int) -> int:
-        """How many entries of a vector of length n are here: all of them on one device."""
+        """The number of entries that this rank holds of a vector of length n: all of them on one device."""
         return n
 
     # -- what setups ask of arrays: NumPy answers on a CPU, kernels of ours on a GPU ----------------------------------
 
     @abstractmethod
     def max_on_host(self, x) -> float:
-        """The largest entry of a real vector, −inf of an empty one, NaN if it has one: a host read."""
+        """Return the largest entry of a real vector; −inf if it is empty, NaN if it contains NaN. It waits for the
+        device."""
 
     @abstractmethod
     def find_true(self, mask) -> tuple[int, int]:
-        """(the first place where a mask is true, its size where it is nowhere; how many there are): a host read."""
+        """Return (the first place where ``mask`` is true, or its size if nowhere; number of true places).
+
+        It waits for the device."""
 
     @abstractmethod
     def count(self, keys, size: int):
-        """How many of the keys are 0, 1, … size − 1: an int64 array."""
+        """Return a new int64 array of length ``size``: how many of the integers ``keys`` are 0, 1, … size − 1."""
 
     @abstractmethod
     def add_up(self, counts, starts):
-        """``starts[i]`` = the sum of the counts before i; the last of ``starts`` is the sum of all."""
+        """Write prefix sums: ``starts[i]`` = sum of ``counts`` before i. ``starts`` is longer by one and ends with the
+        total."""
 
     @abstractmethod
     def group_largest(self, keys, size: int):
-        """The largest of each ``size`` consecutive integers."""
+        """Return a new array: the largest of each ``size`` consecutive elements of ``keys``."""
 
     def total(self, counts) -> int:
-        """The sum of integers: a host read."""
+        """Return the sum of an integer array as a Python int. It waits for the device."""
         starts = self.empty(counts.size + 1, np.int64)
         self.add_up(counts, starts)
         return self.last_entries(starts)[0]  # sync
 
     def last_entries(self, *arrays) -> tuple[int, ...]:
-        """The last entry of each array of integers, as sums end with their totals: one host read for all."""
+        """Return the last element of each integer array, such as the total of prefix sums, with one wait for all."""
         return tuple(int(array[-1]) for array in arrays)
 
     def row_pointers(self, rows, count: int, dtype=np.int64):
-        """Where each row begins among entries that are sorted by rows, of which these are the numbers; count + 1."""
+        """Return CSR row pointers, count + 1 of them, for entries sorted by rows; ``rows``: the row of each entry."""
         pointers = self.empty(count + 1, dtype)
         self.add_up(self.count(rows, count), pointers)
         return pointers
@@ -217,8 +237,10 @@ class Space(ABC):
         out[...] = x
 
     def assign(self, alpha, out):
-        """``out = alpha``, a scalar. Vectors of these operations have one length and one type, and begin at multiples
-        of 16 bytes on a GPU, as all that a space makes do."""
+        """Fill ``out`` with the scalar alpha.
+
+        Vectors of these operations have one length and one type. On a GPU they begin at multiples of 16 bytes, as all
+        arrays made by a space do."""
         self.kernels("swell.core", "vector", out.dtype).assign(out.dtype.type(alpha), out)
 
     def scale(self, alpha, x):
@@ -264,15 +286,19 @@ class Space(ABC):
         self.kernels("swell.core", "vector", x.dtype).dots(x, y, out)
 
     def weighted_norm2(self, x, weights, out):
-        """``out[0] = Σ w |x|²``."""
+        """``out[0] = Σ wᵢ |xᵢ|²``, with w = ``weights``."""
         self.kernels("swell.core", "vector", x.dtype).weighted_norm2(x, weights, out)
 
     def random(self, seed: int, out, first: int = 0):
-        """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device: those from the ``first`` on."""
+        """Fill ``out`` with reproducible numbers in [−1, 1), the same on every device.
+
+        They are numbers ``first``, ``first`` + 1, … of the sequence that ``seed`` starts."""
         self.kernels("swell.core", "vector", out.dtype).random(seed, first, out)
 
     def norms(self, *vectors) -> list[float]:
-        """‖v‖₂ and ‖v‖∞ of each vector: one host read, for the beginning and the end of a solve only."""
+        """Return a list: ‖v‖₂ and ‖v‖∞ of the first vector, then of the next. One wait for the device.
+
+        It is for the beginning and the end of a solve only."""
         if not vectors[0].size:
             return [0.0] * (2 * len(vectors))
         dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)

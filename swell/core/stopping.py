@@ -18,7 +18,7 @@ MOST_ITERATIONS = 10**8     # the history takes 8 bytes for each iteration
 
 
 def _finite(number) -> bool:
-    """False for NaN and infinity, and for integers too large for a double."""
+    """True for a finite number; False for NaN, infinity, and integers too large for a double."""
     try:
         return math.isfinite(number)
     except OverflowError:
@@ -26,7 +26,7 @@ def _finite(number) -> bool:
 
 
 def _check_count(name, value):
-    """Raise InputError unless ``value`` is an integer from 0 to MOST_ITERATIONS."""
+    """Raise InputError, naming the argument ``name``, unless ``value`` is an integer from 0 to MOST_ITERATIONS."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 <= value <= MOST_ITERATIONS:
         raise InputError(f"{name}={shown(value)}: expected an integer from 0 to {MOST_ITERATIONS}")
 
@@ -68,7 +68,7 @@ class Reason(enum.Enum):
 
     @classmethod
     def of(cls, code: int) -> "Reason":
-        """The reason that has this code."""
+        """Return the reason whose ``code`` is this integer."""
         return next(r for r in cls if r.code == code)
 
 

@@ -42,27 +42,27 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def stored_as(self, settings) -> LinearOperator:
-        """Convert the matrix to the format that ``settings`` names."""
+        """Return the matrix in the format that ``settings``, a format's settings object such as SELL(), names."""
 
     @abstractmethod
     def astype(self, dtype) -> "SystemMatrix":
-        """Convert the values to another type; returns a new matrix."""
+        """Return a new matrix with the values converted to ``dtype``."""
 
     @abstractmethod
     def scaled(self, left, right) -> "SystemMatrix":
-        """diag(left) A diag(right), for real vectors."""
+        """Return diag(left) A diag(right) as a new matrix, for real vectors."""
 
     @abstractmethod
     def absolute(self) -> "SystemMatrix":
-        """The real matrix of the moduli |aᵢⱼ|."""
+        """Return a new real matrix of the moduli |aᵢⱼ|."""
 
     @abstractmethod
     def power(self, p) -> "SystemMatrix":
-        """The matrix of the powers aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
+        """Return a new matrix of the powers aᵢⱼᵖ, for aᵢⱼ ≥ 0."""
 
     @abstractmethod
     def transpose(self) -> "SystemMatrix":
-        """Aᵀ."""
+        """Return Aᵀ as a new matrix."""
 
     @abstractmethod
     def times(self, x):
@@ -78,7 +78,7 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def gershgorin(self) -> tuple[float, float, float]:
-        """For a Hermitian matrix: the smallest aᵢᵢ, and the lower and the upper Gershgorin bound of the eigenvalues."""
+        """For a Hermitian matrix: (smallest aᵢᵢ, lower, upper), with Gershgorin's bounds of the eigenvalues."""
 
     @abstractmethod
     def longest_row(self) -> int:
@@ -90,14 +90,14 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def row_maxima(self, x):
-        """maxⱼ |aᵢⱼ| xⱼ for each row, for a real vector x ≥ 0."""
+        """Return a new vector: maxⱼ |aᵢⱼ| xⱼ for each row, for a real vector x ≥ 0."""
 
     @abstractmethod
     def modulus_sums(self):
-        """Σⱼ |aᵢⱼ| for each row, in double precision."""
+        """Return a new vector, in double precision: Σⱼ |aᵢⱼ| for each row."""
 
     def asymmetry(self, conjugate=True) -> float | None:
-        """‖A − Aᴴ‖ in the Frobenius norm, or ‖A − Aᵀ‖ without ``conjugate``; None if the entries were not compared."""
+        """‖A − Aᴴ‖ in the Frobenius norm; with ``conjugate=False`` ‖A − Aᵀ‖. None if the entries were not compared."""
 
     @abstractmethod
     def norm_inf(self) -> float:

@@ -27,7 +27,8 @@ def seconds(space, call, count: int) -> float:
 def times(space, call, count: int, replays: int = REPLAYS) -> list[float]:
     """Every measured time of a call in seconds, of which ``seconds`` returns the minimum.
 
-    On a GPU these are the mean times of a call in each replay; on a CPU the times of all calls.
+    Arguments as in `seconds`. On a GPU these are the mean times of a call in each of ``replays`` replays of a graph;
+    on a CPU the times of all calls.
     """
     call()
     space.synchronize()
@@ -35,7 +36,7 @@ def times(space, call, count: int, replays: int = REPLAYS) -> list[float]:
 
 
 def _wall(call, count):
-    """Yield the wall time of each call, on a CPU."""
+    """Yield the seconds of each of ``count`` calls of ``call``, on a CPU."""
     for _ in range(count):
         start = time.perf_counter()
         call()
@@ -43,7 +44,7 @@ def _wall(call, count):
 
 
 def _replayed(space, call, count, replays):
-    """Yield the mean time of a call in each replay of a graph of ``count`` calls, on a GPU."""
+    """Yield the mean seconds of a call in each of ``replays`` replays of a graph of ``count`` calls, on a GPU."""
     cupy, stream = space.xp, space.stream
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     stream.begin_capture()

@@ -28,7 +28,7 @@ class Transform(ABC):
 
     @abstractmethod
     def update(self, A):
-        """Recompute in place for another matrix of the same pattern; ``matrix(A)`` then gives its A'."""
+        """Recompute L and R in place for another matrix of the same pattern; ``matrix(A)`` then returns its A'."""
 
     @abstractmethod
     def forward_b(self, b, out):

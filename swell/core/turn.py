@@ -27,7 +27,7 @@ class Turn(Shareable):
         self._holder = threading.get_ident()
 
     def shared(self, sharing):
-        """A new lock: a copy of an object does not share the original's."""
+        """Return a new lock for a copy of an object; ``sharing`` is not used."""
         return Turn()
 
     def __exit__(self, *error):

@@ -28,8 +28,10 @@ class _Lane:
             self.done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def copy(self, pieces, source, target, after):
-        """Copy pieces of ``source`` to the address ``target``, after the event ``after``. A piece is (first byte, end).
-        """
+        """Copy pieces of ``source``, a byte array, to the GPU address ``target``, after the CUDA event ``after``; then
+        wait.
+
+        A piece is (first byte, end)."""
         runtime = self.cupy.cuda.runtime
         with self.turn, self.cupy.cuda.Device(self.device):
             self.stream.wait_event(after)
@@ -46,13 +48,14 @@ class _Lane:
 
 @functools.cache
 def _lanes(cupy, device):
-    """(thread pool, lanes) for one device; made once."""
+    """Return (thread pool, list of `_Lane`) for GPU number ``device``; made once."""
     return ThreadPoolExecutor(THREADS, "swell upload"), [_Lane(cupy, device) for _ in range(THREADS)]
 
 
 def upload(cupy, device: int, array: np.ndarray, out):
-    """Copy a contiguous host array to a GPU array ``out`` of the same size and type, in order with the current stream.
-    """
+    """Copy ``array``, contiguous on the host, into ``out``, a GPU array of the same size and type.
+
+    The copy follows the current stream's work. ``device``: the GPU's number; ``cupy``: the module."""
     source, target = array.reshape(-1).view(np.uint8), out.data.ptr
     pool, lanes = _lanes(cupy, device)
     after = cupy.cuda.get_current_stream().record()

@@ -13,7 +13,7 @@ class Workspace:
         self._buffers = {}
 
     def array(self, name: str, shape, dtype):
-        """The buffer ``name``, uninitialised, allocated if it does not exist with this shape and type."""
+        """Return the buffer ``name``, not cleared; it is allocated anew unless it has this shape and dtype."""
         shape = tuple(shape) if isinstance(shape, tuple) else (int(shape),)
         held = self._buffers.get(name)
         if held is None or held.shape != shape or held.dtype != dtype:

@@ -19,7 +19,7 @@ def quotient(a, b):
 
 @helper
 def vanishes(product, a2, b2):
-    """True if an inner product of vectors with squared norms a2 and b2 is only rounding error."""
+    """True if ``product``, an inner product of vectors with squared norms a2 and b2, is only rounding error."""
     return abs(product) <= EPS * math.sqrt(a2) * math.sqrt(b2)
 
 

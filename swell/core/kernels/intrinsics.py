@@ -10,7 +10,9 @@ LANES = 16              # number of keys that `count_below` compares
 
 @intrinsic
 def zeros_behind(context, word):
-    """Number of trailing zero bits of a 64-bit word that is not 0."""
+    """Return the number of trailing zero bits of a 64-bit word that is not 0. Called as ``zeros_behind(word)``.
+
+    Numba gives ``context``, its typing context."""
     def build(context, builder, signature, values):
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
     return types.uint64(types.uint64), build
@@ -18,7 +20,9 @@ def zeros_behind(context, word):
 
 @intrinsic
 def prefetch(context, array, at):
-    """Prefetch the cache line of array[at]; ``at`` may lie outside the array. No value changes."""
+    """Prefetch the cache line of array[at]; ``at`` may lie outside the array. Called as ``prefetch(array, at)``.
+
+    No value changes. Numba gives ``context``, its typing context."""
     def build(context, builder, signature, values):
         i8, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         name = builder.module.declare_intrinsic("llvm.prefetch", [i8], ir.FunctionType(ir.VoidType(), [i8, *3 * [i32]]))
@@ -29,7 +33,9 @@ def prefetch(context, array, at):
 
 @intrinsic
 def count_below(context, keys, at, key):
-    """Count the keys less than ``key`` among the `LANES` keys from keys[at] on; all have the same type."""
+    """Return how many of the `LANES` keys from keys[at] on are less than ``key``; all have the same type.
+
+    Called as ``count_below(keys, at, key)``; Numba gives ``context``, its typing context."""
     def build(context, builder, signature, values):
         vector = ir.VectorType(context.get_value_type(signature.args[0].dtype), LANES)
         found = builder.load(_address(context, builder, signature, values, vector.as_pointer()))
@@ -43,6 +49,8 @@ def count_below(context, keys, at, key):
 
 
 def _address(context, builder, signature, values, pointer):
-    """The address of values[0][values[1]], as a pointer of type ``pointer``."""
+    """Return LLVM code for the address of values[0][values[1]], as a pointer of type ``pointer``.
+
+    ``context``, ``builder``: Numba's code generator. ``signature``: types of the call's arguments ``values``."""
     data = context.make_array(signature.args[0])(context, builder, values[0]).data
     return builder.bitcast(builder.gep(data, [values[1]]), pointer)

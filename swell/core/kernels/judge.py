@@ -15,7 +15,7 @@ PROGRESS2 = 0.98    # a norm² below this fraction of the smallest one so far is
 
 @helper
 def stopped(state):
-    """True once the judge has stopped the loop."""
+    """True once a judgement, or `pause` or `halt`, has stopped the loop."""
     flags, _, _ = state
     return flags[Flag.STOP] != 0
 
@@ -29,7 +29,9 @@ def iterations(state):
 
 @helper
 def verdict(state, norm2):
-    """The verdict, a Code, on the residual norm² after the last counted iteration."""
+    """Return the verdict, a Code, on norm2, the squared residual norm after the last counted iteration.
+
+    Updates the smallest norm² so far in ``limits``."""
     flags, limits, _ = state
     if not math.isfinite(norm2):
         return Code.NONFINITE
@@ -49,7 +51,7 @@ def verdict(state, norm2):
 
 @helper
 def pause(state, code):
-    """Stop with this verdict; `resume` at the end of the cycle may lift it."""
+    """Set the loop's stop flag and the verdict ``code``; `resume` at the end of the cycle may lift the stop."""
     flags, _, _ = state
     flags[Flag.VERDICT] = code
     flags[Flag.STOP] = 1
@@ -57,7 +59,7 @@ def pause(state, code):
 
 @helper
 def halt(state, code):
-    """Stop with this verdict; it is final."""
+    """Set the loop's stop flag and the verdict ``code``; `resume` does not lift this stop."""
     flags, _, _ = state
     pause(state, code)
     flags[Flag.FINAL] = 1
@@ -65,7 +67,7 @@ def halt(state, code):
 
 @helper
 def judge_start(state, norm2):
-    """Judge the first residual, before any iteration."""
+    """Judge the first residual, before any iteration: write history[0], and stop the loop if norm2 decides it."""
     _, limits, history = state
     limits[Limit.CYCLE2] = norm2
     history[0] = math.sqrt(norm2)
@@ -95,7 +97,9 @@ def advance(state):
 
 @helper
 def judge(state, norm2):
-    """Count one more iteration and judge its residual. If it is not `due`, the history repeats the last norm."""
+    """Count one more iteration and judge its residual: write the history, and stop the loop if norm2 decides it.
+
+    If the iteration is not `due`, norm2 is not read, and the history repeats the last norm."""
     _, _, history = state
     now = due(state)
     last = history[iterations(state)]
@@ -111,16 +115,18 @@ def judge(state, norm2):
 
 @helper
 def ended_as(finite, lost):
-    """The code with which an iteration ends, apart from the verdict on its norm².
+    """Return the float of the Code with which an iteration ends, apart from the verdict on its norm².
 
-    ``finite`` is False after NaN or Inf, ``lost`` is True after a breakdown."""
+    ``finite``: False after NaN or Inf. ``lost``: True after a breakdown."""
     code = Code.NONFINITE if not finite else Code.BREAKDOWN if lost else Code.RUNNING
     return code.value
 
 
 @helper
 def judge_ended(state, s, norm2, ended):
-    """Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended].
+    """Judge an iteration with norm² s[norm2] that ended with the Code s[ended]; ``norm2``, ``ended``: indices in s.
+
+    Then s[ended] is set to JUDGED, and a second call does nothing.
 
     Across ranks, the parts of the norm are summed together with the first sums of the next iteration. The judgement
     then takes place in that iteration."""
@@ -135,14 +141,19 @@ def judge_ended(state, s, norm2, ended):
 
 @helper
 def set_ratio(state, judged2, own2):
-    """Set RATIO2 at the start of a cycle. The recursion computes (r, r) = own2; the judge uses the norm² judged2."""
+    """Set the factor RATIO2 = judged2 / own2 at the start of a cycle.
+
+    ``own2``: (r, r) as the method's recursion computes it. ``judged2``: the norm² that stopping uses; it differs if the
+    system is scaled."""
     _, limits, _ = state
     limits[Limit.RATIO2] = judged2 / own2 if own2 > 0 else 1.0
 
 
 @helper
 def judge_inner(state, norm2):
-    """Judge a recursive residual inside a cycle. A verdict ends the cycle; its true residual then decides."""
+    """Count one more iteration inside a cycle and judge its norm2, (r, r) of the recursion; write the history.
+
+    A verdict only pauses the loop: it ends the cycle, whose true residual then decides (`judge_cycle`)."""
     _, limits, history = state
     norm2 *= limits[Limit.RATIO2]
     history[advance(state)] = math.sqrt(norm2)
@@ -153,7 +164,9 @@ def judge_inner(state, norm2):
 
 @helper
 def resume(state):
-    """Lift the stop of ``judge_inner`` at the end of a cycle, so that x and the true residual can be computed."""
+    """Lift the stop of `judge_inner` at the end of a cycle, so that x and the true residual can be computed.
+
+    A stop by `halt` stays."""
     flags, _, _ = state
     if flags[Flag.FINAL] == 0:
         flags[Flag.STOP] = 0
@@ -172,7 +185,7 @@ def slow(state, norm2):
 
 @helper
 def judge_cycle(state, norm2):
-    """Judge the true residual at the end of a cycle.
+    """Judge norm2, of the true residual, at the end of a cycle: write the history, and stop or go on.
 
     If it contradicts a recursive verdict of convergence, the loop continues. There are two exceptions: the whole cycle
     reduced the norm by less than a tenth, or no iteration is left. SLOW_CYCLES slow cycles are a stagnation."""

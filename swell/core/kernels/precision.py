@@ -13,7 +13,9 @@ from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 
 @parallel
 def enter(x, scale, factor, width, y):
-    """y = factor[0] scale x, rounded to the type of y."""
+    """y = factor[0] scale x, rounded to the type of y.
+
+    x and y: row-major (n, width), flattened; ``scale``: n numbers, one a row; ``factor``: an array of one number."""
     for i in prange(scale.size):
         for at in range(i * width, (i + 1) * width):
             y[at] = factor[0] * (scale[i] * x[at])
@@ -21,7 +23,7 @@ def enter(x, scale, factor, width, y):
 
 @parallel
 def leave(y, scale, factor, width, out, alpha, beta):
-    """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out."""
+    """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out. Arrays as in `enter`."""
     inverse = 1 / factor[0]
     for i in prange(scale.size):
         for at in range(i * width, (i + 1) * width):
@@ -31,7 +33,9 @@ def leave(y, scale, factor, width, out, alpha, beta):
 
 @parallel(fastmath=FAST)
 def leave_dots(y, scale, factor, width, out, w, dots):
-    """out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out)."""
+    """out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out).
+
+    Arrays as in `enter`; w is shaped like out."""
     inverse = 1 / factor[0]
     parts = np.empty((2, width, CHUNKS), dots.dtype)
     for c in prange(CHUNKS):

@@ -57,9 +57,11 @@ def multiply(x, y):
 
 @helper
 def chunk_rows(n, chunk):
-    """The rows of a chunk, of n rows. With unsigned indices Numba does not test for negative ones, and can vectorise
-    loops. ``chunk`` is made signed: the index of a parallel loop is sometimes unsigned, and its products with signed
-    integers would be floating-point numbers."""
+    """Return the range of rows of chunk number ``chunk``, when n rows are cut into CHUNKS chunks.
+
+    With unsigned indices Numba does not test for negative ones, and can vectorise loops. ``chunk`` is made signed: the
+    index of a parallel loop is sometimes unsigned, and its products with signed integers would be floating-point
+    numbers."""
     chunk = np.int64(chunk)
     return range(np.uint64(chunk * n // CHUNKS), np.uint64((chunk + 1) * n // CHUNKS))
 
