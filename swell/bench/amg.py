@@ -46,7 +46,8 @@ SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench amg", space, arguments)
     compile_kernels(space)
@@ -65,7 +66,8 @@ def run(arguments) -> int:
 
 
 def _systems(text, scale):
-    """Iterate over (name, SciPy CSR matrix) for a text of gallery names, NAME or NAME:UNKNOWNS, separated by commas."""
+    """Yield (name, SciPy CSR matrix) for a text of gallery names, NAME or NAME:UNKNOWNS, separated by commas;
+    ``scale``: a factor for the sizes."""
     for name in filter(None, map(str.strip, text.split(","))):
         kind, _, unknowns = name.partition(":")
         if unknowns.isdecimal():
@@ -75,7 +77,8 @@ def _systems(text, scale):
 
 
 def _wanted(named):
-    """The named solvers, or all of them if none is named."""
+    """Return the solvers that the list ``named`` names, or all of them if it names none; raise InputError for an
+    unknown name."""
     names = [*SOLVERS, *PEERS]
     if not set(named or ()) <= set(names):
         raise InputError(f"--solvers {' '.join(named)}: expected some of {', '.join(map(repr, names))}")
@@ -95,13 +98,13 @@ def compile_kernels(space):
 
 
 def right_hand_side(space, A):
-    """A times random numbers in [0, 1), on the device."""
+    """Return b = A times random numbers in [0, 1), a vector in the device's memory."""
     with space.active():
         return space.from_host(A @ np.random.default_rng(SEED).random(A.shape[0]))
 
 
 def on_device(space, A):
-    """The matrix in the device's memory: SciPy's own on a CPU, a CuPy matrix on a GPU."""
+    """Return the SciPy matrix A in the device's memory: A itself on a CPU, a CuPy matrix on a GPU."""
     if space.name == "cpu":
         return A
     import cupyx.scipy.sparse
@@ -114,9 +117,11 @@ def _prepare(space, A, label):
 
 
 def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
-    """Iterate over the records of one SciPy matrix, one for each wanted solver of swell and PyAMG.
+    """Return an iterator over the records (dicts of results) of one SciPy matrix, one for each solver of swell and
+    PyAMG in ``wanted``.
 
-    All solvers run in turn, ``repeat`` times; a record holds the minimum of each time."""
+    All solvers run in turn, ``repeat`` times; a record holds the minimum of each time.
+    """
     b, there, spent, best = right_hand_side(space, A), on_device(space, A), {}, {}
     runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS if label in wanted}
     peers = [label for label in PEERS if label in wanted and space.name == "cpu"]
@@ -142,7 +147,8 @@ def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
 
 
 def _ours(space, name, A, there, b, label):
-    """Measure one of swell's solvers once; return the record."""
+    """Measure one of swell's solvers once; return the record, a dict. ``there``: A in the device's memory; ``label``:
+    the solver, a key of ``SOLVERS``."""
     solver, setup = timed(lambda: _prepare(space, there, label))
     result, solve = timed(lambda: solver.solve(b))
     again = timed(lambda: solver.solve(b))[1]
@@ -153,7 +159,8 @@ def _ours(space, name, A, there, b, label):
 
 
 def _peer(space, name, A, b, label):
-    """Measure one of PyAMG's solvers once; return the record, even if the result is not finite."""
+    """Measure one of PyAMG's solvers (``label``, a key of ``PEERS``) once; return the record, a dict, even if the
+    result is not finite."""
     import pyamg
     levels, setup = timed(lambda: getattr(pyamg, PEERS[label])(sp.csr_matrix(A)))
     norms = []
@@ -178,14 +185,14 @@ def _record(space, name, A, label, x, times, iterations, complexity):
 
 
 def hypre(name, n) -> dict:
-    """hypre's stored figures for a system of this name and size; empty if there are none."""
+    """Return hypre's stored figures for a system of this name and n unknowns, a dict; empty if there are none."""
     return next((figures for figures in engine.stored("cuda")["hypre_amg"] if figures["matrix"] == name
                  and figures["n"] == n), {})
 
 
 def stretched(m, ratio):
-    """Poisson's equation by finite volumes, m × m cells that grow towards y = 1; the last is ``ratio`` times as high as
-    the first."""
+    """Return the SciPy matrix of Poisson's equation by finite volumes on m × m cells that grow towards y = 1; the last
+    is ``ratio`` times as high as the first."""
     widths = np.full(m, 1.0), ratio ** (np.arange(m) / max(m - 1, 1))
     across = [sp.diags_array(h / h.sum()) for h in widths]
     along = []
@@ -199,8 +206,8 @@ def stretched(m, ratio):
 
 
 def families(scale, most) -> dict:
-    """Return {family: {name of a system: function that makes its matrix}}; Poisson systems have ``most`` unknowns at
-    most."""
+    """Return {family: {name of a system: function that makes its matrix}}. ``scale``: a factor for the sizes; ``most``:
+    the largest number of unknowns of Poisson systems."""
     def side(m, axes):
         return max(8, round(m * scale ** (1 / axes)))
 
@@ -218,14 +225,15 @@ def families(scale, most) -> dict:
 
 
 def _along(m, epsilon):
-    """−u_xx − ε u_yy on m × m cells, with u = 0 at x = 0 and x = 1."""
+    """Return the SciPy matrix of −u_xx − ε u_yy on m × m cells, with u = 0 at x = 0 and x = 1."""
     to_boundary = np.zeros((m, m))
     to_boundary[:, 0] = to_boundary[:, -1] = 2 / epsilon
     return diffusion(np.ones((m, m)), (1.0, math.sqrt(epsilon)), to_boundary * math.sqrt(epsilon))
 
 
 def _scaled(space, family, systems):
-    """Iterate over the records of a family's systems."""
+    """Yield the record (dict of results) of each system of a family; ``systems``: {name: function that makes the
+    matrix}."""
     for name, make in systems.items():
         engine.tell(f"{family}: {name}")
         A = make()
@@ -257,7 +265,7 @@ def _rows(records):
 
 
 def _stored(figures):
-    """hypre's stored figures as a table cell: setup + solve (iterations)."""
+    """Return hypre's stored figures (the dict of ``hypre``) as a table cell: setup + solve (iterations)."""
     return f"{figures['setup_ms']:g} + {figures['solve_ms']:g} ({figures['iterations']})" if figures else ""
 
 
@@ -267,7 +275,7 @@ def _scaling_rows(records):
 
 
 def _figure(records):
-    """Bars of setup + solve seconds, in one group a matrix."""
+    """Return a figure: bars of setup + solve seconds, in one group a matrix."""
     names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "solver"))
     total = {(r["solver"], r["matrix"]): r["setup_seconds"] + r["solve_seconds"] for r in records}
     values = {label: [total.get((label, name)) for name in names] for label in labels}
@@ -275,7 +283,7 @@ def _figure(records):
 
 
 def _curves(records):
-    """Residuals over iterations, in one panel a family."""
+    """Return a figure: residuals over iterations, in one panel a family."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     names = list(dict.fromkeys(r["family"] for r in records))
     figure, _ = new_figure(9.0, 7.5)

@@ -52,7 +52,7 @@ SENSIBLE = {            # class of A: methods, preconditioners
 
 
 def class_of(A) -> str:
-    """The class of a SciPy matrix, a key of ``SENSIBLE``."""
+    """Return the class of a SciPy matrix by its symmetry, a key of ``SENSIBLE``."""
     largest = abs(A).max()
     if abs(A - A.conj().T).max() <= 1e-12 * largest:
         return "positive diagonal" if (A.diagonal().real > 0).all() else "hermitian"
@@ -60,7 +60,8 @@ def class_of(A) -> str:
 
 
 def configurations(kind, complex_, device="cpu") -> dict:
-    """Return {label: keyword arguments of ``swell.solve``} for a class of matrices, on a device."""
+    """Return {label: keyword arguments of ``swell.solve``} for a class of matrices (``kind``, a key of ``SENSIBLE``) on
+    a device. ``complex_``: True for complex matrices."""
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
@@ -84,9 +85,11 @@ def load(system: str):
 
 
 def measure(system, label, options, device, limit) -> dict:
-    """Measure one configuration on one system, in the worker process; return the record.
+    """Measure one configuration on one system, in the worker process; return the record, a dict. ``limit``: seconds
+    that a solve may take.
 
-    ``options`` are keyword arguments of ``swell.solve``, or None for the other library's solver ``label``."""
+    ``options`` are keyword arguments of ``swell.solve``, or None for the other library's solver ``label``.
+    """
     A, b = load(system)
     record = {"benchmark": "auto", "system": system, "n": A.shape[0], "nnz": A.nnz, "dtype": A.dtype.name,
               "label": label, "seconds": math.inf}
@@ -115,7 +118,8 @@ def _clock(device):
 
 
 def _ours(A, b, options, device, limit):
-    """Return a function that solves by swell and returns fields of the record."""
+    """Return a function without arguments that solves A x = b by swell and returns a dict, fields of the record.
+    ``options``: keyword arguments of ``swell.solve``."""
     import swell
     space = make_space(device)
     there, rhs = A, b
@@ -138,7 +142,8 @@ def _ours(A, b, options, device, limit):
 
 
 def _prediction(r) -> float:
-    """Actual over predicted seconds of the choice that converged; NaN without a prediction."""
+    """Return the ratio of actual to predicted seconds for the choice that converged in the Result r; NaN without a
+    prediction."""
     mine = [c for c in r.considered if c.outcome == "CONVERGED"]
     if not mine:
         return math.nan
@@ -147,7 +152,8 @@ def _prediction(r) -> float:
 
 
 def _peer(label, A, b, device, limit):
-    """Return a function that solves by another library and returns fields of the record."""
+    """Return a function without arguments that solves A x = b by the other library's solver ``label`` and returns a
+    dict, fields of the record."""
     if device != "cpu":
         import cupy
         import cupyx.scipy.sparse
@@ -175,7 +181,8 @@ class Worker:
         self.device, self.limit, self._pool = device, limit, None
 
     def measure(self, system, label, options) -> dict:
-        """Run ``measure`` in the process; return its record, or one whose ``failure`` says how the process ended."""
+        """Call the function ``measure`` in the worker process. Return its record, or a record whose ``failure`` says
+        how the process ended."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         with patch.dict(os.environ, ONE_THREAD):                 # the process starts at its first task
@@ -190,13 +197,14 @@ class Worker:
                     "failure": type(error).__name__}
 
     def close(self):
-        """End the process."""
+        """End the worker process."""
         if self._pool is not None:
             self._pool.shutdown()
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench auto", space, arguments)
     parts = [part for part in (arguments.only or "").split(",") if part]
@@ -219,7 +227,7 @@ SUMMARY = ("systems", "count", "regret", "median", "worst", "beside swell's best
 
 
 def _system(worker, space, system):
-    """Iterate over the records of one system, swell's own choice first."""
+    """Yield the records (dicts) of one system, measured by ``worker``, a Worker; swell's own choice first."""
     A, _ = load(system)
     load.cache_clear()
     kind = class_of(A)
@@ -265,7 +273,8 @@ def _row(r):
 
 
 def _summary(rows):
-    """Rows of the summary: one for all systems, one for each class."""
+    """Return the rows of the summary table: one for all systems, one for each class. ``rows``: the dicts of
+    ``_regret``."""
     groups = {"all": rows, **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
     return [(name, len(some), *(f"{value:.2f}" for value in (
         _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),
@@ -274,10 +283,11 @@ def _summary(rows):
 
 
 def _off(prediction) -> float:
-    """The factor between predicted and actual seconds, at least 1; infinite where no end was predicted."""
+    """Return the factor between predicted and actual seconds, at least 1, from their ratio; infinite for a ratio of 0,
+    where no end was predicted."""
     return max(prediction, 1 / prediction) if prediction else math.inf
 
 
 def _mean(values) -> float:
-    """The geometric mean."""
+    """Return the geometric mean of positive values."""
     return math.exp(np.mean([math.log(v) for v in values]))

@@ -36,7 +36,8 @@ FIT_HEADER = ("subdomains", "decomposer", "levels", "H/h", "iterations", "off by
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     elements = [max(2, round(arguments.scale * m)) for m in numbers("--elements", arguments.elements
@@ -90,7 +91,8 @@ def numbers(option, text, least):
 
 
 def _records(space, cube, decomposers, arguments):
-    """Iterate over one record a decomposer on a cube; speed-ups are relative to the first getrf."""
+    """Yield one record (dict of results) for each decomposer on a PoissonCube; speed-ups are relative to the first
+    getrf. ``decomposers``: settings of dense LU."""
     reference, system = None, cube.assemble(arguments.device)
     b = system.b
     if arguments.random_rhs:
@@ -112,8 +114,9 @@ def _records(space, cube, decomposers, arguments):
 
 
 def _measured(system, settings, b, arguments):
-    """Run one decomposer several times; return fields of the record. Each run's preconditioner is freed before the next
-    run, since a GPU may have memory for only one."""
+    """Run BDDC with one decomposer several times; return a dict, fields of the record. ``system``: a CubeSystem;
+    ``settings``: the decomposer's. Each run's preconditioner is freed before the next run, since a GPU may have memory
+    for only one."""
     timings, last = [], None
     for _ in range(arguments.repeat or RUNS):
         last = None
@@ -137,7 +140,7 @@ def _name(r):
 
 
 def _row(r):
-    """A row of the main table."""
+    """Return a row of the main table, from one record."""
     low, high = r["local_rows"]
     converged = "" if r["reason"] == "converged" else f" ({r['reason']})"
     return (_name(r), r["decomposer"], r["levels"], r["n"], f"{low} to {high}", f"{r['iterations']}{converged}",
@@ -146,7 +149,7 @@ def _row(r):
 
 
 def _series(records):
-    """Iterate over ((subdomains, decomposer, levels), its converged records in the order of H/h)."""
+    """Yield ((subdomains, decomposer, levels), its converged records in the order of H/h)."""
     series = {}
     for r in records:
         if r.get("reason") == "converged":
@@ -156,14 +159,14 @@ def _series(records):
 
 
 def _fit(group, value):
-    """Fit a + b (1 + log H/h) to value(record); return (a, b, largest deviation)."""
+    """Fit a + b (1 + log H/h) to value(record) over the records ``group``; return (a, b, largest deviation)."""
     x, y = 1 + np.log([r["elements"] for r in group]), np.array([value(r) for r in group], float)
     b, a = np.polyfit(x, y, 1)
     return a, b, abs(a + b * x - y).max()
 
 
 def _fits(records):
-    """Iterate over the rows of the table of fitted laws."""
+    """Yield the rows of the table of fitted laws."""
     for (subdomains, decomposer, levels), group in _series(records):
         if len(group) > 2:
             laws = []
@@ -174,7 +177,7 @@ def _fits(records):
 
 
 def _growth(records):
-    """Iterations over H/h, with the fitted lines: figure 3.23a of the thesis."""
+    """Return a figure: iterations over H/h, with the fitted lines; figure 3.23a of the thesis."""
     from swell.report.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7, 4)
     for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
@@ -189,7 +192,7 @@ def _growth(records):
 
 
 def _setups(records):
-    """Bars of the set-up's seconds for every decomposer: figure 3.22b of the thesis."""
+    """Return a figure: bars of the set-up's seconds for every decomposer; figure 3.22b of the thesis."""
     names, labels = (list(dict.fromkeys(make(r) for r in records)) for make in (_name, lambda r: r["decomposer"]))
     seconds = {(_name(r), r["decomposer"]): r["setup"] for r in records}
     return engine.bars(names, labels, {label: [seconds.get((name, label)) for name in names] for label in labels}, "s",

@@ -54,7 +54,8 @@ HEADER = ("h", "mean ms", "median ms", "GFLOP/s", "GB/s", "of copy")
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     dtypes = [name.strip() for name in arguments.dtypes.split(",")]
     for name in dtypes:
         if name not in DTYPES:
@@ -74,7 +75,8 @@ def run(arguments) -> int:
 
 
 def _measure(meter, n, dtype, arguments):
-    """Iterate over one record an operation, on vectors of n entries."""
+    """Yield one record (dict of results) for each operation, on vectors of n entries; ``meter``: an
+    ``engine.Meter``."""
     engine.tell(f"vector operations: {dtype.name}, {n}")
     space, repeat = meter.space, arguments.repeat or RUNS
     alpha = dtype.type(0.6 + 0.8j if dtype.kind == "c" else -1)  # modulus 1: repetitions cannot overflow
@@ -110,7 +112,8 @@ def _measure(meter, n, dtype, arguments):
 
 
 def _ours(space, name, alpha, x, y, w, out):
-    """Do one operation by swell's space, in place."""
+    """Do the operation ``name`` by swell's space, in place on x or y; ``alpha``: its scalar, w: a further input,
+    ``out``: for its sums."""
     if name == "assign":
         space.assign(alpha, y)
     elif name == "scale":
@@ -146,9 +149,11 @@ def _theirs(xp, name, alpha, x, y, w, t):
 
 
 def _error(space, ours, name, alpha, vectors, out):
-    """The relative error of a call, against NumPy or CuPy in double.
+    """Return the relative error of the operation ``name`` when ``ours()`` does it on ``vectors`` and ``out``, against
+    NumPy or CuPy in double.
 
-    For vectors: largest difference over largest value. For sums: difference over the product of the norms."""
+    For vectors: largest difference over largest value. For sums: difference over the product of the norms.
+    """
     xp = space.xp
     wide = [v.astype(out.dtype) for v in vectors]
     sums = _theirs(xp, name, out.dtype.type(alpha), *wide, xp.empty_like(wide[0]))
@@ -161,7 +166,8 @@ def _error(space, ours, name, alpha, vectors, out):
 
 
 def _table(found, operation, records, facts):
-    """Show one of the paper's tables."""
+    """Add one of the paper's tables to ``found``, an ``engine.Findings``, which prints it. ``facts``: a text for its
+    title."""
     peers = list(records[0]["peer_mean_seconds"])
     header = (*HEADER, *(title for peer in peers for title in (f"{peer} ms", "ratio")))
     number = f"Table {operation.table}" if operation.table else "Fused"
@@ -174,7 +180,7 @@ def _table(found, operation, records, facts):
 
 
 def _figure(records, dtype, meter):
-    """Bars of GB/s for every operation and size, beside a copy."""
+    """Return a figure: bars of GB/s for every operation and size, beside a copy."""
     records = [r for r in records if r["dtype"] == dtype]
     sizes = list(dict.fromkeys(r["n"] for r in records))
     values = {op.name: [next(r["bytes_per_second"] for r in records if (r["operation"], r["n"]) == (op.name, n)) / 1e9

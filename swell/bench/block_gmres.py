@@ -49,7 +49,8 @@ STEPS = ("matrix", "preconditioner", "product µs", "preconditioner µs", "inner
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
+    parsed command line. Return the exit status."""
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
     given = *engine.matrices(arguments.matrices, arguments.scale), *engine.files(arguments.files)
@@ -71,7 +72,8 @@ def run(arguments) -> int:
 
 
 def preconditioners(block: int) -> dict[str, str]:
-    """The preconditioners to compare on the device: {label in the tables: setting as text}."""
+    """Return the preconditioners to compare on the device, for blocks of this size: {label in the tables: setting as
+    text}."""
     factors = "block_ilu0(" if block > 1 else "ilu0("            # for blocks of 1, point ILU(0) is many times faster
     size = f"block={block}, "
     named = {NONE: "none", EXACT: f"{factors}{size}solve=exact)"}
@@ -86,7 +88,8 @@ def _sweeps(count):
 
 
 def compile_kernels(space, block, named):
-    """Run each preconditioner once on a small matrix, so that no measured setup includes compilation."""
+    """Run each preconditioner in ``named`` (names of ``swell.solve``) once on a small matrix with blocks of size
+    ``block``, so that no measured setup includes compilation."""
     engine.tell(f"compiling kernels that are not in the cache: {space.name}, blocks of {block}")
     small = System(space, "small", coupled_transport((4, 4, 4), block), block)
     for text in named:
@@ -129,13 +132,13 @@ class System:
             self.rhs = space.to_host(self.b)
 
     def row(self):
-        """This matrix' row of table 1."""
+        """Return this matrix' row of table 1."""
         A = self.A
         return self.name, A.shape[0], A.nnz, self.block, round(A.nnz * self.fill / self.block**2), f"{self.fill:.2f}"
 
     def build(self, text, on_blocks=False):
-        """Build the preconditioner that ``text`` names, or None for "none"; ``on_blocks``: for a matrix that stores the
-        zeros inside blocks as entries."""
+        """Build and return the preconditioner that ``text`` names, or None for "none". ``on_blocks``: build it for a
+        matrix that stores the zeros inside blocks as entries."""
         settings, A = resolve("precond", text), self.csr
         with self.space.active(A.shape[0]):
             if on_blocks:
@@ -144,12 +147,12 @@ class System:
             return None if settings is None else settings.build(A)
 
     def solver(self, M, rtol, maxiter=MAXITER):
-        """Prepare GMRES(30) with the preconditioner M."""
+        """Return a Solver: GMRES(30) with the preconditioner M (None for none)."""
         return api.prepare(self.csr, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b,
                            stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=maxiter))
 
     def solves(self, arguments):
-        """Iterate over one record for each preconditioner and tolerance."""
+        """Yield one record (dict of results) for each preconditioner and tolerance."""
         for label, text in preconditioners(self.block).items():
             engine.tell(f"{self.name}, {self.space.name}: {label}")
             try:
@@ -164,7 +167,8 @@ class System:
                 yield from self.beside_a_gpu(arguments.cpu_iterations)
 
     def beside_a_gpu(self, limit):
-        """Iterate over records of the paper's PETScPrecond, and of solves entirely on the host."""
+        """Yield records of the paper's PETScPrecond, and of solves entirely on the host; ``limit``: iterations a
+        solve."""
         engine.tell(f"{self.name}, cpu: {HOST}")
         host = System(make_space("cpu"), self.name, self.A, self.block)
         with engine.stopwatch(host.space) as setup:
@@ -208,13 +212,13 @@ class System:
             return [self._watched(steps) for _ in range(RESTARTS["cpu"])]
 
     def _watched(self, call):
-        """The wall time of a call, in seconds."""
+        """Return the wall time of ``call()``, in seconds."""
         with engine.stopwatch(self.space) as elapsed:
             call()
         return elapsed[0]
 
     def _step(self, M) -> dict[str, float]:
-        """Time each part of a GMRES step separately; return {part: seconds}."""
+        """Time each part of a step of GMRES with the preconditioner M (or None) separately; return {part: seconds}."""
         space = self.space
         with space.active(self.A.shape[0]):
             matrix = default_format(self.csr).build(self.csr)
@@ -225,7 +229,7 @@ class System:
             return parts | self.orthogonalised(GMRES(RESTART))
 
     def orthogonalisation(self):
-        """Iterate over the records of figures 8 and 9."""
+        """Yield the records (dicts of results) of figures 8 and 9."""
         for settings in (*(GMRES(RESTART, batch) for batch in BATCHES), GMRES(RESTART, basis="single")):
             engine.tell(f"{self.name}, {self.space.name}: batch {settings.batch or RESTART}, basis {settings.basis}")
             with self.space.active(self.A.shape[0]):
@@ -235,7 +239,8 @@ class System:
                    **engine.circumstances(self.space)}
 
     def orthogonalised(self, settings) -> dict[str, float]:
-        """Seconds a step of the inner products and of the updates, as means over a cycle."""
+        """Return {part: seconds a step}, for the inner products and the updates, as means over a cycle; ``settings``: a
+        GMRES."""
         space, n = self.space, self.A.shape[0]
         # The vectors are random, so their norms must not end the loop: no tolerance, no judgement of progress.
         loop = space.loop(Stopping(rtol=1e-30, maxiter=10_000, window=0), n)
@@ -263,12 +268,12 @@ class System:
 
 
 def _where(record):
-    """The record's device without its model name."""
+    """Return the record's device without its model name."""
     return record["device"].split(",")[0]
 
 
 def _power(rtol):
-    """A power of ten as text, such as 1e-3."""
+    """Return a power of ten as text, such as 1e-3."""
     return f"1e{round(np.log10(rtol))}"
 
 
@@ -302,7 +307,7 @@ def _steps(records):
 
 
 def figures(records) -> list:
-    """Draw all figures; return (caption, figure) pairs."""
+    """Draw all figures from the records; return (caption, figure) pairs."""
     orthogonal = [r for r in records if r["benchmark"] == "block_gmres orthogonalisation" and r["basis"] == "full"]
     solves = _of_solves(records)
     return [("Figure 8: inner products of a step over the vectors that one launch handles",
@@ -323,13 +328,14 @@ def _batches(records, part):
 
 
 def _milliseconds(records, rtol):
-    """{(matrix, preconditioner): milliseconds} of the converged solves with this tolerance."""
+    """Return {(matrix, preconditioner): milliseconds} of the converged solves with the tolerance ``rtol``."""
     return {(r["matrix"], r["preconditioner"]): 1e3 * r["solve_seconds"] for r in records
             if r["rtol"] == rtol and r["reason"] == "CONVERGED"}
 
 
 def _whole(records, rtol):
-    """Bars of whole solves: on the CPU, with exact triangular solves, and with the best number of sweeps."""
+    """Return a figure: bars of whole solves on the CPU, with exact triangular solves, and with the best number of
+    sweeps."""
     names, times = list(dict.fromkeys(r["matrix"] for r in records)), _milliseconds(records, rtol)
     labels = [label for label in (WHOLLY, HOST, EXACT) if any((name, label) in times for name in names)]
     values = {label: [times.get((name, label)) for name in names] for label in labels}
@@ -356,7 +362,7 @@ def _over_sweeps(records, rtol):
 
 
 def _parts(records):
-    """Stacked bars of the parts of a GMRES step, in per cent."""
+    """Return a figure: stacked bars of the parts of a GMRES step, in per cent."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     rows = [r for r in records if r["step"] and r["rtol"] == TOLERANCES[0] and r["preconditioner"] != WHOLLY]
     figure, axes = new_figure(7.5, 1.0 + 0.28 * max(len(rows), 1))

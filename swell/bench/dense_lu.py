@@ -44,7 +44,8 @@ QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed"
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
@@ -74,7 +75,8 @@ def run(arguments) -> int:
 
 
 def _show(found, heat):
-    """Print the tables, write the CSV file and the report."""
+    """Print the tables of ``found``, an ``engine.Findings``; write the CSV file and the report. ``heat``: list of
+    (caption, figure), for the report's end."""
     unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
     if unread:
         found.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
@@ -105,7 +107,7 @@ def _show(found, heat):
 
 
 def _types(text):
-    """Parse names of types separated by commas.
+    """Return the list of types that ``text`` names, separated by commas.
 
     Raises
     ------
@@ -121,7 +123,7 @@ def _types(text):
 
 
 def _matrices(arguments, space):
-    """Iterate over (name, function that makes the dense matrix from a seed).
+    """Yield (name, function that makes the dense matrix from a seed).
 
     Raises
     ------
@@ -168,7 +170,8 @@ def _check_fits(n):
 
 
 def random_dense(n, seed=0):
-    """Random entries in ±1000; each diagonal entry but the last is zero with probability ½ (Appendix F)."""
+    """Return an n × n array of random entries in ±1000; each diagonal entry but the last is zero with probability ½
+    (Appendix F)."""
     _check_fits(n)
     random = np.random.default_rng(seed)
     A = random.uniform(-1000, 1000, (n, n))
@@ -179,7 +182,8 @@ def random_dense(n, seed=0):
 
 
 def diagonal_and_border(n, seed=0):
-    """A diagonal matrix with sparse entries in its last tenth of rows and columns, as c-22 has."""
+    """Return an n × n array: a diagonal matrix with sparse entries in its last tenth of rows and columns, as c-22
+    has."""
     _check_fits(n)
     random, wide = np.random.default_rng(seed), max(1, n // 10)
     A = np.diag(random.uniform(1, 2, n))
@@ -190,13 +194,14 @@ def diagonal_and_border(n, seed=0):
 
 
 def _edge(n):
-    """The H/h (elements along a subdomain's edge) whose bordered matrix has about n rows: 6 (H/h)² + 28."""
+    """Return the H/h (elements along a subdomain's edge) whose bordered matrix has about n rows: 6 (H/h)² + 28."""
     return max(2, round(((n - 28) / 6) ** 0.5)) if n > 28 else 2
 
 
 def bordered(n, seed=0, device="cpu"):
-    """The bordered matrix that BDDC decomposes for the middle one of 3³ subdomains of Poisson's cube, with constraints
-    on corners, edges and faces. Seed 0: a constant coefficient; other seeds: random in [1, 2)."""
+    """Return, as an array on the host, the bordered matrix that BDDC decomposes for the middle one of 3³ subdomains of
+    Poisson's cube, with constraints on corners, edges and faces; it has about n rows. Seed 0: a constant coefficient;
+    other seeds: random in [1, 2)."""
     edge = 3 * _edge(n)
     k = 1 + np.random.default_rng(seed).random((edge,) * 3) if seed else "constant"
     system = PoissonCube(_edge(n), 3, coefficient=k).assemble(device)
@@ -204,7 +209,7 @@ def bordered(n, seed=0, device="cpu"):
 
 
 def _timed(space, call, runs):
-    """Call ``runs`` times after a warm-up; return (last result, seconds of every run)."""
+    """Call ``call()`` once as a warm-up and ``runs`` times more; return (last result, seconds of every run)."""
     result, seconds = call(), []
     for _ in range(runs):
         with engine.stopwatch(space) as elapsed:
@@ -214,7 +219,7 @@ def _timed(space, call, runs):
 
 
 def _measured(space, call, runs):
-    """Time a call; return (result, fields of the record), or (None, {"failure": reason})."""
+    """Time ``call()``; return (its result, dict of fields of the record), or (None, {"failure": reason})."""
     try:
         result, seconds = _timed(space, call, runs)
     except (FactorisationError, InputError, OutOfMemory) as error:
@@ -224,8 +229,8 @@ def _measured(space, call, runs):
 
 
 def _decompositions(space, name, A, decomposers, runs, heat):
-    """Iterate over one record a decomposer; speed-ups are relative to the first getrf. Heat maps are appended to
-    ``heat``."""
+    """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
+    getrf. Heat maps, (caption, figure), are appended to ``heat``."""
     reference, on_device = None, space.from_host(A)
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
@@ -246,7 +251,8 @@ def _decompositions(space, name, A, decomposers, runs, heat):
 
 
 def _batches(space, name, A, decomposers, runs):
-    """Iterate over one record for each decomposer that can factor many matrices together."""
+    """Yield one record (dict of results) for each decomposer that can factor many matrices together. A: the matrices,
+    shape (count, n, n)."""
     on_device = space.from_host(A)
     for settings in decomposers:
         if not settings.together(space):
@@ -262,7 +268,7 @@ def _batches(space, name, A, decomposers, runs):
 
 
 def _solutions(space, name, A, solvers, runs):
-    """Iterate over one record a solver, each with factors that it accepts."""
+    """Yield one record (dict of results) for each solver, with factors of A that it accepts."""
     on_device, B = space.from_host(A), space.from_host(np.ones((len(A), RIGHT_HAND_SIDES), A.dtype))
     for settings in solvers:
         maker = resolve("decomposer", "pcm" if any(a.unit == "U" for a in settings.accepts) else "getrf")
@@ -313,19 +319,21 @@ def _batch_row(r):
 
 
 def _groups(records, what):
-    """Iterate over ((settings, type), their records); ``what``: the field of the settings."""
+    """Yield ((settings, type), their records); ``what``: the field of a record with the settings, "decomposer" or
+    "solver"."""
     for key in dict.fromkeys((r[what], r["dtype"]) for r in records):
         yield key, [r for r in records if (r[what], r["dtype"]) == key]
 
 
 def _totals(records, what):
-    """Rows of tables 3.7 and 3.11 of the thesis: total seconds and failures."""
+    """Return the rows of tables 3.7 and 3.11 of the thesis: total seconds and failures; ``what`` as in ``_groups``."""
     return [(*key, f"{sum(r.get('seconds', 0) for r in group):.4f}", sum("failure" in r for r in group))
             for key, group in _groups(records, what)]
 
 
 def _quartiles(records, what, field):
-    """Rows of tables 3.8, 3.9, 3.12 and 3.13 of the thesis: statistics of one accuracy."""
+    """Return the rows of tables 3.8, 3.9, 3.12 and 3.13 of the thesis: statistics of the accuracy in the records'
+    ``field``; ``what`` as in ``_groups``."""
     rows = []
     for key, group in _groups(records, what):
         values = [r[field] for r in group if "failure" not in r]
@@ -336,7 +344,7 @@ def _quartiles(records, what, field):
 
 
 def _speedups(records):
-    """Figure 3.8 of the thesis: bars of every decomposer's speed-up, for the first type."""
+    """Return figure 3.8 of the thesis: bars of every decomposer's speed-up, for the first type."""
     records = [r for r in records if r["dtype"] == records[0]["dtype"] and r.get("speedup")]
     names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "decomposer"))
     speed = {(r["matrix"], r["decomposer"]): r["speedup"] for r in records}
@@ -345,7 +353,7 @@ def _speedups(records):
 
 
 def _heat_map(metrics):
-    """Figure 3.2b of the thesis: iterations of every section, with the pivots below."""
+    """Return figure 3.2b of the thesis: iterations of every section, with the pivots below."""
     from swell.report.figure import INK, new_figure
     figure, axes = new_figure(4.6, 4)
     figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")

@@ -103,7 +103,7 @@ class Meter:
         self.copy_speed = 2 * self._source.nbytes / best
 
     def _copies(self):
-        """Iterate over the available copies: the space's, and on a CPU a parallel one."""
+        """Yield functions that copy a large array: by the space, and on a CPU also in parallel."""
         yield lambda: self.space.copy(self._source, self._target)
         if self.space.name == "cpu":
             from swell.bench.kernels.copy import copy
@@ -124,7 +124,7 @@ class Meter:
             return list(self._events(call, repeat))
 
     def _events(self, call, repeat):
-        """Iterate over times between events. Copies run while the host issues the calls, so that no call waits."""
+        """Yield times between events. Copies run while the host issues the calls, so that no call waits."""
         cupy, stream = self.space.xp, self.space.stream
         for first in range(0, repeat, BATCH):
             count = min(BATCH, repeat - first)
@@ -185,13 +185,13 @@ def _timed(result):
 
 
 def difference(short, long):
-    """Seconds an iteration from two (seconds, iterations), possibly negative; NaN if the longer run broke down."""
+    """Return seconds an iteration, maybe negative, from two (seconds, iterations); NaN if the longer run broke down."""
     return (long[0] - short[0]) / (long[1] - short[1]) if long[1] > short[1] else math.nan
 
 
 def beyond_noise(differences) -> float:
-    """The median of differences of times, or NaN if it is noise, as on a busy machine: negative, or no larger than the
-    median absolute deviation. NaNs among the differences are left out."""
+    """Return the median of differences of times, or NaN if it is noise, as on a busy machine: negative, or no larger
+    than the median absolute deviation. NaNs among the differences are left out."""
     found = [value for value in differences if not math.isnan(value)]
     if not found:
         return math.nan
@@ -200,7 +200,7 @@ def beyond_noise(differences) -> float:
 
 
 def cell(value, digits=1) -> str:
-    """A number as text for a table, with ``digits`` decimals; empty for NaN."""
+    """Return a number as text for a table, with ``digits`` decimals; "" for NaN."""
     return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
@@ -216,7 +216,7 @@ def stopwatch(space):
 
 
 def matrices(text: str, scale: float, known=None):
-    """Iterate over (name, SciPy CSR matrix) for gallery names separated by commas, at ``scale`` times their usual size.
+    """Yield (name, SciPy CSR matrix) for gallery names separated by commas, at ``scale`` times their usual size.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def matrices(text: str, scale: float, known=None):
 
 
 def files(paths):
-    """Iterate over (name, SciPy CSR matrix) for matrix files, and OpenFOAM folders (see ``pressure_laplacian``)."""
+    """Yield (name, SciPy CSR matrix) for matrix files, and OpenFOAM folders (see ``pressure_laplacian``)."""
     from pathlib import Path
     for path in paths or ():
         name = Path(path).name.split(".")[0]
@@ -257,7 +257,7 @@ def pressure_laplacian(path):
 
 
 def circumstances(space) -> dict:
-    """Fields that every record has: device, machine, versions, command, date."""
+    """Return a dict of fields that every record has: device, machine, versions, command, date."""
     packages = {"cpu": ("numpy", "scipy", "numba"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
     return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
@@ -290,12 +290,12 @@ def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
 
 
 def stored(device: str) -> dict:
-    """Everything in peers.json for "cpu" or "cuda"."""
+    """Return the dict of other libraries' figures that peers.json has for "cpu" or "cuda"."""
     return json.loads(importlib.resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))[device]
 
 
 def append(path, records):
-    """Add the records to a file of JSON lines.
+    """Add the records (dicts) to a file of JSON lines.
 
     Raises
     ------
@@ -366,7 +366,7 @@ def report(path, title, tables, space, *figures):
 
 
 def bars(groups, labels, values, ylabel, log=False):
-    """Draw a bar chart: groups of bars (one a matrix), in each one bar a label; values[label][group] may be None."""
+    """Return a bar chart: groups of bars (one a matrix), in each one bar a label; values[label][group] may be None."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
@@ -396,5 +396,5 @@ def logarithmic(axes):
 
 
 def in_microseconds(figures: dict) -> str:
-    """Stored figures as text, fastest first."""
+    """Return stored figures {library: µs} as text, fastest first."""
     return ", ".join(f"{name} {value:g}" for name, value in sorted(figures.items(), key=lambda item: item[1]))

@@ -45,7 +45,8 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
+    parsed command line. Return the exit status."""
     if not arguments.no_smoothers:
         smoothers.check(arguments)
     device, cpu = make_space(arguments.device), make_space("cpu")
@@ -77,7 +78,8 @@ def _systems(arguments):
 
 
 def compile_kernels(space, everything):
-    """Run each product and each preconditioner once on a small matrix: no measured time then includes compilation."""
+    """Run each product and each preconditioner once on a small matrix: no measured time then includes compilation.
+    ``everything``: all variants of solves, else only those in ``ON_CPU``."""
     engine.tell(f"compiling kernels that are not in the cache, {space.name}")
     A = jumping_diffusion((20, 20))
     b = np.ones(A.shape[0])
@@ -91,7 +93,7 @@ def compile_kernels(space, everything):
 
 
 def products(space, systems, arguments):
-    """Iterate over the records of table 3.1, one for each matrix."""
+    """Yield the records (dicts) of table 3.1, one for each matrix; ``systems``: list of (name, SciPy CSR matrix)."""
     with space.active():
         meter = engine.Meter(space)
         for name, A in systems:
@@ -110,10 +112,11 @@ def products(space, systems, arguments):
 
 
 def solves(space, systems, arguments, everything):
-    """Iterate over the records of table 5.1; for ``SCALED`` they also hold the time of an iteration.
+    """Yield the records (dicts) of table 5.1; for ``SCALED`` they also hold the time of an iteration. ``systems``: list
+    of (name, SciPy CSR matrix).
 
-    On a CPU a solve does ``--cpu-iterations`` at most: enough for the time of an iteration. ``everything``: measure
-    all variants, else ``ON_CPU``.
+    On a CPU a solve does ``--cpu-iterations`` at most: enough for the time of an iteration. ``everything``: measure all
+    variants, else ``ON_CPU``.
     """
     limit = arguments.cpu_iterations if space.name == "cpu" else None
     count, repeat = (arguments.iterations, 3) if everything else (min(arguments.iterations, limit), 1)
@@ -141,7 +144,8 @@ def solves(space, systems, arguments, everything):
 
 
 def _prepare(A, b, space, variant, stopping):
-    """Prepare a solver for one variant; it judges the residual every ``EVERY`` iterations."""
+    """Return a Solver for A and one variant (a key of ``VARIANTS``) that computes the residual every ``EVERY``
+    iterations. b: a right-hand side like the later ones."""
     scaling, precond = VARIANTS[variant]
     stopping = Stopping(rtol=stopping.rtol, maxiter=stopping.maxiter, window=stopping.window, growth=stopping.growth,
                         every=EVERY)
@@ -150,12 +154,12 @@ def _prepare(A, b, space, variant, stopping):
 
 
 def _bounds(result):
-    """Gershgorin's bound (5.31) as text, from the result's facts on the scaling; empty if it is not there."""
+    """Return Gershgorin's bound (5.31) as text, from the result's facts on the scaling; "" if it is not there."""
     return next((line.split("(5.31) ")[1].split(" (")[0] for line in result.configuration if "(5.31)" in line), "")
 
 
 def _where(record):
-    """The record's device without its model name."""
+    """Return the record's device without its model name."""
     return record["device"].split(",")[0]
 
 
@@ -188,7 +192,7 @@ def _iterations(records):
 
 
 def _figure(records):
-    """Figure 5.1: the residual of the original system over time."""
+    """Return figure 5.1: the residual of the original system over time."""
     from swell.report.figure import GRID, colour_of, new_figure
     mine = [r for r in records if r["benchmark"] == "fvm solve"]
     names = list(dict.fromkeys(r["matrix"] for r in mine))

@@ -66,7 +66,8 @@ BESIDE = ("GPU s", "speed-up")
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
+    parsed command line. Return the exit status."""
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" else [device, cpu]
     solvers = [(m, p) for p in arguments.preconds or PRECONDS for m in arguments.methods or METHODS]
@@ -95,7 +96,7 @@ def run(arguments) -> int:
 
 
 def _stopping(rtol, maxiter):
-    """The paper's stopping rules: no judgement of progress, and no end at divergence."""
+    """Return a Stopping with the paper's rules: no judgement of progress, and no end at divergence."""
     return Stopping(rtol=rtol, maxiter=maxiter, window=0, growth=math.inf)
 
 
@@ -119,7 +120,7 @@ class System:
         return next((family for family in FAMILIES if self.name.startswith(family)), OTHERS)
 
     def row(self):
-        """This system's row of table 1."""
+        """Return this system's row of table 1."""
         n, lengths = self.A.shape[0], np.diff(self.A.indptr)
         coo = self.A.tocoo()
         return (self.name, n, MESHES[self.paper][2] if self.paper else "", self.A.nnz,
@@ -129,7 +130,7 @@ class System:
 
 
 def _systems(arguments, device):
-    """Iterate over the systems: every cavity at each of its frequencies."""
+    """Yield the Systems: every cavity at each of its frequencies."""
     hertz = None if arguments.frequencies is None else band(arguments.frequencies)
     names = arguments.meshes if arguments.meshes is not None else STANDARD[device.name]
     for name in (name.strip() for name in names.split(",") if name.strip()):
@@ -141,7 +142,8 @@ def _systems(arguments, device):
 
 
 def _cavity(name, mesh, hertz, scale):
-    """Iterate over the systems of a generated mesh or of a mesh file."""
+    """Yield the Systems of a generated mesh or a mesh file, one for each frequency. ``mesh``: as `named_mesh` takes it;
+    ``hertz``: frequencies, or None for the cavity's own; ``scale``: factor on the number of unknowns."""
     found, paper = named_mesh(mesh, scale), name if name in MESHES and scale == 1 else ""
     for frequency in [None] if hertz is None else hertz:
         problem, at, source = posed(found, cavity(mesh), frequency)
@@ -150,7 +152,7 @@ def _cavity(name, mesh, hertz, scale):
 
 
 def _folder(name, path, hertz):
-    """Iterate over the systems of a folder with K.npz, M.npz and B.npz."""
+    """Yield the Systems of the folder ``path`` with K.npz, M.npz and B.npz, one for each frequency in ``hertz``."""
     import scipy.sparse as sp
     missing = [f"{part}.npz" for part in "KMB" if not (path / f"{part}.npz").is_file()]
     if missing:
@@ -169,12 +171,13 @@ def _folder(name, path, hertz):
 
 
 def _label(name, frequency, hertz):
-    """The system's name, with the frequency if there are several."""
+    """Return the system's name, with the frequency if ``hertz``, the list of all frequencies, has several."""
     return name if hertz is None or len(hertz) == 1 else f"{name}, {frequency:g} Hz"
 
 
 def _solve(space, system, method, precond, stopping, arguments):
-    """Yield the record of one method on one device; a failure's record has a message and no numbers."""
+    """Yield one record (dict) of a solve: ``system``, a System, on the device of ``space``. A failure's record has a
+    message and no numbers."""
     engine.tell(f"{system.name}, {space.name}: {method}, {precond}")
     cut = space.name == "cpu" and (arguments.cpu_iterations or math.inf) < arguments.maxiter
     if cut:
@@ -211,12 +214,13 @@ def _solve(space, system, method, precond, stopping, arguments):
 
 
 def _paper(name, method, precond):
-    """The paper's number of iterations, or None."""
+    """Return the paper's number of iterations for the system ``name``, or None."""
     return PAPER.get(method.replace(" ", ""), {}).get(name) if precond == "jacobi" else None
 
 
 def rows(records) -> list:
-    """Rows of a table: one for each problem, method and preconditioner, with the records of one or two devices."""
+    """Return the rows of a table: one for each problem, method and preconditioner, with the records of one or two
+    devices."""
     both = {}
     for r in records:
         both.setdefault((r["problem"], r["method"], r["precond"]), {})[r["on"]] = r
@@ -240,7 +244,8 @@ def _row(key, by_device):
 
 
 def on_cpu(cpu, gpu):
-    """(seconds on the CPU, "" or "≈"); "≈": extrapolated to the GPU's iterations, since the CPU's were cut short."""
+    """Return (seconds on the CPU, "" or "≈") from two records of a solve. "≈": the CPU's run was cut short, and its
+    seconds are extrapolated to the GPU's iterations."""
     if cpu["cut"] and cpu["reason"] == "MAXITER":
         return cpu["solve_seconds"] * gpu["iterations"] / cpu["iterations"], "≈"
     return cpu["solve_seconds"], ""
@@ -273,14 +278,15 @@ def _key(r):
 
 
 def _times(records, precond, values, ylabel):
-    """Bars of values, in one group a problem and one bar a method, in the colours of the histories."""
+    """Return a figure: bars of values, in one group a problem and one bar a method, in the colours of the histories.
+    ``values``: {(problem, method, precond): number}."""
     names, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("problem", "method"))
     return engine.bars(names, methods, {m: [values.get((name, m, precond)) for name in names] for m in methods}, ylabel,
                        log=True)
 
 
 def _histories(records, rtol):
-    """Residuals over products, in one panel a preconditioner."""
+    """Return a figure: residuals over products, in one panel a preconditioner; ``rtol``: the tolerance."""
     from swell.report.convergence import thinned
     from swell.report.figure import GRID, INK, colour_of, new_figure
     preconds, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("precond", "method"))

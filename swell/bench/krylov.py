@@ -32,7 +32,8 @@ SOLVE = ("matrix", "case", "reason", "iterations", "s", "true residual", "peer",
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     space = make_space(arguments.device)
     found = engine.Findings("swell bench krylov", space, arguments)
     found.take(_measure(space, arguments))
@@ -44,7 +45,7 @@ def run(arguments) -> int:
 
 
 def _measure(space, arguments):
-    """Iterate over the records of every case, for each of its matrices."""
+    """Yield the records (dicts of results) of every case, for each of its matrices."""
     known = list(dict.fromkeys(name for _, _, names in CASES.values() for name in names))
     for name, A in engine.matrices(arguments.matrices, arguments.scale, known):
         for case, (method, scaling, names) in CASES.items():
@@ -74,7 +75,7 @@ class _System:
                            stopping=stopping, b_like=self.on_device)
 
     def iteration(self) -> dict:
-        """Time a fixed number of iterations, without tolerance or judgement of progress; return the record."""
+        """Time a fixed number of iterations, without tolerance or judgement of progress; return the record, a dict."""
         half, count = self.arguments.iterations // 2, self.arguments.iterations
         seconds, run = engine.seconds_an_iteration(self._prepare, self.on_device, count, self.repeat)
         self.peer.run(half, 1e-30)
@@ -86,7 +87,7 @@ class _System:
             "published_us": engine.published("iteration_us", self.space, self.name, self.arguments.scale, self.like)})
 
     def solve(self) -> dict:
-        """Time a whole solve; return the record."""
+        """Time a whole solve; return the record, a dict."""
         solver = self._prepare(Stopping(rtol=RTOL))
         solver.solve(self.on_device)
         result = solver.solve(self.on_device)
@@ -101,7 +102,7 @@ class _System:
             "published_s": engine.published("solve_s", self.space, self.name, self.arguments.scale)})
 
     def _residual(self, x) -> float:
-        """The true relative residual, computed by SciPy."""
+        """Return the true relative residual of x, computed by SciPy."""
         return float(np.linalg.norm(self.b - self.A @ x) / np.linalg.norm(self.b))
 
     def _record(self, kind, measured: dict) -> dict:
@@ -130,7 +131,7 @@ class _Peer:
             self.M = linalg.LinearOperator(A.shape, lambda r: inverse * r.ravel(), dtype=A.dtype)
 
     def run(self, iterations, rtol):
-        """Solve once; return (x on the host, seconds, iterations done)."""
+        """Solve once with at most ``iterations``; return (x on the host, seconds, iterations done)."""
         done = [0]
 
         def count(_):
@@ -164,7 +165,7 @@ def _solves(records):
 
 
 def _figure(records):
-    """Bars of the times of an iteration, beside the peer's."""
+    """Return a figure: bars of the times of an iteration, beside the peer's."""
     mine = [r for r in records if r["benchmark"] == "krylov iteration"]
     groups = [f"{r['case']}\n{r['matrix']}" for r in mine]
     values = {"swell": [1e6 * r["seconds"] for r in mine],

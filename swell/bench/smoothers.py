@@ -65,7 +65,8 @@ ADDED = 8               # rows from here on are not the paper's
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     check(arguments)
     engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
@@ -78,7 +79,7 @@ def run(arguments) -> int:
 
 
 def ordered(A):
-    """Reorder a SciPy matrix by Cuthill–McKee; return a SciPy CSR matrix."""
+    """Return a SciPy matrix reordered by Cuthill–McKee, as a new SciPy CSR matrix."""
     space = make_space("cpu")
     with space.active(A.shape[0]):
         csr = CSRMatrix.from_scipy(A, space)
@@ -94,7 +95,7 @@ def check(arguments):
 
 
 def measure(systems, arguments):
-    """Iterate over one record for each system, (name, SciPy CSR matrix), and each algorithm."""
+    """Yield one record (dict of results) for each system, (name, SciPy CSR matrix), and each algorithm."""
     device, host = make_space(arguments.device), make_space("cpu")
     for name, A in systems:
         for label, algorithm in ALGORITHMS.items():
@@ -116,10 +117,11 @@ def measure(systems, arguments):
 
 
 def apart(space, A, algorithm, count, estimate):
-    """Return (seconds of a residual, seconds of an iteration without residual), NaN if within noise.
+    """Return (seconds of a residual, seconds of an iteration without residual) for an Algorithm on A; NaN if within
+    noise.
 
-    ``estimate``: approximate seconds of an iteration. n iterations take T = n (t + r/10) with many residuals and
-    T' = n (t + r/100) with few, where an iteration takes t and a residual r.
+    ``count``: outer iterations of a run at most; ``estimate``: approximate seconds of an iteration. n iterations take T
+    = n (t + r/10) with many residuals and T' = n (t + r/100) with few, where an iteration takes t and a residual r.
     """
     rarely = RARELY if count % RARELY == 0 else count
     if rarely == EVERY:
@@ -133,13 +135,14 @@ def apart(space, A, algorithm, count, estimate):
 
 
 def smoothing(space, A, algorithm, count, every):
-    """Run an algorithm once; return two lists, for every ``every``-th of ``count`` outer iterations from 0: seconds
-    since the start, and ‖r‖²."""
+    """Run an Algorithm once on A; return two lists, for every ``every``-th of ``count`` outer iterations from 0:
+    seconds since the start, and ‖r‖²."""
     return prepared(space, A, algorithm, count, every)()
 
 
 def prepared(space, A, algorithm, count, every):
-    """Prepare an algorithm and warm it up; return the function that ``smoothing`` calls. Each call is a new run."""
+    """Prepare an Algorithm for A and warm it up; return a function without arguments. Each call of it is a new run and
+    returns what ``smoothing`` returns."""
     method = Stationary(algorithm.smoother, every // algorithm.counts)
     host = right_hand_side(A)
     with space.active():
@@ -157,12 +160,12 @@ def prepared(space, A, algorithm, count, every):
 
 
 def right_hand_side(A):
-    """Random numbers in [−1, 1), equal in every run."""
+    """Return a vector of random numbers in [−1, 1), with A's type and number of rows, equal in every run."""
     return np.random.default_rng(7).uniform(-1, 1, A.shape[0]).astype(A.dtype)
 
 
 def table(records):
-    """(caption, header, rows) of table 4.1."""
+    """Return (caption, header, rows) of table 4.1."""
     rows = []
     for r in records:
         natural = next(k for k in records if (k["matrix"], k["algorithm"]) == (r["matrix"], NATURAL))
@@ -188,7 +191,7 @@ def figures(records) -> list:
 
 
 def _figure(records):
-    """Lines of log10 ‖r‖² over time, one for each record."""
+    """Return a figure: lines of log10 ‖r‖² over time, one for each record."""
     from swell.report.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 4.6)
     for k, r in enumerate(records):

@@ -21,7 +21,8 @@ HEADER = ("matrix", "product", "rows", "entries", "products", "ms", "10⁶ produ
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print the table, write records and report; return the exit status."""
+    """Run the benchmark: measure, print the table, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     systems = chain(engine.matrices(arguments.matrices, arguments.scale), engine.files(arguments.files))
     space = make_space(arguments.device)
     with space.active():
@@ -35,7 +36,8 @@ def run(arguments) -> int:
 
 
 def interpolation(A):
-    """The smoothed aggregation P of a SciPy matrix; rows without a diagonal entry are not smoothed."""
+    """Return the smoothed aggregation P (top of this file) of a SciPy matrix; rows without a diagonal entry are not
+    smoothed."""
     n, d = A.shape[0], A.diagonal()
     group = np.arange(n) // AGGREGATE
     T = sp.csr_array((np.ones(n, A.dtype), (np.arange(n), group)), shape=(n, n and int(group[-1]) + 1))
@@ -50,7 +52,7 @@ def _canonical(A):
 
 
 def _measure(meter, name, A, repeat):
-    """Iterate over the records of one matrix: A A, then Pᵀ A P."""
+    """Yield the records (dicts of results) of one matrix: A A, then Pᵀ A P. ``meter``: an ``engine.Meter``."""
     engine.tell(f"sparse products: {name}")
     A = _canonical(A)
     P = interpolation(A)
@@ -60,7 +62,8 @@ def _measure(meter, name, A, repeat):
 
 
 def _record(meter, name, case, factors, kind, repeat):
-    """Time a product of class ``kind``, and the peer's; return the record."""
+    """Time a product by the class ``kind`` and by the peer, SciPy or CuPy; return the record, a dict. ``case``: the
+    product's name; ``factors``: SciPy matrices."""
     space = meter.space
     ours = [CSRMatrix.from_scipy(M, space) for M in factors]
     peer, theirs = _peer(space, ours, factors)
@@ -83,12 +86,13 @@ def _record(meter, name, case, factors, kind, repeat):
 
 
 def _products(A, B) -> int:
-    """Number of products of two entries in A B."""
+    """Return the number of multiplications of two entries in A B, for CSR matrices A and B."""
     return int(np.diff(B.indptr).astype(np.int64)[A.indices].sum())
 
 
 def _peer(space, ours, factors):
-    """(name of the library beside swell, its matrices)."""
+    """Return (name of the library beside swell, the factors as its matrices); ``ours``: the factors as CSRMatrix,
+    ``factors``: as SciPy's."""
     if space.name == "cpu":
         return "SciPy", factors
     from cupyx.scipy.sparse import csr_matrix
@@ -103,7 +107,7 @@ def _rows(records):
 
 
 def _figure(records):
-    """Bars of 10⁶ products a second, for swell and the peer."""
+    """Return a figure: bars of 10⁶ products a second, for swell and the peer."""
     groups = [f"{r['matrix']}, {r['product']}" for r in records]
     peer = records[0]["peer"] if records else "peer"
     values = {"swell": [r["products_per_second"] / 1e6 for r in records],

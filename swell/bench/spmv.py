@@ -26,7 +26,8 @@ HEADER = ("matrix", "format", "n", "entries", "µs", "MB by the model", "GB/s", 
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report; return the exit status."""
+    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
+    Return the exit status."""
     formats = {name: resolve("format", name) for name in arguments.formats.split(",")}
     systems = engine.matrices(arguments.matrices, arguments.scale)
     space = make_space(arguments.device)
@@ -48,7 +49,8 @@ def run(arguments) -> int:
 
 
 def _measure(meter, name, A, formats, arguments):
-    """Iterate over the records of one matrix: one for each format, and one of tuning if asked for."""
+    """Yield the records (dicts of results) of one matrix: one for each format, and one of tuning if asked for.
+    ``meter``: an ``engine.Meter``; ``formats``: {name: settings}."""
     engine.tell(f"products: {name}")
     space, repeat = meter.space, arguments.repeat or 50
     csr = CSRMatrix.from_scipy(A, space)         # the gallery's matrices are sorted and free of duplicates
@@ -83,7 +85,8 @@ def _measure(meter, name, A, formats, arguments):
 
 
 def _tune(space, name, csr, x, y):
-    """Tune the format, and time the default and the tuned one again, in turn; return the record."""
+    """Tune the format of ``csr``, and time y = A x in the default and the tuned one again, in turn; return the record,
+    a dict."""
     default = default_format(csr).build(csr)
     with engine.stopwatch(space) as elapsed:
         tuned = Tuned(seconds=60.0, cache=False).build(csr)
@@ -96,7 +99,7 @@ def _tune(space, name, csr, x, y):
 
 
 def _peer(space, csr, A, x):
-    """(name of the library beside swell, its product as a function)."""
+    """Return (name of the library beside swell, a function without arguments that computes A x by it)."""
     if space.name == "cpu":
         return "SciPy", lambda: A @ x
     from cupyx.scipy.sparse import csr_matrix
@@ -111,7 +114,7 @@ def _rows(records):
 
 
 def _table9(records):
-    """Rows of the paper's table 9: this device, SciPy on the host, and the ratio of their times."""
+    """Return the rows of the paper's table 9: this device, SciPy on the host, and the ratio of their times."""
     return [(r["matrix"], r["format"], r["n"], r["nnz"], f"{1e3 * r['mean_seconds']:.4f}",
              f"{r['flops'] / r['mean_seconds'] / 1e9:.2f}", f"{1e3 * r['scipy_mean_seconds']:.4f}",
              f"{r['flops'] / r['scipy_mean_seconds'] / 1e9:.2f}", f"{r['scipy_mean_seconds'] / r['mean_seconds']:.2f}")
@@ -125,18 +128,18 @@ def _tuned_rows(records):
 
 
 def _short(description):
-    """A format's description without its padding and its offsets."""
+    """Return a format's description without its padding and its offsets."""
     return description.split(", padding")[0].split(", 16-bit")[0]
 
 
 def _stored(records):
-    """Rows of (matrix, stored figures as text), for the matrices that have any."""
+    """Return rows of (matrix, stored figures as text), for the matrices that have any."""
     figures = {r["matrix"]: engine.in_microseconds(r["published_us"]) for r in records if r["published_us"]}
     return list(figures.items())
 
 
 def _figure(records):
-    """Bars of 10⁹ entries a second, for each format and the peer."""
+    """Return a figure: bars of 10⁹ entries a second, for each format and the peer."""
     names = list(dict.fromkeys(r["matrix"] for r in records))
     labels = list(dict.fromkeys(r["format"] for r in records))
     rate = {(r["matrix"], r["format"]): r["nnz"] / r["seconds"] / 1e9 for r in records}

@@ -1,6 +1,7 @@
 """Generated systems of ``swell bench auto``, from every class that swell is for.
 
-The list was fixed before the advisor's constants were chosen.
+The list was fixed before the advisor's constants were chosen. Each function returns a new SciPy CSR matrix of about n
+rows (or m² or m³ grid points); ``seed``: of the random numbers.
 """
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from swell import gallery
 
 
 def circuit(n, hubs=3, seed=0):
-    """A conductance network with ``hubs`` nodes that have many neighbours, and controlled sources: unsymmetric."""
+    """Return a conductance network with about n nodes, ``hubs`` of which have many neighbours, and controlled sources:
+    unsymmetric."""
     rng = np.random.default_rng(seed)
     side = int(np.sqrt(n))
     n = side * side
@@ -34,7 +36,7 @@ def circuit(n, hubs=3, seed=0):
 
 
 def power_grid(n, seed=0):
-    """A power network's Laplacian: a tree with some loops, conductances over four decades: SPD."""
+    """Return a power network's Laplacian: a tree with some loops, conductances over four decades: SPD."""
     rng = np.random.default_rng(seed)
     parent = (np.arange(1, n) * rng.uniform(0.7, 1, n - 1)).astype(int)
     i = np.concatenate([np.arange(1, n), rng.integers(0, n, n // 5)])
@@ -46,7 +48,8 @@ def power_grid(n, seed=0):
 
 
 def random_graph(n, degree=6, shift=1e-2, seed=0):
-    """A random graph's Laplacian plus ``shift`` I, with much fill in its factors: SPD."""
+    """Return a random graph's Laplacian plus ``shift`` I, with much fill in its factors: SPD. ``degree``: mean number
+    of neighbours."""
     rng = np.random.default_rng(seed)
     W = sp.coo_matrix((rng.random(n * degree // 2), (rng.integers(0, n, n * degree // 2),
                                                      rng.integers(0, n, n * degree // 2))), (n, n)).tocsr()
@@ -55,7 +58,8 @@ def random_graph(n, degree=6, shift=1e-2, seed=0):
 
 
 def markov(n, discount=0.99, seed=0):
-    """I − discount P, with the transition matrix P of a random walk with drift: diagonally dominant, unsymmetric."""
+    """Return I − discount P, with the n × n transition matrix P of a random walk with drift: diagonally dominant,
+    unsymmetric."""
     rng = np.random.default_rng(seed)
     i = np.repeat(np.arange(n), 4)
     P = sp.coo_matrix((rng.random(i.size), (i, (i + rng.integers(1, 200, i.size)) % n)), (n, n)).tocsr()
@@ -63,12 +67,12 @@ def markov(n, discount=0.99, seed=0):
 
 
 def grcar(n):
-    """Grcar's Toeplitz matrix: far from normal, well conditioned."""
+    """Return Grcar's Toeplitz matrix of n rows: far from normal, well conditioned."""
     return sp.csr_matrix(sp.diags_array((-1.0, 1.0, 1.0, 1.0, 1.0), offsets=(-1, 0, 1, 2, 3), shape=(n, n)))
 
 
 def arrow(n):
-    """A tridiagonal matrix with a full last row and column: SPD."""
+    """Return a tridiagonal matrix of n rows with a full last row and column: SPD."""
     A = sp.lil_matrix(sp.diags_array((-1.0, 2.1, -1.0), offsets=(-1, 0, 1), shape=(n, n)))
     A[n - 1, :] = A[:, n - 1] = 1 / np.sqrt(n)
     A[n - 1, n - 1] = 10
@@ -76,31 +80,32 @@ def arrow(n):
 
 
 def biharmonic(m):
-    """The square of Poisson's matrix: SPD, condition of order m⁴, no M-matrix."""
+    """Return the square of Poisson's matrix on m × m points: SPD, condition of order m⁴, no M-matrix."""
     A = gallery.poisson2d(m)
     return sp.csr_matrix(A @ A)
 
 
 def mass(m):
-    """The mass matrix of trilinear elements on m³ nodes: SPD, small condition."""
+    """Return the mass matrix of trilinear elements on m³ nodes: SPD, small condition."""
     M = sp.diags_array((1 / 6, 2 / 3, 1 / 6), offsets=(-1, 0, 1), shape=(m, m))
     return sp.csr_matrix(sp.kron(sp.kron(M, M), M))
 
 
 def dense(n, seed=0):
-    """A dense matrix of standard normal numbers plus √n I: unsymmetric."""
+    """Return a dense n × n matrix of standard normal numbers plus √n I, as CSR: unsymmetric."""
     return sp.csr_matrix(np.random.default_rng(seed).standard_normal((n, n)) + np.sqrt(n) * np.eye(n))
 
 
 def unstructured(n, seed=0):
-    """Random normal entries, about four a row, and ±3 added to the diagonal: unsymmetric, indefinite."""
+    """Return random normal entries, about four a row, and ±3 added to the diagonal: n rows, unsymmetric, indefinite."""
     rng = np.random.default_rng(seed)
     A = sp.random(n, n, density=4 / n, random_state=rng, data_rvs=lambda k: rng.normal(size=k))
     return sp.csr_matrix(A + sp.diags_array(3 * rng.choice([-1.0, 1.0], n)))
 
 
 def magnetic(m, flux=0.1):
-    """Peierls' magnetic Laplacian on m × m points: complex Hermitian, positive definite."""
+    """Return Peierls' magnetic Laplacian on m × m points: complex Hermitian, positive definite. ``flux``: through a
+    cell, as a fraction of the flux quantum."""
     A = sp.coo_matrix(gallery.poisson2d(m)).astype(complex)
     up = A.col == A.row + m
     down = A.row == A.col + m
@@ -111,12 +116,12 @@ def magnetic(m, flux=0.1):
 
 
 def eddy(m, sigma=0.3):
-    """Poisson's matrix plus i sigma I, as in eddy-current problems: complex symmetric."""
+    """Return Poisson's matrix on m × m points plus i sigma I, as in eddy-current problems: complex symmetric."""
     return sp.csr_matrix(gallery.poisson2d(m) + 1j * sigma * sp.eye_array(m * m))
 
 
 def complex_transport(m):
-    """Convection and diffusion in the frequency domain (plus 0.2 i I): complex, unsymmetric."""
+    """Return convection and diffusion on m × m points in the frequency domain (plus 0.2 i I): complex, unsymmetric."""
     return sp.csr_matrix(gallery.convection_diffusion((m, m), 1.0) + 0.2j * sp.eye_array(m * m))
 
 

@@ -8,6 +8,6 @@ from swell.core.compiled import parallel
 
 @parallel
 def copy(x, out):
-    """out = x."""
+    """Write x to out, in parallel."""
     for i in prange(x.size):
         out[i] = x[i]

@@ -28,7 +28,8 @@ ALONE = "no prediction: the model is fitted to times of 1 rank and of 2 or more,
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report; return the status."""
+    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
+    parsed command line. Return the exit status."""
     program = start.mpiexec()
     ranks = _numbers("ranks", arguments.ranks)
     threads = arguments.threads or max(1, start.cores() // max(ranks))
@@ -83,7 +84,8 @@ def _numbers(option, text) -> list[int]:
 
 
 def _settings(arguments, most) -> dict:
-    """The settings for the ranks as a dict, checked as far as possible; ``most``: the largest number of ranks."""
+    """Return the settings for the ranks as a dict, checked as far as possible; ``most``: the largest number of
+    ranks."""
     engine.matrices(arguments.matrices, arguments.scale)             # raises for an unknown name
     for path in arguments.files or ():
         if not Path(path).is_dir():
@@ -103,7 +105,8 @@ def _of(records, kind):
 
 
 def efficiency(records, record, same, time="seconds") -> float:
-    """The parallel efficiency of a record in per cent, relative to the fewest ranks with a record of this case.
+    """Return the parallel efficiency of a record in per cent, relative to the record of this case with the fewest
+    ranks, among ``records``.
 
     Strong scaling divides the work among the ranks; weak scaling keeps the work a rank.
 
@@ -157,7 +160,7 @@ def _solves(records):
 
 
 def _in_order(records):
-    """Sort records by case, in order of first occurrence, then by ranks."""
+    """Return the records sorted by case, in order of first occurrence, then by ranks."""
     places = {}
     for r in records:
         places.setdefault(_case(r), len(places))
@@ -169,7 +172,8 @@ def _case(record):
 
 
 def _predicted(found, prediction, predicted):
-    """Show the model's tables: its parameters, its deviation from measurements, its predictions."""
+    """Show the model's tables: its parameters, its deviation from measurements, its predictions. ``found``: an
+    ``engine.Findings``; ``prediction``: a Prediction; ``predicted``: its records."""
     found.table("The model's links (docs/SCALING.md)", ("parameter", "value"), prediction.parameters())
     found.table("The model's ranks", LOCAL, prediction.shares_of_speed())
     seen = held_out(predicted)

@@ -52,7 +52,7 @@ def _axes(rows, columns, width=7.5, height=3.6):
 
 
 def _groups(records, kind) -> list:
-    """The records of a kind, sorted by matrix in order of first occurrence, then by ranks."""
+    """Return the records of a kind ("iteration", …), sorted by matrix in order of first occurrence, then by ranks."""
     mine = [r for r in records if r["benchmark"] == f"scaling {kind}"]
     names = list(dict.fromkeys((r["scaling"], r["matrix"]) for r in mine))
     return sorted(mine, key=lambda r: (names.index((r["scaling"], r["matrix"])), r["ranks"]))
@@ -97,7 +97,7 @@ def _ranks_axis(axes, ranks):
 
 
 def _iterations(measured, predicted):
-    """Time over ranks by method, in one panel a matrix."""
+    """Return a figure: time over ranks by method, in one panel a matrix; ``measured``, ``predicted``: records."""
     from swell.report.figure import INK, colour_of
     names = list(dict.fromkeys(r["matrix"] for r in measured))
     methods = list(dict.fromkeys(r["method"] for r in measured))
@@ -131,7 +131,7 @@ def _legend(figure, entries):
 
 
 def _parts(predicted):
-    """Stacked shares of the time over ranks, in one panel for each matrix and method."""
+    """Return a figure: stacked shares of the predicted time over ranks, in one panel for each matrix and method."""
     from swell.report.figure import INK, colour_of
     cases = list(dict.fromkeys((r["matrix"], r["method"]) for r in predicted))
     parts = ("local", "overhead", "exchange", "reductions")

@@ -61,8 +61,8 @@ class Share:
     neighbours: int
 
     def bytes(self, case: Case) -> float:
-        """Bytes of memory that an iteration moves: the matrix in CSR, x and y of the products, the method's vectors,
-        packing and reading the halo."""
+        """Return the bytes of memory that an iteration of ``case`` moves: the matrix in CSR, x and y of the products,
+        the method's vectors, packing and reading the halo."""
         product = ENTRY * self.entries + (ROW + 2 * DOUBLE) * self.rows + (2 * DOUBLE + ROW) * self.ghosts
         return case.products * product + DOUBLE * case.words * self.rows
 
@@ -85,11 +85,11 @@ class Links:
     gather: float
 
     def product(self, case: Case, share: Share) -> float:
-        """Seconds of an iteration's exchanges."""
+        """Return the seconds of the exchanges of an iteration of ``case``."""
         return case.products * (share.neighbours * self.latency + DOUBLE * share.ghosts / self.bandwidth)
 
     def reductions(self, case: Case, ranks: int) -> float:
-        """Seconds of an iteration's reductions."""
+        """Return the seconds of the reductions of an iteration of ``case`` on this number of ranks."""
         return case.reductions * (self.step * steps(ranks) + DOUBLE * case.doubles * (ranks - 1) / self.gather)
 
 
@@ -109,7 +109,7 @@ class Local:
     speed: float
 
     def seconds(self, case: Case, share: Share) -> float:
-        """Seconds of an iteration, without messages and reductions."""
+        """Return the seconds of an iteration of ``case``, without messages and reductions."""
         return self.overhead + share.bytes(case) / self.speed
 
 
@@ -119,7 +119,7 @@ def steps(ranks: int) -> int:
 
 
 def seconds(case: Case, local: Local, links: Links, share: Share, ranks: int, hidden=False) -> float:
-    """The time of an iteration, in seconds.
+    """Return the time of an iteration of ``case`` in seconds, by the formula at the top of this file.
 
     Parameters
     ----------
@@ -164,7 +164,8 @@ def fit_links(messages, reductions) -> Links:
 
 
 def fit_local(case: Case, points, links: Links | None) -> Local:
-    """Fit Local to measured iterations, (ranks, share, seconds); ``links`` may be None if all are of one rank."""
+    """Fit Local to measured iterations of ``case``: ``points``, (ranks, Share, seconds) each. ``links`` may be None if
+    all are of one rank."""
     alone = [max(t - seconds(case, Local(0.0, np.inf), links, share, ranks), 0.01 * t) if ranks > 1 else t
              for ranks, share, t in points]
     overhead, per_byte = fit([[1.0, share.bytes(case)] for _, share, _ in points], alone)
@@ -177,12 +178,13 @@ def _over(slowness):
 
 
 def deviation(predicted, measured) -> float:
-    """The root mean square of ln(predicted/measured), as a factor − 1: 0.2 means off by 20 %, up or down."""
+    """Return the root mean square of ln(predicted/measured), as a factor − 1: 0.2 means off by 20 %, up or down."""
     return float(np.expm1(np.sqrt(np.mean(np.log(np.asarray(predicted) / np.asarray(measured)) ** 2))))
 
 
 def count_shares(indptr, indices, owner, ranks: int) -> Share:
-    """The Share of a CSR pattern whose row i belongs to rank owner[i]; each number is a maximum over the ranks."""
+    """Return the Share of a CSR pattern whose row i belongs to rank owner[i]; each number is a maximum over the
+    ranks."""
     n = indptr.size - 1
     lengths = np.diff(indptr)
     of_row = np.repeat(owner, lengths)
@@ -196,7 +198,7 @@ def count_shares(indptr, indices, owner, ranks: int) -> Share:
 
 
 def share_of_slab(side: int, ranks: int) -> Share:
-    """The Share of the weak scaling's Poisson system: slabs side by side, side³ rows a rank."""
+    """Return the Share of the weak scaling's Poisson system: slabs side by side, side³ rows a rank."""
     neighbours = min(ranks - 1, 2)
     rows, face = side**3, side**2
     return Share(rows, 7 * rows - 4 * face - (2 - neighbours) * face, neighbours * face, neighbours)

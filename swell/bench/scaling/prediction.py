@@ -49,12 +49,14 @@ class Prediction:
         return model.fit_local(CASES[record["method"]], points, None)
 
     def _on(self, key, ranks):
-        """The speed of one of ``ranks`` ranks: other ranks may slow down its memory, never speed it up."""
+        """Return the speed, a Local, of one of ``ranks`` ranks in the case ``key``, (scaling, matrix, method). Other
+        ranks may slow down its memory, never speed it up."""
         copy = self.copies.get(ranks, self.copies[self.most])
         return replace(self.local[key], speed=self.local[key].speed * min(1.0, copy / self.copies[1]))
 
     def records(self) -> list[dict]:
-        """A record for every measured number of ranks, with the measured time, and for every number in PREDICTED."""
+        """Return a record (dict) for every measured number of ranks, with the measured time, and for every number in
+        PREDICTED."""
         found = []
         for key in self.local:
             scaling, matrix, method = key
@@ -76,7 +78,8 @@ class Prediction:
         return found
 
     def _parts(self, key, ranks, share) -> dict:
-        """Seconds of an iteration, without and with overlap of the exchange, and of its parts."""
+        """Return a dict: the seconds of an iteration, without and with overlap of the exchange, and of its parts.
+        ``key`` as in ``_on``; ``share``: a Share."""
         case, local = CASES[key[2]], self._on(key, ranks)
         return {"seconds": model.seconds(case, local, self.links, share, ranks),
                 "hidden": model.seconds(case, local, self.links, share, ranks, hidden=True),
@@ -85,7 +88,7 @@ class Prediction:
                 "reductions": self.links.reductions(case, ranks) if ranks > 1 else 0.0}
 
     def parameters(self) -> list[tuple]:
-        """Rows (name, value) of the fitted parameters between ranks, for a table."""
+        """Return rows (name, value) of the fitted parameters between ranks, for a table."""
         links = self.links
         rows = [("latency of a message α, µs", f"{1e6 * links.latency:.2f}"),
                 ("bandwidth of messages β_l, GB/s", f"{1e-9 * links.bandwidth:.2f}"),
@@ -95,13 +98,13 @@ class Prediction:
         return rows
 
     def shares_of_speed(self) -> list[tuple]:
-        """Rows of the fitted parameters for each matrix and method, for a table."""
+        """Return rows of the fitted parameters for each matrix and method, for a table."""
         return [(matrix, scaling, method, f"{1e6 * local.overhead:.1f}", f"{local.speed / self.copies[1]:.2f}")
                 for (scaling, matrix, method), local in self.local.items()]
 
 
 def held_out(predictions) -> list[dict]:
-    """The predictions of measured iterations that the model was not fitted to."""
+    """Return the predictions (records) of measured iterations that the model was not fitted to."""
     return [r for r in predictions if r["measured"] and r["ranks"] > 1]
 
 

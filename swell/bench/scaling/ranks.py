@@ -70,7 +70,7 @@ def _print(record):
 
 
 def measure(ranks, settings):
-    """Iterate over the records; every rank iterates over all of them."""
+    """Yield the records (dicts of results); every rank yields all of them. ``settings``: the dict from ``command``."""
     device = settings["device"]
     _say(ranks, "compiling kernels that are not in the cache")
     with on_device(ranks, device)[0].active():
@@ -84,7 +84,7 @@ def measure(ranks, settings):
 
 
 def systems(ranks, settings):
-    """Iterate over the systems: first weak scaling's, then the matrices of strong scaling."""
+    """Yield the Systems: first weak scaling's, then the matrices of strong scaling."""
     device = settings["device"]
     if settings["side"]:
         yield System("Poisson 3D", "weak", slab(ranks, settings["side"], device), settings)
@@ -102,7 +102,7 @@ def systems(ranks, settings):
 
 
 def _from_first(ranks, name, settings, make):
-    """Let rank 0 make a matrix, and distribute it."""
+    """Let rank 0 call ``make()``, which returns a SciPy matrix; distribute it and return the DistributedMatrix."""
     _say(ranks, f"{name}: generating")
     with ranks.agreed():
         A = make() if ranks.rank == 0 else None
@@ -110,8 +110,8 @@ def _from_first(ranks, name, settings, make):
 
 
 def slab(ranks, side, device, planes=None):
-    """Poisson's matrix on ``planes`` planes of ``side``² points (default: ``side`` planes a rank); each rank makes its
-    own slab of planes."""
+    """Return Poisson's matrix, distributed, on ``planes`` planes of ``side``² points (default: ``side`` planes a rank);
+    each rank makes its own slab of planes."""
     planes = planes or ranks.size * side
     face, starts = side**2, consecutive(planes, ranks.size)
     first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
@@ -127,7 +127,7 @@ def slab(ranks, side, device, planes=None):
 
 
 def links(space) -> dict:
-    """Measure copies, messages between the first two ranks, and reductions; return the record."""
+    """Measure copies, messages between the first two ranks, and reductions; return the record, a dict."""
     ranks = space.communicator
     engine.Meter(space.local, 1 << 20)           # compiles the copy
     ranks.allgather(None)                        # so that all ranks copy at the same time
@@ -138,7 +138,7 @@ def links(space) -> dict:
 
 
 def _message(space, size) -> float:
-    """Seconds of a message: half a round trip between ranks 0 and 1."""
+    """Return the seconds of a message of ``size`` bytes: half a round trip between ranks 0 and 1."""
     ranks, entries = space.communicator, size // 8
     exchanges = []
     for sender in (0, 1):
@@ -169,7 +169,7 @@ def _reduction(space, count) -> float:
 
 
 def _together(space, call) -> float:
-    """Seconds of a call on this rank, which begins when all ranks are ready."""
+    """Return the seconds of ``call()`` on this rank, which begins when all ranks are ready."""
     space.synchronize()
     space.communicator.allgather(None)
     start = time.perf_counter()
@@ -179,9 +179,10 @@ def _together(space, call) -> float:
 
 
 def _least(space, call, repeat) -> float:
-    """The seconds of a call, the maximum over the ranks and the minimum of ``repeat`` calls.
+    """Return the seconds of ``call()``, the maximum over the ranks and the minimum of ``repeat`` calls.
 
-    On a GPU ``repeat`` calls run in a graph, and the result is the maximum of the ranks' minima."""
+    On a GPU ``repeat`` calls run in a graph, and the result is the maximum of the ranks' minima.
+    """
     if space.name == "cuda":
         return max(space.communicator.allgather(min(times(space, call, repeat))))
     call()
@@ -205,7 +206,7 @@ class System:
         self.space.random(SEED, self.b)
 
     def measured(self):
-        """Iterate over all records of this matrix."""
+        """Yield all records (dicts of results) of this matrix."""
         self.say("product")
         yield self.product()
         yield from self.iterations()
@@ -221,12 +222,12 @@ class System:
             _say(self.ranks, f"{self.name}: {what}")
 
     def record(self, kind, measured: dict) -> dict:
-        """Make a record of this matrix from measured fields."""
+        """Return a record of this matrix, a dict, from its kind and a dict of measured fields."""
         return {"benchmark": f"scaling {kind}", "scaling": self.scaling, "matrix": self.name, "n": self.A.shape[0],
                 "nnz": self.A.nnz, **measured}
 
     def share(self) -> Share:
-        """The Share of this matrix on the present ranks."""
+        """Return the Share of this matrix on the present ranks."""
         halo = self.A.halo
         mine = (self.space.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
@@ -255,7 +256,8 @@ class System:
             "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
 
     def _products(self) -> list[float]:
-        """Seconds of each of ``PRODUCTS`` products on this rank; on a GPU, their mean in each replay of a graph."""
+        """Return the seconds of each of ``PRODUCTS`` products on this rank; on a GPU, their mean in each replay of a
+        graph."""
         self.ranks.allgather(None)
         if self.space.name == "cuda":
             return times(self.space, lambda: self.A.apply(self.b, self.y), PRODUCTS)
@@ -266,8 +268,8 @@ class System:
         return np.diff(at).tolist()
 
     def _stages(self) -> list[list[float]]:
-        """Seconds of the stages of each product without overlap on this rank; on a GPU, one row of each stage's
-        minimum."""
+        """Return the seconds of the stages of each product without overlap on this rank, one row a product; on a GPU,
+        one row of each stage's minimum."""
         A, halo, clock, found = self.A, self.A.halo, time.perf_counter, []
         stages = (lambda: halo.pack(self.b), lambda: (halo.send(), halo.finish()),
                   lambda: A.local.apply(self.b, self.y), lambda: A.add_rest(self.y))
@@ -285,7 +287,7 @@ class System:
     # -- figure 11 -----------------------------------------------------------------------------------------------
 
     def iterations(self):
-        """Iterate over the records of an iteration without preconditioner, one for each method."""
+        """Yield the records of an iteration without preconditioner, one for each method."""
         symmetric = hermitian(self.given)
         for method in CYCLES:
             if symmetric or method.startswith("gmres"):
@@ -293,10 +295,11 @@ class System:
                 yield self.iteration(method)
 
     def iteration(self, method) -> dict:
-        """Time an iteration of a method; return the record.
+        """Time an iteration of a method (its name); return the record, a dict.
 
         On a CPU, a cycle is divided into windows of ``WINDOW`` iterations. The result is the mean over the windows of
-        their minimum times, for one iteration. On a GPU the host sees no single iteration: a whole solve is timed."""
+        their minimum times, for one iteration. On a GPU the host sees no single iteration: a whole solve is timed.
+        """
         if self.space.name == "cuda":
             return self._solve_over_iterations(method)
         cycle = CYCLES[method]
@@ -332,7 +335,7 @@ class System:
     # -- tables 2 to 4 -------------------------------------------------------------------------------------------
 
     def preconditioned(self):
-        """Iterate over the records of GMRES(30) with ILU(0) of each rank's diagonal block."""
+        """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block."""
         named = {f"ILU(0), {k} sweep{'s' if k > 1 else ''}": f"ilu0(solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
         for label, text in {"ILU(0), exact": "ilu0", **named}.items():
@@ -341,7 +344,7 @@ class System:
 
     def solve(self, label, text) -> dict:
         """Time the preconditioning steps of a restart on each rank, and a whole solve after a warm-up; return the
-        record."""
+        record. ``text``: the preconditioner's name for ``swell.solve``, ``label``: its name in tables."""
         ranks, rtol = self.ranks, TOLERANCES.get(self.name, TOLERANCE)
         with ranks.agreed():
             M = resolve("precond", text).build(self.given.diagonal_block)
@@ -366,7 +369,7 @@ class System:
     # -- for the model -------------------------------------------------------------------------------------------
 
     def shares(self):
-        """Iterate over records of the Share that this matrix would have on more ranks."""
+        """Yield records of the Share that this matrix would have on more ranks."""
         own, host = self.given.own, self.space.to_host
         indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
         for count in self.settings["predicted"]:

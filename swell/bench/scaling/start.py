@@ -17,12 +17,12 @@ THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_
 
 
 def cores() -> int:
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def mpiexec() -> str:
-    """The path of mpiexec: the one beside this Python, else the first on PATH.
+    """Return the path of mpiexec: the one beside this Python, else the first on PATH.
 
     Raises
     ------
@@ -44,7 +44,8 @@ def mpiexec() -> str:
 
 
 def records(program, ranks, threads, settings):
-    """Start ``ranks`` ranks with ``threads`` threads each; iterate over their records as they arrive.
+    """Start ``ranks`` ranks with ``threads`` threads each; yield their records (dicts) as they arrive. ``program``: the
+    path of mpiexec; ``settings``: a dict for the ranks.
 
     Raises
     ------
