@@ -79,10 +79,8 @@ def lost(A, factors) -> float:
 
 
 def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
-    """Return the errors of X in A X = B, and in L U X = P B with ``factors`` (LUFactors) of A.
-
-    ``A``: shape (n, n). ``B``, ``X``: shape (n,) or (n, m).
-    """
+    """Return the errors of X in A X = B, and in L U X = P B with ``factors`` (LUFactors) of A. ``A``: shape (n, n).
+    ``B``, ``X``: shape (n,) or (n, m)."""
     space = factors.space
     with space.active():
         A, B, X = (_wide(space, M) for M in (A, B, X))

@@ -29,7 +29,7 @@ def section_size(n: int, x: int, wanted: int | None = None) -> int:
 
 
 def check_section(owner):
-    """Raise InputError unless the field ``section`` is None or a multiple of ``x``."""
+    """Raise InputError unless ``owner.section`` is None or a multiple of ``owner.x``, for settings ``owner``."""
     if owner.section is None:
         return
     positive(owner, "section")

@@ -63,7 +63,7 @@ class Work:
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
     def swapped(self, pivots):
-        """Return the order of a matrix's rows after the swaps ``pivots``."""
+        """Return the order of a matrix's rows after its n swaps ``pivots``: a new array like ``start``."""
         order = list(range(self.n))
         for j, p in enumerate(pivots.tolist()):
             if p > j:
@@ -71,7 +71,7 @@ class Work:
         return self.start[self.space.from_host(np.array(order))]
 
     def pivots_by_section(self, pivots, section):
-        """Return the number of chosen pivots in every section of a matrix."""
+        """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
         return np.add.reduceat(pivots >= 0, range(0, self.n, section)).astype(np.int64)
 
 
@@ -120,6 +120,7 @@ class Decomposer(ABC):
         return self._factor(A, space)
 
     def _factor(self, A, space, prepare=None):
+        """Return the factors of one matrix; ``prepare`` as in ``_decomposed``."""
         space = self._space(A, space)
         return self._decomposed(checked(A, space, self.copies)[None], space, prepare=prepare)[0]
 
@@ -158,7 +159,8 @@ class Decomposer(ABC):
         return found
 
     def _decomposed(self, A, space, first=None, prepare=None):
-        """Return the factors of each matrix. ``first``: the number of A[0] in a batch, or None outside of batches."""
+        """Return a list of the factors of each matrix in A, shape (m, n, n). ``first``: the number of A[0] in a batch,
+        or None outside of batches. ``prepare``: None, or called with the `Work` before the decomposition."""
         with space.active(len(A) * self.size(A.shape[1])):
             work = Work(space, space.from_host(A), self.order)
             if not np.isfinite(work.largest).all():
@@ -175,7 +177,7 @@ class Decomposer(ABC):
         return n
 
     def together(self, space) -> bool:
-        """True if ``decompose`` takes many matrices at a time in this space; False for one."""
+        """Return True if ``decompose`` takes many matrices at a time in this space; False for one."""
         return True
 
     def most_lost(self, dtype) -> float:
@@ -187,7 +189,8 @@ class Decomposer(ABC):
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:
-        """Turn ``work.matrix`` into L and U. Returns (rows of a section, list of each matrix's iterations or None)."""
+        """Turn ``work.matrix`` (`Work`) into L and U, in place; write ``work.pivots``. Returns (rows of a section, list
+        of each matrix's iterations or None)."""
 
     @property
     def copies(self) -> int:
@@ -195,7 +198,7 @@ class Decomposer(ABC):
         return 5
 
     def _space(self, A, space):
-        """Return the space to work in; raise InputError if the decomposer does not run there."""
+        """Return the Space to work in, by default that of A; raise InputError if the decomposer does not run there."""
         space = space or guest_of(A).device_of(A)
         space = make_space(space) if isinstance(space, str) else space
         if space.name not in self.devices:
@@ -205,12 +208,13 @@ class Decomposer(ABC):
 
     @staticmethod
     def _not_finite(A):
-        """Return the first entry that is not finite, with its place, for a message."""
+        """Return a text with the first entry that is not finite, and its place, for a message."""
         i, j = (int(k[0]) for k in (~np.isfinite(A.get() if hasattr(A, "get") else A)).nonzero())
         return f"{A[i, j]} at ({i}, {j})"
 
     def _verdict(self, work, A, section, iterations):
-        """Return the factors of each matrix; raise FactorisationError for a zero pivot or a non-finite entry."""
+        """Return the LUFactors of each matrix; raise FactorisationError for a zero pivot or a non-finite entry.
+        ``work`` holds L and U; ``A``: the matrices before; ``section``, ``iterations``: what ``decompose`` returned."""
         space, matrix = work.space, work.matrix
         diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
         pivots = space.to_host(work.pivots).reshape(work.count, work.n)
@@ -233,7 +237,8 @@ class Decomposer(ABC):
         return [replace(one, lost=lost(A[k], one)) if doubtful[k] else one for k, one in enumerate(made)]
 
     def _notes(self, work, largest, diagonal, growth):
-        """Return notes on a tiny smallest pivot, and on growth that may have cost half of the digits."""
+        """Return notes (tuple of str) on a tiny smallest pivot, and on growth that may have cost half of the digits.
+        ``largest``: max |A|; ``diagonal``: the pivots' moduli; ``growth``: the factors' largest entry over max |A|."""
         eps, notes = np.finfo(work.dtype).eps, ()
         column = int(diagonal.argmin())
         if diagonal[column] <= work.n * eps * largest:
@@ -246,7 +251,8 @@ class Decomposer(ABC):
         return notes
 
     def _failure(self, work, column, diagonal, index):
-        """Return the error for the first pivot that is zero or not finite."""
+        """Return the error for the pivot of ``column``, which is zero or not finite, in matrix number ``index``.
+        ``diagonal``: the pivots' moduli."""
         name = type(self).__name__
         if diagonal[column] == 0:
             why = ("pivoting is off: take pivoting='full'" if self.pivoting == "none" else
@@ -288,20 +294,21 @@ def checked(A, space, copies, axes=2):
 
 
 def check_pivoting(owner):
-    """Raise InputError unless the field ``pivoting`` is one of `PIVOTING`."""
+    """Raise InputError unless ``owner.pivoting`` is one of `PIVOTING`; ``owner``: settings of a decomposer."""
     if owner.pivoting not in PIVOTING:
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
 
 
 def check_tolerances(owner, *names):
-    """Raise InputError unless these bounds of pivots are numbers of at least zero, and ``pivoting`` uses them."""
+    """Raise InputError unless these fields of the settings ``owner``, bounds of pivots, are at least zero, and
+    ``owner.pivoting`` uses them."""
     check_not_negative(owner, *names)
     if owner.pivoting != "conditional":
         without_effect(owner, f"with pivoting={owner.pivoting!r}", "give pivoting='conditional'", *names)
 
 
 def check_not_negative(owner, *names):
-    """Raise InputError unless these fields are numbers of at least zero."""
+    """Raise InputError unless these fields of the settings ``owner`` are numbers of at least zero."""
     for name in names:
         value = getattr(owner, name)
         if not real(value) or not value >= 0:
@@ -309,11 +316,11 @@ def check_not_negative(owner, *names):
 
 
 def check_x(owner, choices):
-    """Raise InputError unless ``x`` is one of ``choices``."""
+    """Raise InputError unless ``owner.x`` is one of ``choices``; ``owner``: settings of a decomposer or solver."""
     if owner.x not in choices or isinstance(owner.x, bool):
         raise InputError(f"{type(owner).__name__}(x={owner.x!r}): expected one of {', '.join(map(str, choices))}")
 
 
 def threshold(owner) -> float:
-    """Return the largest |l| for which a pivot is chosen, from ``pivoting`` and ``pivot_tolerance`` of the settings."""
+    """Return the largest |l| for which a pivot is chosen, from ``owner.pivoting`` and ``owner.pivot_tolerance``."""
     return np.inf if owner.pivoting == "full" else owner.pivot_tolerance

@@ -53,8 +53,8 @@ class Fronts:
         return self._iterations()
 
     def panel(self, f, g):
-        """Complete columns f to g of L, and the block of U in rows and columns f to g, in place; choose pivots and swap
-        rows."""
+        """Complete columns f to g of L, and the block of U in rows and columns f to g, in place, with pivots and
+        swaps."""
         work, settings, kernels, size = self.work, self.settings, self.kernels, g - f
         n, x, tolerance, (lower, upper) = work.n, settings.x, float(settings.tolerance), settings.bounds
         place = work.lu, self.estimate, work.row, work.column, f, size
@@ -79,7 +79,7 @@ class Fronts:
                                   parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
-        """Return the iterations of every section: all of a diagonal section, the slowest tile's of another one."""
+        """Return each matrix's array of iterations: all of a diagonal section, the slowest tile's of another one."""
         per, count = self.section // self.settings.x, self.work.count
         below, right = (self.work.space.to_host(counts).reshape(len(counts), count, -1)
                         for counts in (self.below, self.right_of))

@@ -58,8 +58,8 @@ class Getrf(Decomposer):
         return work.n, None
 
     def _on_device(self, work):
-        """Decompose ``work.matrix`` in place on a GPU; writes ``work.pivots``. Without a pivot array (a null pointer)
-        the library does not pivot."""
+        """Decompose ``work.matrix`` in place on a GPU; write ``work.pivots``. With a null pointer for them it does not
+        pivot."""
         import cupy
         from cupy.cuda import cublas, device
         from cupy_backends.cuda.libs import cusolver

@@ -110,7 +110,7 @@ class ICM(Decomposer):
 
     @staticmethod
     def _begin(work, estimate):
-        """Put the rows of A in the order of the estimate, and store the estimate in ``work``."""
+        """Order the rows of ``work.matrix`` as in ``estimate`` (CroutFactors), and store it in ``work.estimate``."""
         work.start = work.space.xp.asarray(estimate.order)
         work.matrix[...] = work.matrix[:, work.start]
         work.estimate = as_stored(work, estimate.lu)
@@ -145,7 +145,7 @@ class ICM(Decomposer):
 
     @property
     def bounds(self):
-        """(lower, upper): a diagonal element l is good if lower < |l| <= upper."""
+        """(lower, upper), for each kind of ``pivoting``: a diagonal element l is good if lower < |l| <= upper."""
         return {"conditional": (float(self.pivot_lower), float(self.pivot_upper)), "full": (np.inf, np.inf),
                 "none": (-np.inf, np.inf)}[self.pivoting]
 

@@ -88,10 +88,8 @@ class IterativeSubstitution(BoundSolver):
         return X
 
     def _check(self, B, X):
-        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖.
-
-        ``B``: the right-hand sides P B, shape (n, m).
-        """
+        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖. ``B``: the right-hand
+        sides P B, shape (n, m)."""
         xp, factors = self.space.xp, self.factors
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
         left = xp.linalg.norm((B - factors.lower() @ (factors.upper() @ X)) / size, axis=0)
@@ -103,9 +101,7 @@ class IterativeSubstitution(BoundSolver):
 
     def _blocks(self, X, backward):
         """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations.
-
-        Products subtract the contributions of finished blocks.
-        """
+        Products subtract the contributions of finished blocks."""
         n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
         counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // TOGETHER) + 1), np.int32)
         blocks = range(0, n, x)

@@ -51,8 +51,7 @@ class Sections:
         self.streams = [work.space.xp.cuda.Stream(non_blocking=True) if cuda else None for _ in range(self.count)]
 
     def run(self):
-        """Decompose ``work.matrix`` in place. Returns the iterations of every section, a list with the array of the
-        only matrix."""
+        """Decompose ``work.matrix`` in place. Returns a list with one array, the iterations of every section."""
         for d in range(self.count):
             self._diagonal_and_below(d)
             self._together(RIGHT, d, self._end(d))
@@ -93,20 +92,19 @@ class Sections:
         raise self._unsettled(d, d)
 
     def _bad(self, search, end):
-        """Return the first bad element from ``search`` to ``end``; n if there is none."""
+        """Return the first bad element, a diagonal one outside ``settings.bounds``, from ``search`` to ``end``; n if
+        none."""
         self._find(search, end)
         return int(self.work.space.to_host(self.flags[:1])[0])  # sync
 
     def _find(self, search, end):
-        """Write the first bad element from ``search`` to ``end`` to ``flags[0]``; n if there is none."""
+        """Write to ``flags[0]`` the first bad element (see ``_bad``) from ``search`` to ``end``; n if there is none."""
         work, (lower, upper) = self.work, self.settings.bounds
         self.kernels.find_bad(work.lu, work.row, work.column, search, end, lower, upper, work.n, self.flags)
 
     def _together(self, kind, d, cutoff):
-        """Iterate the sections beside diagonal section d, each in a stream, until all have settled.
-
-        ``kind``: LOWER, the sections below, up to column ``cutoff``; or RIGHT, the sections to the right.
-        """
+        """Iterate the sections beside diagonal section d, each in a stream, until all have settled. ``kind``: LOWER,
+        the sections below, up to column ``cutoff``; or RIGHT, the sections to the right."""
         active = list(range(d + 1, self.count))
         work = self.work
         for _ in range(2 * self.section + 2):
@@ -126,11 +124,8 @@ class Sections:
         raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])))
 
     def _compute(self, kind, d, s, bad, cutoff):
-        """Do one iteration of a section, in place in ``work.lu``.
-
-        ``kind``, ``d``: as in ``_together``, or DIAGONAL; ``s``: the section. Elements after the bad one stay. Sets
-        flags[1 + s] if an element has changed.
-        """
+        """Do one iteration of a section, in place in ``work.lu``. ``kind``, ``d``: as in ``_together``, or DIAGONAL;
+        ``s``: the section. Elements after the bad one stay. Sets flags[1 + s] if an element has changed."""
         work, x = self.work, self.settings.x
         top, left = (s if kind == LOWER else d) * self.section, (s if kind == RIGHT else d) * self.section
         bottom = min(top + self.section, work.n)
@@ -149,7 +144,7 @@ class Sections:
             self.swaps.swap_rows(matrix, work.row, work.column, j, work.n, work.pivots)
 
     def _unsettled(self, i, j):
-        """Return the error for a section that has not settled, since an entry stays non-finite."""
+        """Return the error for section (i, j), which has not settled, since an entry stays non-finite."""
         return FactorisationError(f"ICM: section ({i}, {j}) of {self.section} rows has not settled after "
                                   f"{self.iterations[i, j]} iterations, when all of it must be final: its values "
                                   f"overflow {self.work.dtype}; scale the matrix, take pivoting='full' or a wider type")

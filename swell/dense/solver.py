@@ -54,10 +54,11 @@ class DenseSolver(ABC):
 
     @abstractmethod
     def bind(self, factors):
-        """Return the ``BoundSolver``, without checks."""
+        """Return a new ``BoundSolver`` for the factors, without checks."""
 
 
 def _fits(solver, factors):
+    """Return True if settings of this class of solver accept the factors, on their device."""
     return issubclass(type(factors), solver.accepts) and factors.space.name in solver.devices
 
 

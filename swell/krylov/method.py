@@ -170,14 +170,12 @@ class Iteration(ABC):
         return self.workspace.array(name, self.b.size, self.dtype)
 
     def basis(self, name, count, dtype=None):
-        """Return ``count`` work vectors as the rows of one array, in the system's type unless ``dtype`` names
-        another."""
+        """Return ``count`` work vectors as the rows of one array, in the type ``dtype`` or else the system's."""
         rows = self.b.size
         return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
     def scalars(self, name, count):
-        """Return ``count`` scalars, a device array of shape (count,): one column of the work array ``name``
-        [slot][column]."""
+        """Return ``count`` scalars, a strided device array: one column of the work array ``name``, [slot][column]."""
         held = self.workspace.array(name, (count, COLUMNS), self.scalar)
         return held[:, 0]
 
@@ -200,8 +198,8 @@ class Iteration(ABC):
         self.space.allreduce(out)
 
     def ended(self):
-        """Return True if the iteration before this one was the last. Only across ranks, where it is judged during this
-        one."""
+        """Return True if the iteration before was the last: across ranks it is judged during this one. False on one
+        rank."""
         return not self.space.single_rank and self.loop.halted()
 
     def begun(self, iterations: int) -> int:
@@ -225,8 +223,8 @@ class Iteration(ABC):
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):
-        """Iterate on x, in place, until the convergence test stops the run; ``attempt`` counts the restarts of one
-        solve."""
+        """Iterate on x, in place, until the convergence test stops the run; ``attempt``: restarts of this solve so
+        far."""
         self.attempt = attempt
         self.start(zero_guess)
         capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))
@@ -255,8 +253,8 @@ class ShadowIteration(Iteration):
         self.first = self.loop.kernels("swell.krylov", "shadow", self.dtype)
 
     def first_shadow(self, r, shadow, p, s, zero_guess):
-        """Set r = b − A x, ``shadow`` = r̂ (random), p = r, and the scalars s of ``slots.Shadow``; test r for
-        convergence."""
+        """Set r = b − A x, ``shadow`` = r̂ (random), p = r and the scalars s of ``slots.Shadow``; test r for
+        convergence. ``zero_guess`` says that x = 0."""
         self.first_residual(r, zero_guess)
         self.space.random(self.seed + self.attempt, shadow)
         self.first.begin(r, shadow, self.weights, p, s)

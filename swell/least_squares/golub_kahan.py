@@ -85,8 +85,7 @@ class LeastSquaresMethod(ABC):
 
     @abstractmethod
     def bind(self, system, workspace, loop) -> "Bidiagonalisation":
-        """Return the iteration for one ``Stacked`` system: its vectors are in the workspace, its kernels use the loop's
-        state."""
+        """Return the iteration for one ``Stacked`` system, with vectors from the workspace and kernels for the loop."""
 
 
 class Bidiagonalisation(ABC):

@@ -46,7 +46,7 @@ STATIC = 2048           # bytes of shared memory for the kernel and the device, 
 
 
 def check_inner(settings):
-    """Raise InputError unless the settings of the inner solver are valid."""
+    """Raise InputError unless the fields of the inner solver are valid; ``settings``: of a block smoother."""
     name = type(settings).__name__
     if settings.inner not in INNER:
         raise InputError(f"{name}(inner={settings.inner!r}): expected one of {', '.join(INNER)}")
@@ -223,7 +223,7 @@ class Blocks:
         return f"{type(s).__name__}(sweeps={s.sweeps}), blocks of {self.height} rows, {inner}"
 
     def check_adjoint(self):
-        """Raise InputError if the inner solver has no adjoint here."""
+        """Raise InputError if the sweeps have no adjoint here: with inner="gauss_seidel"."""
         if self.settings.inner == "gauss_seidel":
             raise InputError(f"{self.describe()}: forward inner sweeps have no adjoint here; use inner='jacobi' or "
                              "'exact', or a method without adjoint products")

@@ -33,7 +33,7 @@ SLICE = 32              # rows whose entries are stored together, position by po
 
 
 def check_direction(settings):
-    """Raise InputError unless the direction in the settings is valid."""
+    """Raise InputError unless ``settings.direction`` is one of DIRECTIONS."""
     if settings.direction not in DIRECTIONS:
         raise InputError(f"{type(settings).__name__}(direction={settings.direction!r}): expected one of "
                          f"{', '.join(DIRECTIONS)}")

@@ -16,7 +16,7 @@ from swell.dense.kernels.pivoting import pivot_of_column
 @njit(cache=True)
 def remainder(lu, row, column, i, j, first, end):
     """Return entry (i, j) less the contributions of steps ``first`` to ``end``, Σ l[i, k] u[k, j]. Arguments: top of
-    the file."""
+    file."""
     total = lu.dtype.type(0)
     for k in range(first, end):
         total += lu[i * row + k * column] * lu[k * row + j * column]
@@ -25,7 +25,7 @@ def remainder(lu, row, column, i, j, first, end):
 
 @parallel
 def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
-    """Decompose all matrices in place: column j of L (1.11), its pivot (1.13), row j of U (1.12). Arguments: top of the
+    """Decompose all matrices in place: column j of L (1.11), its pivot (1.13), row j of U (1.12). Arguments: top of
     file."""
     for m in prange(matrices.size - 1):
         crout_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
@@ -33,7 +33,7 @@ def crout(lu, row, column, pivot, tolerance, n, pivots, matrices):
 
 @njit(cache=True)
 def crout_one(lu, row, column, pivot, tolerance, n, pivots):
-    """Decompose one matrix in place by Crout's method; stop at a zero pivot. Arguments: top of the file."""
+    """Decompose one matrix in place by Crout's method; stop at a zero pivot. Arguments: top of file."""
     for j in range(n):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, 0, j)
@@ -47,14 +47,14 @@ def crout_one(lu, row, column, pivot, tolerance, n, pivots):
 @parallel
 def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
     """Decompose all matrices in place: subtract multiples of row j from the rows below it. The multipliers are L, which
-    has the unit diagonal. Arguments: top of the file."""
+    has the unit diagonal. Arguments: top of file."""
     for m in prange(matrices.size - 1):
         eliminate_one(lu[m * n * n:(m + 1) * n * n], row, column, pivot, tolerance, n, pivots[m * n:(m + 1) * n])
 
 
 @njit(cache=True)
 def eliminate_one(lu, row, column, pivot, tolerance, n, pivots):
-    """Decompose one matrix in place by Gaussian elimination; stop at a zero pivot. Arguments: top of the file."""
+    """Decompose one matrix in place by Gaussian elimination; stop at a zero pivot. Arguments: top of file."""
     for j in range(n):
         diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         if diagonal == 0:

@@ -26,10 +26,7 @@ from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, tolerance, lower, upper, n, state,
                     matrices):
     """Iterate the diagonal blocks of all matrices, each up to a bad element; with ``again``, start behind the last bad
-    element.
-
-    Writes ``lu`` and ``state``. Arguments: top of the file.
-    """
+    element. Writes ``lu`` and ``state``. Arguments: top of file."""
     for k in prange(matrices.size - 1):
         done = min(state[3 * k + 1] + 1, size) if again else 0
         state[3 * k], state[3 * k + 1], state[3 * k + 2] = done, size, 0
@@ -41,11 +38,9 @@ def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, t
 @njit(cache=True)
 def settle_block(lu, estimate, row, column, first, size, front, search, tolerance, lower, upper, found):
     """Iterate (1.11) and (1.12) in one diagonal block, from ``estimate``, until all entries are final, or all before a
-    bad element; write these to ``lu``.
-
-    A bad element is a diagonal one, from ``search`` on, outside ``lower < |l| <= upper``. ``found`` becomes the bad
-    element (``size`` if there is none) and the number of iterations. Arguments: top of the file.
-    """
+    bad element; write these to ``lu``. A bad element is a diagonal one, from ``search`` on, outside ``lower < |l| <=
+    upper``. ``found`` becomes the bad element (``size`` if there is none) and the number of iterations. Arguments: top
+    of file."""
     v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
     for i in range(size):
         for j in range(size):
@@ -93,10 +88,7 @@ def settle_block(lu, estimate, row, column, first, size, front, search, toleranc
 @njit(cache=True)
 def advance(v, base, before, after, size):
     """Add to ``base`` the contributions of the steps that have become final: front ``before`` until now, ``after`` from
-    now on.
-
-    ``v``, ``base``: the block's iterate and the sums of its final terms, shape (size, size).
-    """
+    now on. ``v``, ``base``: the block's iterate and the sums of its final terms, shape (size, size)."""
     for k in range(before // 2, after // 2):
         for i in range(k + 1, size):
             for j in range(k + 1, size):
@@ -106,10 +98,8 @@ def advance(v, base, before, after, size):
 @njit(cache=True)
 def settle_line(a, v, base, entering, divide, front, end, tolerance):
     """Iterate v[c] = (a[c] - Σ v[k] entering[c, k]) / entering[c, c], k < c, in place, for c from ``front`` to ``end``;
-    entries before ``front`` are final.
-
-    It divides only with ``divide``. ``base``: scratch, ``end`` entries. Returns the number of iterations.
-    """
+    entries before ``front`` are final. It divides only with ``divide``. ``base``: scratch, ``end`` entries. Returns the
+    number of iterations."""
     for c in range(front, end):
         base[c] = 0
         for k in range(front):
@@ -139,11 +129,8 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 @parallel
 def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
     """Iterate (1.11) in the rows of ``lu`` below the diagonal block, in the columns that the last pass has completed
-    there.
-
-    ``tiles.size`` − 1: number of tiles of ``x`` such rows, of all matrices. ``counts`` has an entry for every ``x``
-    rows of each matrix; the iterations of a tile's slowest row are added to it. Arguments: top of the file.
-    """
+    there. ``tiles.size`` − 1: number of tiles of ``x`` such rows, of all matrices. ``counts`` has an entry for every
+    ``x`` rows of each matrix; the iterations of a tile's slowest row are added to it. Arguments: top of file."""
     across, per = -(-(n - first - size) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
         k, top = tile // across, first + size + tile % across * x
@@ -155,7 +142,7 @@ def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, 
 @njit(cache=True)
 def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, bottom):
     """Iterate rows ``top`` to ``bottom`` of L, the front's columns ``begin`` to ``end``, in place. Returns the
-    iterations of the slowest row. Arguments: top of the file."""
+    iterations of the slowest row. Arguments: top of file."""
     entering = np.zeros((end, end), lu.dtype)
     for c in range(end):
         for k in range(c):
@@ -175,10 +162,8 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
 @parallel
 def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots, matrices):
     """Swap the row of each matrix's bad element with the row of the largest element in its column; in the estimate too,
-    unless it is the matrix itself (``own``).
-
-    pivots[k n + j]: the row chosen for row j of matrix k. Arguments: top of the file.
-    """
+    unless it is the matrix itself (``own``). pivots[k n + j]: the row chosen for row j of matrix k. Arguments: top of
+    file."""
     for k in prange(matrices.size - 1):
         j = first + state[3 * k + 1]
         if state[3 * k + 1] < size and j < n - 1:
@@ -192,7 +177,7 @@ def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots
 @parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
     """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``; ``counts`` and ``tiles``
-    as in ``settle_lower``. Arguments: top of the file."""
+    as in ``settle_lower``. Arguments: top of file."""
     across, per = -(-(right - left) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
         k, begin = tile // across, left + tile % across * x
@@ -203,7 +188,7 @@ def settle_right(lu, estimate, row, column, first, size, left, right, x, threads
 @njit(cache=True)
 def columns_of_tile(lu, estimate, row, column, first, size, tolerance, left, end):
     """Iterate columns ``left`` to ``end`` of U in the front's rows, in place. Returns the iterations of the slowest
-    column. Arguments: top of the file."""
+    column. Arguments: top of file."""
     entering = np.zeros((size, size), lu.dtype)
     for c in range(size):
         for k in range(c + 1):

@@ -10,11 +10,8 @@ from swell.core.compiled import parallel
 @parallel
 def largest_of_lines(lu, column, unit, n, out):
     """out[m n + l] = the largest modulus in line l of matrix m, a row if ``column`` is 1, else a column; NaN if the
-    line has one.
-
-    ``lu``: matrices of n rows as a flat array, line after line. ``unit`` names the factor with the unit diagonal (1: U,
-    2: L, 0: none); its entries are multiplied by the diagonal entry that divided them.
-    """
+    line has one. ``lu``: matrices of n rows as a flat array, line after line. ``unit`` names the factor with the unit
+    diagonal (1: U, 2: L, 0: none); its entries are multiplied by the diagonal entry that divided them."""
     for line in prange(out.size):
         l, first = line % n, line * n
         of_line = abs(lu[first + l])

@@ -17,7 +17,7 @@ from swell.dense.kernels.pivoting import pivot_of_column
 
 @parallel
 def column_step(lu, row, column, j, first, x, threads, n, tiles):
-    """Compute l[i, j] for i >= j (1.11), in place, ``x`` rows a tile. Arguments: top of the file."""
+    """Compute l[i, j] for i >= j (1.11), in place, ``x`` rows a tile. Arguments: top of file."""
     for tile in prange(tiles.size - 1):
         for i in range(j + tile * x, min(j + (tile + 1) * x, n)):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
@@ -25,7 +25,7 @@ def column_step(lu, row, column, j, first, x, threads, n, tiles):
 
 @parallel
 def row_step(lu, row, column, j, first, left, x, threads, n, tiles):
-    """Compute u[j, i] for ``left`` <= i < n (1.12), in place, ``x`` columns a tile. Arguments: top of the file."""
+    """Compute u[j, i] for ``left`` <= i < n (1.12), in place, ``x`` columns a tile. Arguments: top of file."""
     for tile in prange(tiles.size - 1):
         complete_row(lu, row, column, j, first, left + tile * x, min(left + (tile + 1) * x, n))
 
@@ -33,7 +33,7 @@ def row_step(lu, row, column, j, first, left, x, threads, n, tiles):
 @njit(cache=True)
 def complete_row(lu, row, column, j, first, left, end):
     """Compute u[j, i] for ``left`` <= i < ``end``, in place. If l[j, j] = 0 it does not divide; the decomposition fails
-    later. Arguments: top of the file."""
+    later. Arguments: top of file."""
     diagonal = lu[j * (row + column)]
     for i in range(left, end):
         value = remainder(lu, row, column, j, i, first, j)
@@ -43,7 +43,7 @@ def complete_row(lu, row, column, j, first, left, end):
 @parallel
 def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots, matrices):
     """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, in all
-    matrices, in place. Arguments: top of the file."""
+    matrices, in place. Arguments: top of file."""
     for k in prange(matrices.size - 1):
         complete_front(lu[k * n * n:(k + 1) * n * n], row, column, first, size, pivot, tolerance, n,
                        pivots[k * n:(k + 1) * n])
@@ -51,7 +51,7 @@ def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots,
 
 @njit(cache=True)
 def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
-    """Do the work of ``front`` in one matrix. Arguments: top of the file."""
+    """Do the work of ``front`` in one matrix. Arguments: top of file."""
     for j in range(first, first + size):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
@@ -61,10 +61,8 @@ def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
 
 @parallel
 def beside(lu, row, column, first, size, left, end, x, threads, n, tiles):
-    """Complete the front's rows of U, columns ``left`` to ``end``, in place.
-
-    ``tiles`` counts the tiles of all matrices, one matrix after the other. Arguments: top of the file.
-    """
+    """Complete the front's rows of U, columns ``left`` to ``end``, in place. ``tiles`` counts the tiles of all
+    matrices, one matrix after the other. Arguments: top of file."""
     across = -(-(end - left) // x)
     for tile in prange(tiles.size - 1):
         begin = left + tile % across * x

@@ -11,7 +11,7 @@ from numba import njit
 @njit(cache=True)
 def pick_pivot(lu, row, column, j, tolerance, n, pivots):
     """Set ``pivots[j]`` to the first row with the largest |lu[i, j]|, i >= j (1.13); to −1 if |lu[j, j]| is above
-    ``tolerance``. A NaN counts as infinity. Arguments: top of the file."""
+    ``tolerance``. A NaN counts as infinity. Arguments: top of file."""
     largest, chosen = -1.0, -1
     if not (abs(lu[j * (row + column)]) > tolerance):
         for i in range(j, n):
@@ -25,7 +25,7 @@ def pick_pivot(lu, row, column, j, tolerance, n, pivots):
 
 @njit(cache=True)
 def swap_rows(lu, row, column, j, n, pivots):
-    """Swap row j of lu with its pivot's row ``pivots[j]``, in place; −1: no swap. Arguments: top of the file."""
+    """Swap row j of lu with its pivot's row ``pivots[j]``, in place; −1: no swap. Arguments: top of file."""
     p = pivots[j]
     if p <= j:
         return
@@ -37,9 +37,7 @@ def swap_rows(lu, row, column, j, n, pivots):
 @njit(cache=True)
 def pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots):
     """If ``pivot``, choose the pivot of column j and swap rows of lu, in place. Returns the diagonal element.
-
-    ``tolerance``, ``pivots``: as in ``pick_pivot``. Arguments: top of the file.
-    """
+    ``tolerance``, ``pivots``: as in ``pick_pivot``. Arguments: top of file."""
     if pivot:
         pick_pivot(lu, row, column, j, tolerance, n, pivots)
         swap_rows(lu, row, column, j, n, pivots)

@@ -17,7 +17,7 @@ from swell.core.compiled import parallel
 def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, threads, tolerance, section, flags,
             tiles):
     """Compute ``next`` by (1.11) and (1.12), with whole sums of ``lu``, in the box. ``flags[section]`` becomes 1 if an
-    element has changed by more than ``tolerance``. Arguments: top of the file."""
+    element has changed by more than ``tolerance``. Arguments: top of file."""
     across = -(-(right - left) // x)
     changed = 0
     for tile in prange(tiles.size - 1):
@@ -30,7 +30,7 @@ def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, th
 @njit(cache=True)
 def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolerance):
     """Do the work of ``compute`` in a tile of at most x by x. Returns the number of changed elements. Arguments: top of
-    the file."""
+    file."""
     changed = 0
     for i in range(top, bottom):
         for j in range(left, right):
@@ -52,7 +52,7 @@ def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolera
 
 @parallel
 def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, tiles):
-    """Copy the computed elements of the box from ``next`` to ``lu``. Arguments: top of the file."""
+    """Copy the computed elements of the box from ``next`` to ``lu``. Arguments: top of file."""
     for i in prange(top, bottom):
         for j in range(left, right):
             if not (i >= bad and j > bad):
@@ -61,8 +61,8 @@ def assign(lu, next, row, column, top, bottom, left, right, bad, x, threads, til
 
 @njit(cache=True)
 def find_bad(lu, row, column, search, end, lower, upper, n, flags):
-    """``flags[0]`` = the first j from ``search`` to ``end`` outside lower < |l[j, j]| <= upper; n if there is none. A
-    NaN is outside."""
+    """Set ``flags[0]`` to the first j from ``search`` to ``end`` outside lower < |l[j, j]| <= upper; to n if there is
+    none. A NaN is outside. Arguments: top of file."""
     flags[0] = n
     for j in range(search, end):
         if not (lower < abs(lu[j * (row + column)]) <= upper):

@@ -16,7 +16,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def forward_backward(lu, row, column, X, n):
-    """Solve L Y = X, then U X = Y, in place in ``X``, which has shape (n, m). Arguments: top of the file."""
+    """Solve L Y = X, then U X = Y, in place in ``X``, which has shape (n, m). Arguments: top of file."""
     m = X.shape[1]
     for i in range(n):
         for j in range(i):
@@ -32,11 +32,8 @@ def forward_backward(lu, row, column, X, n):
 
 @parallel
 def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, n, m, counts):
-    """Iterate the rows ``first`` to ``first + size`` of V until they have settled.
-
-    ``counts`` has an entry for every 8 right-hand sides, and one more; the iterations of the slowest of the 8 are added
-    to it. Arguments: top of the file.
-    """
+    """Iterate the rows ``first`` to ``first + size`` of V until they have settled. ``counts`` has an entry for every 8
+    right-hand sides, and one more; the iterations of the slowest of the 8 are added to it. Arguments: top of file."""
     for tile in prange(counts.size - 1):
         slowest = 0
         for r in range(8 * tile, min(8 * tile + 8, m)):
@@ -48,7 +45,7 @@ def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, 
 @njit(cache=True)
 def settle_block(lu, row, column, first, size, backward, tolerance, v):
     """Do the work of ``settle`` for one right-hand side v, in place. Returns the number of iterations. Arguments: top
-    of the file."""
+    of file."""
     start, step = (first + size - 1, -1) if backward else (first, 1)
     b, base = np.empty(size, lu.dtype), np.zeros(size, lu.dtype)
     for p in range(size):
@@ -81,10 +78,8 @@ def settle_block(lu, row, column, first, size, backward, tolerance, v):
 
 @parallel
 def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, m, changed, tiles):
-    """Do one iteration of all rows, from ``now`` to ``then``, both like V; b: the right-hand sides.
-
-    ``changed[0]`` becomes 1 if an entry has not settled. ``tiles`` matters on a GPU only. Arguments: top of the file.
-    """
+    """Do one iteration of all rows, from ``now`` to ``then``, both like V; b: the right-hand sides. ``changed[0]``
+    becomes 1 if an entry has not settled. ``tiles`` matters on a GPU only. Arguments: top of file."""
     count = 0
     for t in prange(n * m):
         count += sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, t % n, t // n)
@@ -95,7 +90,7 @@ def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, 
 @njit(cache=True)
 def sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, i, r):
     """Do the work of ``sweep`` for entry (i, r). Returns 1 if it has changed by more than ``tolerance``, else 0.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     total = lu.dtype.type(0)
     for k in range(i + 1 if backward else 0, n if backward else i):
         total += lu[i * row + k * column] * now[k + r * n]

@@ -25,7 +25,7 @@ KERNELS = ("half", "update", "direction")
 
 @parallel
 def half(state, v, r, s):
-    """α = ρ / (r̂, v); r −= α v: r then holds the s of BiCGSTAB. Arguments: top of the file."""
+    """α = ρ / (r̂, v); r −= α v: r then holds the s of BiCGSTAB. Arguments: top of file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     for i in prange(r.size):
         r[i] -= alpha * v[i]
@@ -34,7 +34,7 @@ def half(state, v, r, s):
 @parallel(fastmath=FAST)
 def update(state, ph, sh, t, shadow, w, x, r, s):
     """ω = (t, s)/(t, t); x += α p̂ + ω ŝ; r −= ω t, where r holds s on entry; next ρ = (r̂, r), norm² = Σ w |r|².
-    Arguments: top of the file."""
+    Arguments: top of file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     omega = quotient(np.conj(s[S.ST]), s[S.TT].real)
     parts = np.empty((3, CHUNKS), s.dtype)
@@ -54,7 +54,7 @@ def update(state, ph, sh, t, shadow, w, x, r, s):
 
 @parallel
 def direction(state, r, v, p, s):
-    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then test this iteration for convergence. Arguments: top of the
+    """β = (next ρ / ρ) (α / ω); p = r + β (p − ω v); then test this iteration for convergence. Arguments: top of
     file."""
     alpha = quotient(s[S.RHO], s[S.GAMMA])
     omega = quotient(np.conj(s[S.ST]), s[S.TT].real)

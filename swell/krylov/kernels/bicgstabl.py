@@ -30,7 +30,7 @@ DEPENDENT = 64 * EPS    # r̂_i depends on earlier ones if its squared rest is a
 
 @parallel(fastmath=FAST)
 def direction(state, R, U, s, j):
-    """β = α ρ'/ρ; û_i = r̂_i − β û_i for i ≤ j, in place in ``U``. Arguments: top of the file."""
+    """β = α ρ'/ρ; û_i = r̂_i − β û_i for i ≤ j, in place in ``U``. Arguments: top of file."""
     shadow2 = s[S.SHADOW2].real
     if j == 0:
         rho, theta, before = s[S.SIGMA], 1.0, -s[S.OMEGA] * s[S.RHO]
@@ -61,7 +61,7 @@ def direction(state, R, U, s, j):
 @parallel(fastmath=FAST)
 def half(state, R, U, x, s, j, add):
     """α = ρ/γ; r̂_i −= α û_i+1 for i ≤ j; x += α θ û_0 if ``add``, otherwise x = α θ û_0. With an M, ``x`` is the
-    correction to which M is applied later. Arguments: top of the file."""
+    correction to which M is applied later. Arguments: top of file."""
     theta = s[S.THETA].real
     if theta == 0:
         theta = 1 / magnitude(s[S.UU].real / s[S.RR].real)
@@ -97,7 +97,7 @@ def solve(G, c, s, l, convex):
     """Write the coefficients ``c`` and ω from G = (r̂_i, r̂_j), shape (l + 1, l + 1), and adapt θ; ω and θ are in
     ``s``.
 
-    On entry only the upper triangle of G is set; the lower one becomes its Cholesky factor. Arguments: top of the file.
+    On entry only the upper triangle of G is set; the lower one becomes its Cholesky factor. Arguments: top of file.
     """
     a, b = np.zeros(l + 1, G.dtype), np.zeros(l + 1, G.dtype)    # minimal residual without r̂_l; shortest r̂_l
     inverse = np.zeros(l + 1)
@@ -159,7 +159,7 @@ def solve(G, c, s, l, convex):
 @njit(cache=True)
 def coefficients(state, sums, c, s, l, convex):
     """Write the coefficients ``c`` of the residual polynomial, and ω and θ in ``s``, from ``sums``, added up over all
-    ranks. Arguments: top of the file."""
+    ranks. Arguments: top of file."""
     G = np.zeros((l + 1, l + 1), s.dtype)
     theta = s[S.THETA].real
     for j in range(l + 1):
@@ -173,7 +173,7 @@ def coefficients(state, sums, c, s, l, convex):
 @parallel(fastmath=FAST)
 def polynomial(state, R, sums, c, s, l, convex, alone):
     """Write all inner products of r̂_0 … r̂_l to ``sums``; if ``alone`` (on one rank), then call ``coefficients``.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     n = R.shape[1]
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -203,7 +203,7 @@ def polynomial(state, R, sums, c, s, l, convex, alone):
 @parallel(fastmath=FAST)
 def combine(state, R, U, c, shadow, w, x, s, l):
     """r̂_0 = Σ c_i r̂_i; û_0 = Σ c_i û_i; x += Σ c_l+1+i r̂_i; (r̃, r̂_0), (r̂_0, r̂_0), norm² = Σ w |r̂_0|².
-    Arguments: top of the file."""
+    Arguments: top of file."""
     n = R.shape[1]
     kind = R.dtype.type
     tiles = (n + TILE - 1) // TILE
@@ -237,7 +237,7 @@ def combine(state, R, U, c, shadow, w, x, s, l):
 
 @njit(cache=True)
 def settle(state, s):
-    """Test this iteration for convergence; after a breakdown (s[LOST]) stop the run. Arguments: top of the file."""
+    """Test this iteration for convergence; after a breakdown (s[LOST]) stop the run. Arguments: top of file."""
     lost = s[S.LOST] != 0
     s[S.LOST] = 0
     judge(state, s[S.NORM2].real)

@@ -23,7 +23,7 @@ KERNELS = ("begin", "judge_first", "residual", "direction")
 
 @helper
 def step_length(s):
-    """Return α = ρ/σ, from the scalars ``s``. Return 0 if the curvature σ is not positive; ``direction`` then ends the
+    """Return α = ρ/σ, from the scalars ``s``; 0 if the curvature σ is not positive: ``direction`` then ends the
     iteration."""
     sigma = s[S.SIGMA].real
     return s[S.RHO].real / sigma if sigma > 0 else 0.0
@@ -31,7 +31,7 @@ def step_length(s):
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, s):
-    """p = z; ρ = (r, z); norm² = Σ w |r|². Arguments: top of the file."""
+    """p = z; ρ = (r, z); norm² = Σ w |r|². Arguments: top of file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         rho, norm2 = 0.0, 0.0
@@ -46,7 +46,7 @@ def begin(state, r, z, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of file."""
     rho = s[S.RHO].real
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and not rho > 0:
@@ -56,7 +56,7 @@ def judge_first(state, s):
 @parallel(fastmath=FAST)
 def residual(state, q, r, w, s):
     """r −= α q; norm² = Σ w |r|²; next ρ = (r, r), right without M only: with M, M's product writes it again.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     alpha = step_length(s)
     weigh = w.size > 0 and due(state)
     parts = np.empty((2, CHUNKS))
@@ -79,7 +79,7 @@ def direction(state, z, p, x, s, coefficients):
     """x += α p; β = next ρ / ρ; p = z + β p; then test this iteration for convergence.
 
     ``coefficients``: float64 array; iteration k stores α and β at 2 k and 2 k + 1, if there is room. Arguments: top of
-    the file.
+    file.
     """
     alpha = step_length(s)
     rho = s[S.NEXT_RHO].real

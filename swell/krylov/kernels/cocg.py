@@ -31,13 +31,14 @@ def drowns(s):
 
 @helper
 def step_length(s):
-    """Return α = ρ/μ, or 0 if the step would leave no digit of r; ``direction`` then ends the iteration."""
+    """Return α = ρ/μ, from the scalars ``s``; 0 if the step would leave no digit of r: ``direction`` then ends the
+    iteration."""
     return s[S.RHO] * 0 if drowns(s) else s[S.RHO] / s[S.MU]
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, pc, s):
-    """p = z, pc = conj(p); ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|². Arguments: top of the file."""
+    """p = z, pc = conj(p); ρ = rᵀ z; (r, r), (z, z), norm² = Σ w |r|². Arguments: top of file."""
     parts = np.empty((4, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
         rho, rr, zz, norm2 = s.dtype.type(0), 0.0, 0.0, 0.0
@@ -56,7 +57,7 @@ def begin(state, r, z, w, p, pc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of file."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.LAST_RR].real, s[S.ZZ].real):
         halt(state, Code.BREAKDOWN)
@@ -65,7 +66,7 @@ def judge_first(state, s):
 @parallel(fastmath=FAST)
 def residual(state, q, r, rc, w, s):
     """r −= α q, rc = conj(r); norm² = Σ w |r|²; next ρ = rᵀ r, right without M only: with M, M's product writes it
-    again. Arguments: top of the file."""
+    again. Arguments: top of file."""
     alpha = r.dtype.type(step_length(s))
     parts = np.empty((3, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -87,7 +88,7 @@ def residual(state, q, r, rc, w, s):
 @parallel
 def direction(state, z, p, pc, x, s):
     """x += α p; β = next ρ / ρ; p = z + β p, pc = conj(p); then test this iteration for convergence. Arguments: top of
-    the file."""
+    file."""
     lost = drowns(s)
     rho = s[S.NEXT_RHO]
     alpha, beta = x.dtype.type(step_length(s)), x.dtype.type(rho / s[S.RHO])

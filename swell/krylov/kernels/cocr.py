@@ -25,13 +25,13 @@ KERNELS = ("begin", "judge_first", "direction", "residual")
 
 @helper
 def step_length(s):
-    """Return α = ρ'/μ, or 0 if μ is only rounding error; ``residual`` then ends the iteration."""
+    """Return α = ρ'/μ, from the scalars ``s``; 0 if μ is only rounding error: ``residual`` then ends the iteration."""
     return s[S.NEXT_RHO] * 0 if vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real) else s[S.NEXT_RHO] / s[S.MU]
 
 
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, p, q, zc, s):
-    """p = q = 0; zc = conj(z); (z, z), norm² = Σ w |r|². Arguments: top of the file."""
+    """p = q = 0; zc = conj(z); (z, z), norm² = Σ w |r|². Arguments: top of file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         zz, norm2 = 0.0, 0.0
@@ -51,7 +51,7 @@ def begin(state, r, z, w, p, q, zc, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of file."""
     judge_start(state, s[S.NORM2].real)
 
 
@@ -60,7 +60,7 @@ def direction(state, z, az, p, q, qc, s):
     """β = ρ'/ρ; p = z + β p; q = A z + β q, qc = conj(q); (q, q); μ = qᵀ q, right without M only: with M, M's product
     writes it again.
 
-    ``az``: A z. Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
+    ``az``: A z. Across ranks, also test the previous iteration for convergence. Arguments: top of file.
     """
     beta = p.dtype.type(quotient(s[S.NEXT_RHO], s[S.RHO]))
     parts = np.empty((2, CHUNKS), s.dtype)
@@ -85,7 +85,7 @@ def residual(state, p, q, t, w, x, r, z, zc, s, alone):
     """α = ρ'/μ; x += α p; r −= α q; z −= α t, zc = conj(z); (z, z), norm² = Σ w |r|².
 
     ``t``: M q. Without M, ``z`` is an empty array, and r counts as z. ``alone``: True on one rank; then test this
-    iteration for convergence. Arguments: top of the file.
+    iteration for convergence. Arguments: top of file.
     """
     alpha = x.dtype.type(step_length(s))
     parts = np.empty((2, CHUNKS))

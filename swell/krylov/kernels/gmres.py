@@ -30,7 +30,7 @@ TILE = 2048             # rows in a tile: tiles of u, w and four basis vectors f
 
 @njit(cache=True, inline="always")
 def four_rows(V, i, end, lo, hi):
-    """Return four views: columns ``lo`` to ``hi`` of rows i to i + 3 of V. Row end − 1 replaces the rows from ``end``
+    """Return four views: columns ``lo`` to ``hi`` of rows i to i + 3 of V. Row end − 1 replaces those from ``end``
     on."""
     last = end - 1
     return V[i, lo:hi], V[min(i + 1, last), lo:hi], V[min(i + 2, last), lo:hi], V[min(i + 3, last), lo:hi]
@@ -48,7 +48,7 @@ def four_weights(c, i, end):
 def subtract_tile(V, sums, begin, end, lo, hi, x, y):
     """x −= V s and y −= V t, in rows ``lo`` to ``hi`` only, for the basis vectors from ``begin`` to ``end``.
 
-    ``x``, ``y``: views of these rows, written in place. Arguments: top of the file.
+    ``x``, ``y``: views of these rows, written in place. Arguments: top of file.
     """
     m = (sums.size - 3) // 2
     for i in range(begin, end, 4):
@@ -62,7 +62,7 @@ def subtract_tile(V, sums, begin, end, lo, hi, x, y):
 
 @parallel
 def first(state, u, norm2, g, columns):
-    """Start a cycle: u = r / ‖r‖, where u holds r on entry; g = ‖r‖ e₀; columns[0] = 0. Arguments: top of the file."""
+    """Start a cycle: u = r / ‖r‖, where u holds r on entry; g = ‖r‖ e₀; columns[0] = 0. Arguments: top of file."""
     beta = math.sqrt(norm2[Norms.OWN2].real)
     set_ratio(state, norm2[Norms.JUDGED2].real, norm2[Norms.OWN2].real)
     scale = 1.0 / beta if beta > 0 else 0.0
@@ -77,7 +77,7 @@ def first(state, u, norm2, g, columns):
 def dots(state, V, u, w, sums, begin, end):
     """Write to ``sums``: s = Vᴴ u and t = Vᴴ w for the basis vectors from ``begin`` to ``end``.
 
-    If ``begin`` is 0, also (u, u), (u, w) and (w, w). Arguments: top of the file.
+    If ``begin`` is 0, also (u, u), (u, w) and (w, w). Arguments: top of file.
     """
     n = w.size
     m = (sums.size - 3) // 2
@@ -135,7 +135,7 @@ def dots(state, V, u, w, sums, begin, end):
 @parallel(fastmath=FAST)
 def subtract(state, V, u, w, sums, begin, end):
     """u −= V s and w −= V t for the basis vectors from ``begin`` to ``end``; ``update`` must then skip these vectors.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     n = w.size
     tiles = (n + TILE - 1) // TILE
     for tile in prange(tiles):
@@ -191,7 +191,7 @@ def finish_column(state, sums, H, R, rotations, g, small, columns, j, alpha):
     steps.
 
     ``alpha``: the norm that ``norm_after_pass`` returned. Sets columns[0] = j. A zero column stops the cycle as
-    BREAKDOWN. Arguments: top of the file.
+    BREAKDOWN. Arguments: top of file.
     """
     k = j - 1
     gamma = small[S.GAMMA].real
@@ -214,7 +214,7 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
     column j of H.
 
     ``subtract`` has already handled the basis vectors before ``begin``. ``flexible``: M varies (FGMRES), so A M is not
-    linear. Arguments: top of the file.
+    linear. Arguments: top of file.
     """
     n = w.size
     m = (sums.size - 3) // 2
@@ -259,7 +259,7 @@ def update(state, V, u, w, sums, H, R, rotations, g, small, columns, begin, j, f
 @njit(cache=True)
 def close(state, sums, H, R, rotations, g, small, columns, y, j):
     """End a cycle of j steps: finish the last column if the cycle is full, then solve R y = g by back substitution;
-    writes y. Arguments: top of the file."""
+    writes y. Arguments: top of file."""
     if not stopped(state):
         finish_column(state, sums, H, R, rotations, g, small, columns, j, norm_after_pass(sums, j))
     resume(state)
@@ -291,8 +291,8 @@ def combine(state, V, y, columns, out, add):
 
 @parallel
 def compress(state, z, row):
-    """Store z in ``row``, of lower precision, then set z = ``row``: the product uses the same rounded z as the update
-    of x."""
+    """Store z in ``row``, a row of Z in lower precision, then set z = ``row``: the product then uses the same rounded z
+    as the update of x."""
     for i in prange(z.size):
         row[i] = z[i]
         z[i] = row[i]

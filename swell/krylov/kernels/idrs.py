@@ -65,13 +65,13 @@ def sums_of(P, y, sums, s):
 
 
 def begin(state, P, r, f, s):
-    """f = Pᴴ r, and f[s] = (r, r). Arguments: top of the file."""
+    """f = Pᴴ r, and f[s] = (r, r). Arguments: top of file."""
     sums_of(P, r, f, s)
 
 
 @njit(cache=True)
 def prepare(state, PG, f, gamma, small, s):
-    """Pᴴ G = I; ω = 1; γ of the first step. Writes PG, ``gamma`` and ``small``. Arguments: top of the file."""
+    """Pᴴ G = I; ω = 1; γ of the first step. Writes PG, ``gamma`` and ``small``. Arguments: top of file."""
     PG[:] = 0
     for i in range(s):
         PG[i, i] = 1
@@ -82,7 +82,7 @@ def prepare(state, PG, f, gamma, small, s):
 
 @parallel(fastmath=FAST)
 def reduce(state, r, G, gamma, v, k, s):
-    """v = r − Σ γ_i g_i over i ≥ k. Writes v. Arguments: top of the file."""
+    """v = r − Σ γ_i g_i over i ≥ k. Writes v. Arguments: top of file."""
     n = r.size
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
@@ -99,7 +99,7 @@ def reduce(state, r, G, gamma, v, k, s):
 @parallel(fastmath=FAST)
 def expand(state, hat, G, U, gamma, small, k, s, reduced):
     """u_k = ω v̂ + Σ γ_i u_i over i ≥ k, where v̂ is ``hat``, or hat − Σ γ_i g_i if ``reduced``. Writes U[k].
-    Arguments: top of the file."""
+    Arguments: top of file."""
     n = hat.size
     omega = hat.dtype.type(small[S.OMEGA])
     for tile in prange((n + TILE - 1) // TILE):
@@ -120,7 +120,7 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
 
 
 def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
-    """Write Pᴴ g_k and (g_k, g_k) to ``alpha``; then call ``column``, if ``alone`` (on one rank). Arguments: top of the
+    """Write Pᴴ g_k and (g_k, g_k) to ``alpha``; then call ``column``, if ``alone`` (on one rank). Arguments: top of
     file."""
     sums_of(P, G[k], alpha, s)
     if alone:
@@ -132,7 +132,7 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
     """Make α_0 … α_k−1 in ``alpha``, column k of Pᴴ G, β in ``small``, and f and γ of the next step.
 
     On entry ``alpha`` holds Pᴴ g_k, added up over the ranks. Subtracting Σ α_i g_i from g_k will make the first k
-    entries of Pᴴ g_k vanish. Arguments: top of the file.
+    entries of Pᴴ g_k vanish. Arguments: top of file.
     """
     for i in range(k):
         for m in range(i):
@@ -156,7 +156,7 @@ def column(state, PG, f, gamma, alpha, small, k, s, pp):
 @parallel(fastmath=FAST)
 def update(state, G, U, x, r, alpha, small, k, s):
     """g_k −= Σ α_i g_i and u_k −= Σ α_i u_i over i < k; r −= β g_k; x += β u_k; (r, r) in ``small``. Arguments: top of
-    the file."""
+    file."""
     n = r.size
     beta = r.dtype.type(small[S.BETA])
     tiles = (n + TILE - 1) // TILE
@@ -189,8 +189,7 @@ def polynomial(small):
 
 @parallel(fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
-    """x += ω v̂; r −= ω t, in place; return norm² = Σ w |r|². v̂ is ``hat``, which may be r. ``w``: empty for all
-    ones."""
+    """x += ω v̂; r −= ω t, in place; return norm² = Σ w |r|². v̂: ``hat``, which may be r. ``w``: empty for ones."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         weighted = 0.0
@@ -206,7 +205,7 @@ def advance(omega, hat, t, w, x, r):
 
 def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
     """x += ω v̂; r −= ω t; f = Pᴴ r, f[s] = norm²; then call ``settle``, if ``alone`` (on one rank). Arguments: top of
-    the file."""
+    file."""
     weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)
     sums_of(P, r, f, s)
     f[s] = weighted
@@ -216,7 +215,7 @@ def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
 
 @njit(cache=True)
 def settle(state, PG, f, gamma, small, s):
-    """Compute ω in ``small`` and the next γ; then test this iteration for convergence. Arguments: top of the file."""
+    """Compute ω in ``small`` and the next γ; then test this iteration for convergence. Arguments: top of file."""
     omega = polynomial(small)
     solve(PG, f, gamma, 0, s)
     lost = small[S.LOST] != 0 or omega == 0

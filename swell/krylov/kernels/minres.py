@@ -35,7 +35,7 @@ def rotated(s):
 @parallel(fastmath=FAST)
 def begin(state, r, z, w, v, v_old, d, d_old, s):
     """v = r; v_old = d = d_old = 0; β² = (r, z), (z, z), (r, r); norm² = Σ w |r|²; the other scalars are reset.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     parts = np.empty((4, CHUNKS))
     for c in prange(CHUNKS):
         rz, zz, rr, norm2 = 0.0, 0.0, 0.0, 0.0
@@ -66,8 +66,7 @@ def begin(state, r, z, w, v, v_old, d, d_old, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``; φ = β. Arguments: top of the
-    file."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``; φ = β. Arguments: top of file."""
     beta2 = s[S.BETA2].real
     s[S.PHI] = math.sqrt(max(beta2, 0.0))
     judge_start(state, s[S.NORM2].real)
@@ -81,7 +80,7 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
 
     On entry ``v_next`` and ``d_next`` hold v_old and d_old, which are overwritten. Also (d_next, d_next) and (v_next,
     v_next), which is the next β² without M. Across ranks, also test the previous iteration for convergence. Arguments:
-    top of the file.
+    top of file.
     """
     alpha, delta, _ = rotated(s)
     beta, last = math.sqrt(s[S.BETA2].real), math.sqrt(s[S.LAST_BETA2].real)
@@ -112,7 +111,7 @@ def update(state, v, d, w, x, r, s, eps, alone):
 
     x and r stay if A r vanishes, if the drift of r from b − A x exceeds TRUSTED ‖r‖, or if M is not definite. ``v``,
     ``d``: the new vectors. ``eps``: machine precision. ``alone``: True on one rank; then test this iteration for
-    convergence. Arguments: top of the file.
+    convergence. Arguments: top of file.
     """
     alpha, delta, bar = rotated(s)
     beta2, phi, last_c = s[S.NEXT_BETA2].real, s[S.PHI].real, s[S.COS].real

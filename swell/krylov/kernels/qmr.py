@@ -33,7 +33,7 @@ def over_delta(s):
 
 @parallel(fastmath=FAST)
 def first(state, vh, w, p, q, d, Ad, s):
-    """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0. Arguments: top of the file."""
+    """p = v̂/ρ; q = w/ξ, (q, q); d = A d = 0; γ = 1, η = −1, θ = 0. Arguments: top of file."""
     rho, xi = math.sqrt(s[S.RHO2].real), math.sqrt(s[S.XI2].real)
     of_v, of_w = p.dtype.type(quotient(1.0, rho)), p.dtype.type(quotient(1.0, xi))
     parts = np.empty(CHUNKS)
@@ -58,7 +58,7 @@ def first(state, vh, w, p, q, d, Ad, s):
 def lanczos(state, Ap, MAq, v, w, s):
     """v = A p − (β/ρ) v; w = Mᴴ Aᴴ q − conj(β/ξ) w; (v, v), (w, w) and (w, v).
 
-    Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
+    Across ranks, also test the previous iteration for convergence. Arguments: top of file.
     """
     beta = over_delta(s)
     of_v = v.dtype.type(quotient(beta, np.sqrt(s[S.RHO2])))
@@ -83,7 +83,7 @@ def lanczos(state, Ap, MAq, v, w, s):
 def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
     """d = η p + c d, A d likewise; x += d; r −= A d; norm²; then p and q of the next iteration, and (q, q).
 
-    ``alone``: True on one rank; then test this iteration for convergence. Arguments: top of the file.
+    ``alone``: True on one rank; then test this iteration for convergence. Arguments: top of file.
     """
     beta, rho, xi = over_delta(s), math.sqrt(s[S.NEXT_RHO2].real), math.sqrt(s[S.NEXT_XI2].real)
     size = abs(beta)

@@ -40,7 +40,7 @@ def begin(state, r, shadow, w, p, s):
 
 @njit(cache=True)
 def judge_first(state, s):
-    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of the file."""
+    """Test the first residual for convergence: reads norm² in ``s``, sets ``state``. Arguments: top of file."""
     judge_start(state, s[S.NORM2].real)
     if not stopped(state) and vanishes(s[S.RHO], s[S.SHADOW2].real, s[S.RR].real):
         halt(state, Code.BREAKDOWN)

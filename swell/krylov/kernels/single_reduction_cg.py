@@ -24,7 +24,7 @@ KERNELS = ("norm", "first", "advance", "settle", "take")
 
 @parallel(fastmath=FAST)
 def norm(state, r, weights, s):
-    """γ = (r, r), right without M only: M's product writes it again; norm² = Σ w |r|². Arguments: top of the file."""
+    """γ = (r, r), right without M only: M's product writes it again; norm² = Σ w |r|². Arguments: top of file."""
     parts = np.empty((2, CHUNKS))
     for c in prange(CHUNKS):
         rr, weighted = 0.0, 0.0
@@ -40,7 +40,7 @@ def norm(state, r, weights, s):
 def choose(state, s, beta, curvature):
     """Store β = ``beta`` and α = γ / ``curvature`` in ``s``, where ``curvature`` is (p, A p) of the new direction p.
 
-    If γ or the curvature is not positive, stop the run in ``state``. Arguments: top of the file.
+    If γ or the curvature is not positive, stop the run in ``state``. Arguments: top of file.
     """
     gamma = s[S.GAMMA].real
     if not stopped(state) and not (gamma > 0 and curvature > 0):
@@ -52,7 +52,7 @@ def choose(state, s, beta, curvature):
 
 @njit(cache=True)
 def first(state, s):
-    """Test the first residual for convergence; α = γ/δ, β = 0. Arguments: top of the file."""
+    """Test the first residual for convergence; α = γ/δ, β = 0. Arguments: top of file."""
     judge_start(state, s[S.NORM2].real)
     choose(state, s, 0.0, s[S.DELTA].real)
 
@@ -62,7 +62,7 @@ def advance(state, u, w, p, q, x, r, weights, s):
     """p = u + β p; q = w + β q; x += α p; r −= α q; norm² = Σ w |r|²; next γ = (r, r).
 
     ``q`` is the s = A p of krylov/single_reduction_cg.py; ``s`` holds the scalars. u may be r. With M, M's product
-    writes γ again. Arguments: top of the file.
+    writes γ again. Arguments: top of file.
     """
     alpha, beta = s[S.ALPHA].real, s[S.BETA].real
     weigh = weights.size > 0 and due(state)
@@ -91,7 +91,7 @@ def settle(state, s, coefficients):
     """Test this iteration for convergence; compute the next β = γ/γ_ and α = γ/(δ − β γ/α_) in ``s``.
 
     ``coefficients``: float64 array; iteration k stores α_ and β at 2 k and 2 k + 1, if there is room. If the curvature
-    δ − β γ/α_ is not positive, the direction restarts with p = u, whose curvature δ is measured. Arguments: top of the
+    δ − β γ/α_ is not positive, the direction restarts with p = u, whose curvature δ is measured. Arguments: top of
     file.
     """
     gamma, before, alpha = s[S.GAMMA].real, s[S.LAST_GAMMA].real, s[S.ALPHA].real
@@ -109,7 +109,7 @@ def settle(state, s, coefficients):
 
 @parallel(fastmath=FAST)
 def take(state, true_, r, s):
-    """Set r = ``true_``, the true residual b − A x; s[DRIFT2] = the largest ‖true_ − r‖² so far. Arguments: top of the
+    """Set r = ``true_``, the true residual b − A x; s[DRIFT2] = the largest ‖true_ − r‖² yet. Arguments: top of
     file."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):

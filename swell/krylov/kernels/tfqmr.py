@@ -31,7 +31,7 @@ def share(tau2, w2):
 
 @parallel
 def clear(state, r, y, v, even, d, s):
-    """y = r; v = even = d = 0; θ = η = 0. τ = ‖r‖ is already in ``s``. Arguments: top of the file."""
+    """y = r; v = even = d = 0; θ = η = 0. τ = ‖r‖ is already in ``s``. Arguments: top of file."""
     for i in prange(r.size):
         y[i] = r[i]
         v[i] = 0
@@ -45,7 +45,7 @@ def clear(state, r, y, v, even, d, s):
 @parallel(fastmath=FAST)
 def direction(state, odd, even, shadow, v, s):
     """v = odd + β (even + β v); σ = (r̂, v); (v, v). ``odd``: A ŷ; ``even``: A ŷ of the last even step. Arguments: top
-    of the file."""
+    of file."""
     beta = v.dtype.type(s[S.BETA])
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -63,7 +63,7 @@ def direction(state, odd, even, shadow, v, s):
 def odd(state, yh, v, u, d, y, w, s):
     """α = ρ/σ; d = ŷ + (θ² η / α) d; y −= α v; w −= α u; ‖w‖².
 
-    Across ranks, also test the previous iteration for convergence. Arguments: top of the file.
+    Across ranks, also test the previous iteration for convergence. Arguments: top of file.
     """
     step = quotient(s[S.RHO], s[S.SIGMA])
     alpha, carry = w.dtype.type(step), w.dtype.type(quotient(s[S.CARRY], step))
@@ -83,7 +83,7 @@ def odd(state, yh, v, u, d, y, w, s):
 
 @parallel(fastmath=FAST)
 def even(state, u, shadow, w, s):
-    """w −= α u; ‖w‖²; next ρ = (r̂, w). Arguments: top of the file."""
+    """w −= α u; ‖w‖²; next ρ = (r̂, w). Arguments: top of file."""
     alpha = w.dtype.type(quotient(s[S.RHO], s[S.SIGMA]))
     parts = np.empty((2, CHUNKS), s.dtype)
     for c in prange(CHUNKS):
@@ -102,7 +102,7 @@ def update(state, yh, u, w, weights, d, x, r, y, s, alone):
     """Two steps of x and r: x += η d; r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d. Then y = w + β y.
 
     w is already that of the second step; the first step uses w + α u. ``alone``: True on one rank; then test this
-    iteration for convergence. Arguments: top of the file.
+    iteration for convergence. Arguments: top of file.
     """
     step, rho, tau2 = quotient(s[S.RHO], s[S.SIGMA]), s[S.NEXT_RHO], s[S.TAU2].real
     c1 = share(tau2, s[S.ODD2].real)

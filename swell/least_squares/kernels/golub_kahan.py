@@ -23,7 +23,7 @@ KERNELS = ("first", "left", "right")
 @parallel(fastmath=FAST)
 def first(state, u, s, allowed, normal):
     """β' = ‖u‖; α = β = 0; store the limits ``allowed`` and ``normal`` in s[ALLOWED] and s[NORMAL]. Arguments: top of
-    the file."""
+    file."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         uu = 0.0
@@ -52,12 +52,12 @@ def combine(fresh, out, of_new, of_old):
 
 
 def left(state, Av, u, s):
-    """u = A v/α − (α/β) u; β' = ‖u‖. ``Av``: A v. Arguments: top of the file."""
+    """u = A v/α − (α/β) u; β' = ‖u‖. ``Av``: A v. Arguments: top of file."""
     alpha, beta = s[S.ALPHA].real, s[S.BETA].real
     s[S.NEXT_BETA] = combine(Av, u, quotient(1.0, alpha), quotient(alpha, beta))
 
 
 def right(state, Au, v, s):
-    """v = Aᴴ u/β' − (β'/α) v; α' = ‖v‖. ``Au``: Aᴴ u. Arguments: top of the file."""
+    """v = Aᴴ u/β' − (β'/α) v; α' = ‖v‖. ``Au``: Aᴴ u. Arguments: top of file."""
     alpha, beta = s[S.ALPHA].real, s[S.NEXT_BETA].real
     s[S.NEXT_ALPHA] = combine(Au, v, quotient(1.0, beta), quotient(beta, alpha))

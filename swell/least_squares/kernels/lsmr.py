@@ -20,7 +20,7 @@ KERNELS = ("start", "update")
 
 @njit(parallel=True, cache=True)
 def start(state, v, h, hbar, s):
-    """h = v/α; h̄ = 0; ᾱ = α, ζ̄ = α β; test the first residual for convergence. Arguments: top of the file."""
+    """h = v/α; h̄ = 0; ᾱ = α, ζ̄ = α β; test the first residual for convergence. Arguments: top of file."""
     alpha, beta = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real
     of_v = quotient(1.0, alpha)
     for i in prange(h.size):
@@ -47,7 +47,7 @@ def start(state, v, h, hbar, s):
 def update(state, v, h, hbar, y, s):
     """Both rotations; h̄ = h − (θ̄ ρ/(ρ_old ρ̄_old)) h̄; y += (ζ/(ρ ρ̄)) h̄; h = v/α − (θ/ρ) h.
 
-    Then test this iteration for convergence. Arguments: top of the file.
+    Then test this iteration for convergence. Arguments: top of file.
     """
     alpha, beta, last_rho, last_rho_bar = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real, s[S.RHO].real, s[S.RHO_BAR].real
     rho = math.hypot(s[S.ALPHA_BAR].real, beta)

@@ -20,7 +20,7 @@ KERNELS = ("start", "update")
 
 @njit(parallel=True, cache=True)
 def start(state, v, w, s):
-    """w = v/α; ρ̄ = α, φ̄ = β; test the first residual for convergence. Arguments: top of the file."""
+    """w = v/α; ρ̄ = α, φ̄ = β; test the first residual for convergence. Arguments: top of file."""
     alpha, beta = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real
     of_v = quotient(1.0, alpha)
     for i in prange(w.size):
@@ -36,7 +36,7 @@ def start(state, v, w, s):
 def update(state, v, w, y, s):
     """Rotate β out of the bidiagonal matrix; y += (φ/ρ) w; w = v/α − (θ/ρ) w.
 
-    Then test this iteration for convergence. Arguments: top of the file.
+    Then test this iteration for convergence. Arguments: top of file.
     """
     alpha, beta, rho_bar = s[S.NEXT_ALPHA].real, s[S.NEXT_BETA].real, s[S.RHO_BAR].real
     rho = math.hypot(rho_bar, beta)

@@ -25,7 +25,7 @@ JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
 @njit(cache=True)
 def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, values, columns, count):
     """Set r = (b − A x) in the rows of slice s; write its block's off-diagonals to values, columns, count. Arguments:
-    top of the file."""
+    top of file."""
     first, local = s * height, values.size > 0
     for t in range(r.size):
         i = first + t
@@ -47,7 +47,7 @@ def _assemble(slice_ptr, diag, entries, col_idx, b, x, zero, s, height, r, value
 
 @njit(cache=True)
 def _row(values, columns, count, y, t):
-    """Return (A_ll − D) y in row t of the block. Arguments: top of the file."""
+    """Return (A_ll − D) y in row t of the block. Arguments: top of file."""
     total = y.dtype.type(0)
     for k in range(count[t]):
         total += values[t, k] * y[columns[t, k]]
@@ -65,7 +65,7 @@ def _norm2(r):
 
 @njit(cache=True)
 def _jacobi(d, r, values, columns, count, omega, sweeps, tolerance, y):
-    """Solve the block's system for y by up to ``sweeps`` damped Jacobi sweeps; on entry y = 0. Arguments: top of the
+    """Solve the block's system for y by up to ``sweeps`` damped Jacobi sweeps; on entry y = 0. Arguments: top of
     file."""
     residual = np.empty_like(y)
     for _ in range(sweeps):
@@ -82,7 +82,7 @@ def _jacobi(d, r, values, columns, count, omega, sweeps, tolerance, y):
 
 @njit(cache=True)
 def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, y):
-    """Solve the block's system for y by up to ``sweeps`` forward sweeps; on entry y = 0. Arguments: top of the file."""
+    """Solve the block's system for y by up to ``sweeps`` forward sweeps; on entry y = 0. Arguments: top of file."""
     for _ in range(sweeps):
         worst = 0.0
         for t in range(y.size):
@@ -96,7 +96,7 @@ def _gauss_seidel(d, r, values, columns, count, sweeps, tolerance, y):
 
 @njit(cache=True)
 def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
-    """Solve the block's system for y by up to ``sweeps`` steps; on entry y = 0. Overwrites r. Arguments: top of the
+    """Solve the block's system for y by up to ``sweeps`` steps; on entry y = 0. Overwrites r. Arguments: top of
     file."""
     p, q = r.copy(), np.empty_like(r)
     rho = _norm2(r)
@@ -123,7 +123,7 @@ def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
 def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, inner, sweeps, tolerance, width,
            height):
     """Solve the block of slice s for its residual b − A x, and write x + the solution to these rows of ``out``.
-    Arguments: top of the file."""
+    Arguments: top of file."""
     first = s * height
     rows = min(height, diag.size - first)
     d = diag[first:first + rows]
@@ -154,7 +154,7 @@ def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
            shared):
-    """One sweep over all blocks, each solved by inner sweeps of Jacobi. Writes ``out``. Arguments: top of the file."""
+    """One sweep over all blocks, each solved by inner sweeps of Jacobi. Writes ``out``. Arguments: top of file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, JACOBI, sweeps,
@@ -164,8 +164,7 @@ def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, to
 @parallel
 def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held, height,
                  shared):
-    """One sweep over all blocks, each solved by inner Gauss–Seidel sweeps. Writes ``out``. Arguments: top of the
-    file."""
+    """One sweep over all blocks, each solved by inner Gauss–Seidel sweeps. Writes ``out``. Arguments: top of file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, GAUSS_SEIDEL, sweeps,
@@ -175,7 +174,7 @@ def gauss_seidel(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, swee
 @parallel
 def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, sweeps, tolerance, width, held,
                         height, shared):
-    """One sweep over all blocks, each solved by conjugate gradients. Writes ``out``. Arguments: top of the file."""
+    """One sweep over all blocks, each solved by conjugate gradients. Writes ``out``. Arguments: top of file."""
     inverse = np.empty((0, 0, 0), b.dtype)
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, CG, sweeps, tolerance,
@@ -185,7 +184,7 @@ def conjugate_gradients(slice_ptr, diag, entries, col_idx, b, x, out, omega, zer
 @parallel
 def exact(slice_ptr, diag, entries, col_idx, inverse, b, x, out, zero, height, shared):
     """One sweep over all blocks with their dense inverses; writes ``out``. inverse[s, j, t] is entry (t, j) of the
-    inverse of block s. Arguments: top of the file."""
+    inverse of block s. Arguments: top of file."""
     for s in prange(slice_ptr.size - 1):
         _relax(np.int64(s), slice_ptr, diag, entries, col_idx, inverse, b, x, out, 1.0, zero, EXACT, 0, 0.0, 0, height)
 
@@ -195,7 +194,7 @@ def in_turn(slice_ptr, diag, entries, col_idx, inverse, b, x, omega, forward, in
             height):
     """Block Gauss–Seidel: solve the blocks one after the other, in place in x: upwards if ``forward``, else downwards.
 
-    On a CPU only. ``inverse``: as in ``exact``, or empty. Arguments: top of the file.
+    On a CPU only. ``inverse``: as in ``exact``, or empty. Arguments: top of file.
     """
     slices = slice_ptr.size - 1
     for k in range(slices):

@@ -12,8 +12,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
-    """Return b − A x in row i, which is in slice s; with ``zero`` x counts as 0, not read. Arguments: top of the
-    file."""
+    """Return b − A x in row i, which is in slice s; with ``zero`` x counts as 0, not read. Arguments: top of file."""
     total = b[i]
     if zero:
         return total
@@ -29,7 +28,7 @@ def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
 
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
-    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0, not read. Writes ``out``. Arguments: top of the file."""
+    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0, not read. Writes ``out``. Arguments: top of file."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i) / diag[i]
@@ -41,7 +40,7 @@ def chebyshev(slice_ptr, diag, entries, col_idx, b, x, out, d, coefficients, ste
     """d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Writes d and ``out``.
 
     ``coefficients``: c₀ and c₁ of each step, in turn. ``step``: number of the step; step 0 does not read d. With
-    ``zero`` x counts as 0 and is not read. Arguments: top of the file.
+    ``zero`` x counts as 0 and is not read. Arguments: top of file.
     """
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
