@@ -63,6 +63,7 @@ def bandwidth(A, order=None) -> int:
 
 
 def _order(A):
+    """Return the Cuthill–McKee order, not reversed, of a square CSRMatrix: a new int array of its space, shape (n,)."""
     xp = A.space.xp
     indptr, neighbours = adjacency(A)
     degrees = xp.diff(indptr)

@@ -86,7 +86,7 @@ def greedy(A, visit="natural"):
     ----------
     A : CSRMatrix, n × n
     visit : str
-        "natural" or "largest_first".
+        Order in which rows get colours: "natural", or "largest_first", by descending number of neighbours.
 
     Returns
     -------
@@ -109,6 +109,7 @@ def jones_plassmann(A, seed=0):
     ----------
     A : CSRMatrix, n × n
     seed : int
+        Seed of the random weights that decide which row gets its colour first.
 
     Returns
     -------

@@ -61,7 +61,7 @@ class BlockILU0(PatternLU):
         return A.indptr, A.indices
 
     def build(self, A):
-        """The operator (L U)⁻¹.
+        """Return the operator (L U)⁻¹.
 
         Raises
         ------

@@ -85,7 +85,7 @@ class Deflation(Preconditioner):
 
     @property
     def as_given(self):
-        """True if the inner preconditioner needs the system as it was given."""
+        """True if the inner preconditioner needs the system as the user gave it, neither scaled nor reordered."""
         return resolve("precond", self.inner).as_given
 
     def build(self, A):

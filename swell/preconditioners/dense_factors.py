@@ -91,6 +91,7 @@ class DenseFactorsOperator(LinearOperator):
         self._write(x, out, alpha, beta, 2)
 
     def _write(self, x, out, alpha, beta, trans):
+        """Write out = alpha y + beta out, y = A⁻¹ x; with ``trans`` = 2, y = A⁻ᴴ x. beta = 0 never reads out."""
         y = self._library.lu_solve(self._factors, x.astype(self.wide, copy=False), trans, check_finite=False)
         out[...] = alpha * y if beta == 0 else alpha * y + beta * out
 

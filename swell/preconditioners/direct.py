@@ -181,6 +181,7 @@ class SuperLUOperator(LinearOperator):
 
     @staticmethod
     def _write(y, out, alpha, beta):
+        """Write out = alpha y + beta out; beta = 0 never reads out."""
         if beta == 0:
             out[...] = alpha * y
         else:
@@ -294,6 +295,7 @@ class CuDSSOperator(LinearOperator, Shareable):
     @staticmethod
     @contextmanager
     def _failure(step):
+        """Context that turns any error of cuDSS into FactorisationError; ``step`` is the verb of the message."""
         try:
             yield
         except Exception as error:               # nvmath raises many kinds; each means that there are no factors

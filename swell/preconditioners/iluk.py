@@ -46,6 +46,7 @@ class ILUK(PatternLU):
         return self._estimate(*(A.space.to_host(a) for a in (A.indptr, A.indices)))      # sync
 
     def _estimate(self, indptr, indices):
+        """Like `estimate`, from the pattern of A on the host."""
         from swell.preconditioners.kernels import iluk
         n = indptr.size - 1
         rows = np.unique(np.linspace(0, max(n - 1, 0), min(n, SAMPLE)).astype(np.int64))

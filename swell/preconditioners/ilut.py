@@ -47,7 +47,7 @@ class ILUT(IncompleteLU):
                 raise InputError(f"ILUT({name}={value!r}): expected a number of at least 0")
 
     def build(self, A):
-        """The operator (L U)⁻¹.
+        """Return the operator (L U)⁻¹.
 
         Raises
         ------

@@ -60,6 +60,7 @@ class IncompleteOperator(LinearOperator):
         self._combined = None
 
     def _find_order(self, A):
+        """Return the elimination order that the settings ask for, an int array, or None for the natural order."""
         ordering = resolve_ordering(self.settings.ordering)
         return None if ordering is None else ordering.order(A)
 

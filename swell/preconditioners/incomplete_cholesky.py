@@ -129,6 +129,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
                                      "positive definite matrix has a positive diagonal: use method='gmres' or 'direct'")
 
     def _ordered(self, A):
+        """Return A with rows and columns in elimination order: a new CSRMatrix, or A itself in natural order."""
         if self.order is None:
             return A
         return Permutation(A, self.order).matrix(A)

@@ -54,6 +54,7 @@ class JacobiOperator(LinearOperator):
         self._multiply(self._conjugate, x, out, alpha, beta)
 
     def _multiply(self, d, x, out, alpha, beta):
+        """Write out = alpha diag(d) x + beta out."""
         kind = out.dtype.type                    # one type, one compilation
         self._kernels.multiply_add(d, x, out, kind(alpha), kind(beta))
 

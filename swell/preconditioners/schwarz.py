@@ -100,12 +100,13 @@ class Schwarz(Preconditioner):
 
     @property
     def layers(self):
-        """Layers of neighbours added to each subdomain."""
+        """Layers of neighbours added to each subdomain: ``overlap``, or its default value."""
         return self.overlap if self.overlap is not None else 1 if self.transmission == "dirichlet" else 2
 
     @property
     def as_given(self):
-        """True with a transmission condition, which needs the system as it was given."""
+        """True with a transmission condition, which needs the system as the user gave it, neither scaled nor reordered.
+        """
         return self.transmission != "dirichlet"
 
     def build(self, A):

@@ -35,7 +35,7 @@ class Interface(ABC):
 
     @abstractmethod
     def terms(self, condition, rows, domain, owner, indptr, columns):
-        """Return the `Terms` of a condition.
+        """Return the `Terms` of a transmission condition, which can then be added to the matrices of the subdomains.
 
         Parameters
         ----------

@@ -86,7 +86,8 @@ class TriangularOperator(LinearOperator):
         self.notes = idle_notes(settings, circumstances(T))
 
     def prepare_adjoint(self):
-        """Allocate what ``solve_adjoint`` needs, so that loops do not allocate; by default nothing."""
+        """Allocate now what `solve_adjoint` needs, so that it does not allocate later, in a loop; by default nothing.
+        """
 
     @abstractmethod
     def update(self, T):

@@ -51,7 +51,8 @@ class User(Preconditioner):
 
 
 def resolve_preconditioner(choice):
-    """Return the settings object for a name, a settings object, or the user's own M; None for no preconditioner."""
+    """Return the settings object of a preconditioner for ``choice``: a name, a settings object, or the user's own M,
+    which becomes a `User`. None for no preconditioner."""
     if choice is None or isinstance(choice, (str, type, Preconditioner)):
         return choice if isinstance(choice, User) else resolve("precond", choice)
     return User(choice)

@@ -46,6 +46,7 @@ def search(indptr, neighbours, root, distance, queue):
 
 @njit(cache=True)
 def _length(distance, reach):
+    """Return the distance; ``reach`` + 1, more than all others from this root, for a vertex not reached (negative)."""
     return reach + 1 if distance < 0 else distance
 
 

@@ -51,6 +51,8 @@ class VCycle(LinearOperator):
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
     def _level(self, level, fine, coarse):
+        """Return the products of one `Level`, a new object; ``fine`` and ``coarse`` are the diagonals of D on it and on
+        the next."""
         if len(self._steps) > 1:
             return Polynomial(level, fine, coarse, self.dtype, self._steps)
         few = level.AP.C.nnz <= SMALL[self.space.name]

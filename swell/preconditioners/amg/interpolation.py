@@ -37,6 +37,7 @@ def interpolation(A, strong, state, numbers, settings):
         The results of `strong_links` and `pmis`.
     numbers : int array, shape (n + 1,)
         The number of each coarse row on the next level; the last entry is the number of coarse rows.
+    settings : AMG
     """
     space, n, most = A.space, A.shape[0], settings.pmax
     index = index_type(n, n, n * most)
@@ -57,6 +58,8 @@ def reinterpolate(A, strong, state, numbers, settings, P):
 
 
 def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, lengths):
+    """Write the rows of P to the last four arrays by the kernel `interpolate`; with an empty ``indptr`` P has no
+    pattern yet."""
     space, kernels, n = A.space, _kernels(A), A.shape[0]
     counts, begins, sums = space.empty(n, np.int32), space.empty(n + 1, A.indptr.dtype), space.empty(n, A.dtype)
     kernels.coarse_lengths(A.indptr, A.indices, strong, state, counts)

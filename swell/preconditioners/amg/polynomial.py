@@ -32,6 +32,7 @@ class Relaxation:
         self._run(x)
 
     def _run(self, x):
+        """Do the steps: change x and ``self.r``, the residual of x, in place."""
         space, r, z = self.space, self.r, self._z
         for step, (a, c, beta) in enumerate(self.steps):
             if step:

@@ -92,7 +92,7 @@ class AMG(Preconditioner):
                 raise InputError(f"AMG({name}={getattr(self, name)!r}): expected {' or '.join(map(repr, choices))}")
 
     def build(self, A):
-        """Build the V-cycle for a symmetric matrix.
+        """Return the V-cycle for a symmetric CSRMatrix, a new `AMGOperator`.
 
         Raises
         ------

@@ -24,6 +24,7 @@ class SharedRows(LinearOperator):
         self._kernels = csr.space.kernels("swell.preconditioners.amg", "cycle", csr.dtype)
 
     def _product(self, x, alpha, beta, z, out):
+        """Write out = alpha A x + beta z; out may be z."""
         A, scalar = self.csr, self.dtype.type
         self._kernels.shared_rows(A.indptr, A.indices, A.data, x, scalar(alpha), scalar(beta), z, out)
 

@@ -22,6 +22,7 @@ class TwoProducts:
         self.R, self._order = transposed(self.Q)
 
     def _values(self):
+        """Return S and Q, new matrices in CSR; balancing.py defines them."""
         return (smoothing_matrix(self.level.A, self.fine, self.dtype),
                 smoothed_interpolation(self.level, self.fine, self.coarse, self.dtype))
 

@@ -27,16 +27,19 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     ----------
     subdomains : Subdomains
     interface : Interface
+        The interface of these subdomains.
     complements : list of numpy.ndarray
         The Schur complement of every subdomain.
     weights : list of arrays
         The weights of the copies in every subdomain.
     threshold : float
+        Each eigenvalue above it makes a constraint.
 
     Returns
     -------
     dict
-        Class → array (constraints, dofs of the face in ascending order), rows of norm 1.
+        Key: a face's class number in ``interface``. Value: an array with a constraint a row, of norm 1, and a column for
+        each dof of the face, ascending. Faces without constraints are left out.
 
     Raises
     ------

@@ -120,6 +120,7 @@ class DenseCoarse(LinearOperator):
 
 
 def _singular(why):
+    """Return (not raise) the FactorisationError for a singular coarse matrix; ``why`` is a part of its message."""
     return FactorisationError(f"BDDC: the coarse problem is singular ({why}), and so is A: no unknown has a given "
                               "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 

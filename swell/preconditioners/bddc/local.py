@@ -130,11 +130,16 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
 
     Parameters
     ----------
+    space, decomposer
+        The space of the complements, and the decomposer of swell.dense that inverts.
     members : list of lists of int
         For each complement its subdomains; all lists have one length.
     complements : list of device arrays, shape (k, k)
+        Schur complements S, each different.
     constraints : list of (C, sizes)
-        All of one shape.
+        For each complement the result of `Constraints.matrix`; all of one shape.
+    dtype : numpy.dtype
+        Type of K, Ψ and Ψᵀ in the result.
     hint : callable
         ``hint(i)`` returns advice on constraints of subdomain i, for the message.
 

@@ -128,7 +128,7 @@ class BDDC(Preconditioner):
                          f"factorisation such as 'ic0'{why}")
 
     def build(self, A):
-        """Build the operator for a symmetric matrix.
+        """Return the preconditioner of a symmetric CSRMatrix, a new operator.
 
         Raises
         ------

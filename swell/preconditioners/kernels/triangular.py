@@ -217,8 +217,11 @@ def backward_halves(rows, ptr, offsets, values, inverse, parts, x, width, w, non
 
 @functools.cache
 def substitution(width, chain):
-    """Return (forward, backward, forward_halves, backward_halves) for one width of the rectangle. In a chain, widths 2
-    and 3 (grids of five and seven points) are unrolled. Each function is compiled at its first call."""
+    """Return compiled (forward, backward, forward_halves, backward_halves) for one ``width`` of the rectangle in
+    exact.py. Each function is compiled at its first call.
+
+    ``chain``: nearly every row needs its predecessor. Then widths 2 and 3 (grids of five and seven points) are
+    unrolled."""
     width = width if chain and width in (2, 3) else 0
     suffix = f"{width}{'_chain' if chain else ''}"
     one, other = (njit(cache=True, _nrt=False)(renamed(f, suffix, {"WIDTH": width, "CHAIN": bool(chain)}))

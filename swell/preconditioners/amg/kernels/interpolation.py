@@ -171,7 +171,8 @@ def select(columns, weights, count, most, chosen):
 
 @njit(cache=True)
 def rescale(whole, kept):
-    """Return whole / kept, the factor that restores the sum of the weights; 1 if it is beyond `RESCALED`."""
+    """Return ``whole`` / ``kept``, the sums of a row's weights before and after truncation: the factor that restores
+    the sum. 1 if it, or its inverse, is beyond `RESCALED`."""
     if whole == kept or not abs(whole) <= RESCALED * abs(kept) or not abs(kept) <= RESCALED * abs(whole):
         return 1.0
     return whole / kept
