@@ -12,7 +12,7 @@ FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing i
 
 
 def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
-    """Try choices until one converges; the best of the results where none does.
+    """Try choices until one converges and return its result; if none converges, the best result.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
     prepared : dict
         The choices whose setup is done.
     prepare : callable
-        ``prepare(k)``: choice k, set up.
+        ``prepare(k)`` sets choice k up and returns it as a Prepared.
     b, x0, monitor
         As `Prepared.run` takes them.
     original : array
@@ -61,7 +61,10 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
 
 
 def _final(attempts, memory) -> Result:
-    """The last result where it is final, else the best one, with the reason that says most."""
+    """Return the Result to report: the last of ``attempts`` if its reason is final, else the one with the least
+    residual.
+
+    Its reason may be replaced by a more telling one of another attempt. ``memory``: some choice ran out of memory."""
     final = attempts[-1]
     if final.reason in FINAL:
         return final

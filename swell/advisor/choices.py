@@ -16,7 +16,7 @@ NAME = "tuning.json"
 
 
 def folder() -> pathlib.Path:
-    """Where the file lies.
+    """Return the folder of the file of kept choices: SWELL_CACHE, or the user's cache folder.
 
     Raises
     ------
@@ -57,11 +57,13 @@ class Choices:
             self.complain(f"there is no folder for it ({error})")
 
     def get(self, key: str) -> dict | None:
-        """The entry under a key, or None."""
+        """Return the entry kept under ``key``, a dict; None if there is none."""
         return self._read().get(key)
 
     def put(self, key: str, entry: dict, keep: str):
-        """Add an entry; of the others those stay whose key begins with ``keep``, the version that wrote them."""
+        """Write ``entry``, a dict, under ``key`` to the file. Other entries stay if their key begins with ``keep``.
+
+        If the file cannot be written, a complaint is added."""
         if self.path is None:
             return
         kept = {k: v for k, v in self._read(quietly=True).items() if k.startswith(keep)}
@@ -98,5 +100,5 @@ class Choices:
         return {}
 
     def complain(self, what):
-        """Add a sentence on what went wrong."""
+        """Append a sentence to ``complaints``: ``what`` went wrong with the file, and what to do."""
         self.complaints.append(f"{self._what}: {what}; name another folder with SWELL_CACHE{self._remedy}")

@@ -43,7 +43,7 @@ FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which i
 
 
 def default_format(A):
-    """SELL where its padding and its offsets make a product cheaper than CSR's, as on PDE meshes; else CSR.
+    """Return settings of a format for A: SELL if rows are about equally long, as on PDE meshes; else CSR.
 
     Where A is made of dense blocks of 3 × 3 or more with hardly any fill, BSR on a CPU, and on a GPU block SELL if its
     block rows are about equally long: these were measured faster.
@@ -60,7 +60,7 @@ def default_format(A):
 
 
 def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration], list[str]]:
-    """Configurations to try in order, and a sentence for each that was left out.
+    """Return (configurations to try in order, a sentence for each that was left out).
 
     Every configuration has all that the user named. A method that has no place for a named part is left out.
 
@@ -80,7 +80,7 @@ def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration],
 
 
 def _candidates(A, named, resident) -> list[Configuration]:
-    """What suits A, in order."""
+    """Return the configurations that suit A, in the order in which to try them; arguments as in `choose`."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
     if not A.space.single_rank:
@@ -127,7 +127,9 @@ def _candidates(A, named, resident) -> list[Configuration]:
 
 
 def _across_ranks(A, named):
-    """For a matrix in parts: its symmetry by estimate; each rank preconditions with its own diagonal block."""
+    """Return the configurations for a matrix distributed over ranks, in the order in which to try them.
+
+    Its symmetry is estimated. Each rank preconditions with its own diagonal block. ``named``: see `choose`."""
     d = A.diagonal()
     real = not A.space.max_on_host(abs(d.imag)) if A.dtype.kind == "c" else True
     if A.space.max_on_host(-abs(d)) >= 0:
@@ -164,17 +166,17 @@ def _across_ranks(A, named):
 
 
 def _resident(A, chosen):
-    """Scaled cg on a GPU as its resident form, where that may fit."""
+    """Return ``chosen``, a Configuration; scaled cg becomes resident_cg if that may fit on the GPU."""
     scaled = chosen.name("method") == "cg" and chosen.scaling is not None and chosen.precond is None
     return in_parts(chosen) if scaled and may_reside(A) else chosen
 
 
 def incomplete_lu(A):
-    """Incomplete LU without fill for a CPU, and a word on the blocks of A.
+    """Return (settings of an incomplete LU without fill for A on a CPU, a text on the blocks of A).
 
     Where dense blocks are full, ILU(0) by points has the very factors of block ILU(0): its set-up took half as long,
-    its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where they are nearly full,
-    what fills them up is kept: on a real one of 3 × 3 that took 0.78 of the iterations.
+    its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where blocks are nearly full,
+    block ILU(0) also keeps the entries that fill them: on a real matrix of 3 × 3 blocks it took 0.78 of the iterations.
     """
     size = 1 if nearly_full(A) else detect(A)
     full = detect(A, FULL) if size > 1 else 1
@@ -185,7 +187,8 @@ def incomplete_lu(A):
 
 
 def keeps_symmetry(precond) -> bool:
-    """True for settings of a preconditioner, or None, that is symmetric where A = Aᵀ."""
+    """True if the preconditioner with these settings is complex symmetric, M = Mᵀ, where A = Aᵀ. None: no
+    preconditioner."""
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
@@ -197,7 +200,7 @@ def keeps_symmetry(precond) -> bool:
 
 
 def breaks_symmetry(precond) -> bool:
-    """True for settings of a preconditioner that is not its own adjoint though A is."""
+    """True if the preconditioner with these settings is not Hermitian even where A is. None: no preconditioner."""
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
@@ -207,7 +210,9 @@ def breaks_symmetry(precond) -> bool:
 
 
 def _iterative(A, facts, named, singular):
-    """The method that the structure suggests."""
+    """Return the Configuration, with an iterative method, that the symmetry and diagonal of A suggest.
+
+    ``facts``: `Facts` of A. ``named``: the user's choices. ``singular``: a text for its reasons, or ""."""
     space = A.space
     why = f"A is {facts.symmetry}"
     if facts.hermitian and breaks_symmetry(named.precond):
@@ -232,7 +237,9 @@ def _iterative(A, facts, named, singular):
 
 
 def _indefinite(A, facts, named, singular, why):
-    """The method for what cg cannot solve; ``why``: what A is."""
+    """Return the Configuration for a matrix to which cg does not apply: cocg or bicgstab.
+
+    ``why``: text on what A is. ``singular``: a text added to the reasons, or "". Other arguments as in `_iterative`."""
     space = A.space
     precond, more = named.precond, ""
     if named.free("precond") and not named.scaling:

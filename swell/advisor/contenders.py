@@ -27,12 +27,12 @@ from swell.preconditioners.direct import unavailable
 
 
 def setting(kind, name):
-    """The settings object of a registered name, with its defaults."""
+    """Return the settings object registered as ``name`` under ``kind``, with its defaults."""
     return load(kind, name)()
 
 
 def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
-    """Configurations with estimates, the soonest first.
+    """Return configurations with estimates of their time, the one predicted to be soonest first.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
     resident : bool
         True if the resident form of cg may be taken.
     incomplete_lu : callable
-        Gives the settings of the incomplete LU that suits A, and a word on its blocks.
+        Returns (settings of the incomplete LU that suits A, a text on its blocks).
     """
     why, multigrid = f"A is {facts.symmetry}", False
 
@@ -108,18 +108,20 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
 
 
 def may_reside(A) -> bool:
-    """True on a GPU on whose multiprocessors the vectors of resident_cg may fit."""
+    """True on a GPU if the vectors of resident_cg for A may fit on its multiprocessors."""
     space = A.space
     return space.name != "cpu" and space.bulk_copies and A.shape[0] <= most_rows(space.multiprocessors, A.dtype)
 
 
 def in_parts(choice):
-    """Scaled cg as its resident form."""
+    """Return the Configuration ``choice``, scaled cg, with the method resident_cg in place of cg."""
     method = setting("method", "resident_cg")
     return replace(choice, method=method, format=method.format, why=(
         choice.why[0] + "; its vectors fit on the multiprocessors, where resident_cg keeps them",))
 
 
 def is_m_matrix(A, facts) -> bool:
-    """True if the rows of a real matrix are dominant and all but a few couplings are negative, as AMG likes them."""
+    """True if the rows of a real CSRMatrix A are dominant and all but a few off-diagonal entries are negative.
+
+    AMG suits such matrices. ``facts``: `Facts` of A."""
     return facts.dominant and A.space.find_true(A.data > 0)[1] <= (1 + FEW) * facts.n

@@ -65,7 +65,7 @@ class Costs:
     multigrid_from: int
 
     def seconds(self, cost, A, machine) -> float:
-        """A cost for a matrix, on a machine."""
+        """Return the predicted seconds of ``cost``, a Cost, for the CSRMatrix A on ``machine``, a Machine."""
         scale = (COMPLEX if A.dtype.kind == "c" else 1.0) * self.scale(machine)
         if not cost.serial and A.shape[0] >= SERIAL:
             scale /= machine.threads ** SHARED
@@ -76,7 +76,7 @@ class Costs:
         return cost.calls * self.call + 1e-9 * scale * work
 
     def scale(self, machine) -> float:
-        """How much slower than the reference a machine is."""
+        """Return how many times slower ``machine`` is than the machine on which the costs were measured."""
         return (self.reference / machine.copy) ** self.power
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def definiteness(A, facts) -> str:
-    """A sentence on the definiteness of A, which says what it rests on.
+    """Return a sentence on the definiteness of A, with the property of A from which it follows.
 
     Parameters
     ----------
@@ -44,7 +44,10 @@ def definiteness(A, facts) -> str:
 
 
 def _dominant(host, diagonal) -> str:
-    """For a Hermitian, dominant matrix with positive diagonal: Gershgorin, and Taussky where that leaves 0."""
+    """Return the sentence on definiteness for a Hermitian, diagonally dominant matrix with positive diagonal.
+
+    ``host``: the matrix in SciPy; ``diagonal``: its diagonal. It uses Gershgorin's theorem, and Taussky's where a
+    circle reaches 0."""
     from scipy.sparse.csgraph import connected_components
     sums = np.asarray(abs(host).sum(axis=1)).ravel()
     strict = diagonal > (sums - diagonal) * (1 + 1e-12)

@@ -42,7 +42,7 @@ CUDSS_SOLVED = 1.3e-3                              # seconds of a solve with cuD
 
 
 def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Estimate:
-    """The estimate of a choice with an iterative method and a preconditioner of the tables above.
+    """Return the Estimate of time for ``choice``, a Configuration with an iterative method and a known preconditioner.
 
     Parameters
     ----------
@@ -71,7 +71,9 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
 
 
 def _iterations(facts, method, part, multigrid):
-    """How many are expected, at best."""
+    """Return the expected number of iterations, at best.
+
+    ``method``, ``part``: names of the method and of the preconditioner or scaling. ``multigrid``: A suits AMG."""
     if part == "amg":
         return LEVELS[multigrid]
     grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected
@@ -87,8 +89,9 @@ def _iterations(facts, method, part, multigrid):
 
 
 def direct(A, machine, seconds=0.0) -> Estimate:
-    """The estimate of the direct method; a lower bound if its setup takes more than some seconds, infinite if its
-    factors do not fit in memory."""
+    """Return the Estimate of the direct method for the CSRMatrix A on ``machine``, a Machine.
+
+    It is a lower bound if the setup takes more than ``seconds``, and infinite if the factors do not fit in memory."""
     costs, kind = COSTS[A.space.name], A.dtype.kind
     scale = costs.scale(machine)
     fixed = sum(costs.seconds(cost, A, machine) for cost in (costs.solve, costs.direct))

@@ -44,7 +44,7 @@ _complaints = []
 
 
 def machine(space) -> Machine:
-    """The speeds of a space's device."""
+    """Return the Machine, the speeds of the space's device: from this process, the file, or measured now."""
     key = name_of_device(space)
     if key not in _known:
         _known[key], complaints = _kept(space, key)
@@ -53,14 +53,14 @@ def machine(space) -> Machine:
 
 
 def complaints() -> list[str]:
-    """What went wrong with the file since this was last asked."""
+    """Return, and forget, the sentences on problems with the file since the last call."""
     said = list(_complaints)
     _complaints.clear()
     return said
 
 
 def _kept(space, key):
-    """(speeds, complaints): from the file, or measured now."""
+    """Return (Machine, complaints): the speeds from the file under ``key``, or measured now and written to it."""
     try:
         file = Choices(folder() / NAME, "speeds of this machine", "")
     except RuntimeError as error:
@@ -77,7 +77,7 @@ def _kept(space, key):
 
 
 def measure(space) -> Machine:
-    """The speeds of a space's device, measured now."""
+    """Measure the speed of copies on the space's device, and return a Machine."""
     with space.active(1):
         size = BYTES[space.name]
         source, target = space.empty(size // 8, np.float64), space.empty(size // 8, np.float64)
@@ -87,7 +87,7 @@ def measure(space) -> Machine:
 
 
 def threads_of(space) -> int:
-    """Threads that kernels of a large system use; 1 on a GPU."""
+    """Return the number of threads that kernels of a large system use; 1 on a GPU."""
     if space.name != "cpu":
         return 1
     from numba import get_num_threads
@@ -95,7 +95,7 @@ def threads_of(space) -> int:
 
 
 def name_of_device(space) -> str:
-    """The device's name: the GPU's, or the processor's and how many threads are used of it."""
+    """Return the device's name: the GPU's, or the processor's with the number of threads used."""
     described = space.describe()
     if space.name != "cpu":
         return described.partition(", ")[2]

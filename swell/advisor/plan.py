@@ -66,9 +66,10 @@ class Estimate:
 
 
 def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
-    """The choice that is predicted to be soonest; None if no prediction is below ``patience``, or none can be trusted.
+    """Return the choice that is predicted to be soonest; None if no prediction is below ``patience``.
 
-    A lower bound is looked into, in place, where it would win and enough is at stake.
+    An estimate that is only a lower bound is replaced, in ``estimates``, by a finer one if it would win and enough time
+    is at stake.
 
     Parameters
     ----------
@@ -96,10 +97,10 @@ def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
 
 
 def harder(taken, estimate) -> float:
-    """How much harder the system is than was expected, by the iterations that a choice is extrapolated to take.
+    """Return the factor, at least 1, by which the system is harder than expected.
 
-    Residuals fall more slowly later on more often than not, so where it is harder, the result is `DOUBTED` times that.
-    """
+    ``taken``: iterations that a choice is extrapolated to take; ``estimate``: its Estimate. Residuals fall more slowly
+    later on more often than not, so a factor above 1 is multiplied by `DOUBTED`."""
     factor = taken / estimate.iterations
     return min(DOUBTED * factor, HARDEST) if factor > 1 else 1.0
 
@@ -127,13 +128,14 @@ class Plan:
         self.adapt, self.solves = adapt, 0
 
     def route(self, chain, prepared) -> "Route":
-        """The way of the next solve; ``prepared``: the choices whose setup is done."""
+        """Return a new Route for the next solve. ``chain``: the configurations; ``prepared``: choices already set up.
+        """
         if all(math.isinf(e.setup + e.iterations) for e in self.estimates):
             self.renew()
         return Route(self, chain, prepared if self.adapt else [0])
 
     def renew(self):
-        """Give choices that have failed another chance, as for a matrix of new values."""
+        """Restore the first estimates of choices that have failed, so that they are tried again, as for new values."""
         self.estimates = [first if math.isinf(e.iterations) else e for e, first in zip(self.estimates, self._first)]
 
 
@@ -148,13 +150,13 @@ class Route:
         self._tried = False
 
     def seconds(self, k) -> float:
-        """What choice k is predicted to cost from here on."""
+        """Return the seconds that choice k is predicted to need from here on, with its share of the setup."""
         e = self._estimates[k]
         setup = 0.0 if k in self._done else (e.setup + e.margin) / (1 + self._plan.solves)
         return setup + e.solve * (self._harder if e.alike else 1.0)
 
     def next(self) -> int | None:
-        """The number of the choice to be tried next, or None."""
+        """Return the number of the choice to try next; None if no choice is left."""
         if not self._estimates:
             return self._running[0] if self._running else None
         k = soonest(self._estimates, self._running, self.seconds)
@@ -166,7 +168,7 @@ class Route:
         return k
 
     def watch(self, k) -> Watch | None:
-        """The watch of an attempt of choice k, or None where nothing else could be sooner."""
+        """Return a new Watch for an attempt of choice k; None if no other choice is left that could be sooner."""
         others = [j for j in self._running if j != k]
         self._watch = None
         if self._estimates and others:
@@ -175,8 +177,9 @@ class Route:
         return self._watch
 
     def _best_of(self, others, k, taken, seconds):
-        """Predicted seconds of the best of the others, if choice k takes so many iterations instead of those expected;
-        exact where they are fewer than ``seconds``."""
+        """Return the predicted seconds of the best of ``others``, if choice k takes ``taken`` iterations.
+
+        The prediction is exact if it is below ``seconds``; otherwise it may be inf."""
         e = self._estimates[k]
         if e.alike:
             self._harder = harder(taken, e)
@@ -186,11 +189,13 @@ class Route:
         return found
 
     def start(self, x0):
-        """Where the next attempt starts: from the x of one that was left, else from the user's."""
+        """Return the starting vector of the next attempt: x of an attempt that was overtaken, else the user's x0."""
         return x0 if self._x is None else self._x
 
     def ended(self, k, result):
-        """Choice k did not converge."""
+        """Remove choice k, whose attempt ended with ``result`` but did not converge, from the choices to try.
+
+        An indefinite A also removes all choices with the same method. An overtaken choice may be resumed later."""
         self._keep_probe(k)
         if k in self._running:
             self._running.remove(k)
@@ -209,17 +214,19 @@ class Route:
             self._x = result.x
 
     def _keep_probe(self, k):
-        """What the watch on choice k extrapolated."""
+        """Keep the number of iterations that the watch on choice k has extrapolated, if there is a watch."""
         if self._watch is not None:
             self._probed[k] = self._watch.probed
 
     def failed(self, k, why):
-        """Choice k could not be set up or run."""
+        """Remove choice k, which could not be set up or run, from the choices to try; keep the text ``why``."""
         self._running.remove(k)
         self._failures[k] = why
 
     def finished(self, attempts) -> list[Considered]:
-        """The solve is over: what it found out goes to the plan. Returns what is told of each choice."""
+        """Update the plan's estimates after the solve; return a Considered for each choice.
+
+        ``attempts``: the results, in order."""
         plan, taken, told, found = self._plan, {}, [], []
         self._keep_probe(attempts[-1].choice)
         for result in attempts:

@@ -70,7 +70,8 @@ class Tuned:
             raise InputError(f"Tuned(cache={self.cache!r}): expected True or False")
 
     def build(self, csr):
-        """A CSR matrix in the format that was fastest; its ``origin`` and ``notes`` tell how it was chosen."""
+        """Return ``csr`` in the format that was fastest; ``origin`` and ``notes`` of the result tell how it was chosen.
+        """
         return tune(csr, self, Choices() if self.cache else None)
 
 
@@ -84,7 +85,7 @@ class Trial:
 
 
 def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.seconds, clock=time.perf_counter):
-    """A CSRMatrix in the format that its class is known, or that it itself is found, to be fastest in.
+    """Convert a CSRMatrix to the fastest format: the one kept for its class of patterns, else found by trial.
 
     Parameters
     ----------
@@ -131,7 +132,9 @@ def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.se
 
 
 def _try(csr, names, settings, measure, clock):
-    """(best trial, the default's, candidates tried, products timed) within the budget; the default is tried always."""
+    """Time products in the formats ``names``, default first; return (best Trial, default's Trial, formats, products).
+
+    The last two are counts. Formats are tried until ``settings.seconds`` are spent, the default always."""
     space, start = csr.space, clock()
     x, y = space.empty(csr.shape[1], csr.dtype), space.empty(csr.shape[0], csr.dtype)
     space.random(1, x)
@@ -154,7 +157,9 @@ def _try(csr, names, settings, measure, clock):
 
 
 def _told(matrix, csr, origin, choices=None):
-    """The matrix with the story of its choice; what the user gave is not written on."""
+    """Return ``matrix`` with ``origin``, a text on its choice, and the complaints of ``choices`` as notes.
+
+    If it is ``csr``, the user's, it returns a shallow copy."""
     matrix = copy.copy(matrix) if matrix is csr else matrix
     matrix.origin = origin
     matrix.notes = tuple(choices.complaints) if choices else ()
@@ -162,7 +167,7 @@ def _told(matrix, csr, origin, choices=None):
 
 
 def text_of(setting) -> str:
-    """A format's settings as text that ``resolve`` reads."""
+    """Return a format's settings as text that ``resolve`` reads, such as "sell(height=8)"."""
     changed = ", ".join(f"{f.name}={getattr(setting, f.name)!r}" for f in fields(setting)
                         if getattr(setting, f.name) != f.default)
     name = name_of("format", type(setting))
@@ -170,7 +175,7 @@ def text_of(setting) -> str:
 
 
 def candidates(csr, default: str) -> list[str]:
-    """What is tried, the default first, then the most promising."""
+    """Return the texts of the formats to try: the default first, then the most promising."""
     mean, spread, longest = _lengths(csr)
     ragged = default == "csr"                    # SELL would be mostly padding
     sorts = spread > SPREADS[0]
@@ -192,13 +197,15 @@ def candidates(csr, default: str) -> list[str]:
 
 
 def _lengths(csr):
-    """(mean, standard deviation over mean, largest) of the rows' lengths."""
+    """Return (mean, standard deviation over mean, largest) of the row lengths of ``csr``."""
     facts = csr.facts(search=False)
     return csr.nnz / csr.shape[0], facts.row_spread, facts.longest_row
 
 
 def pattern_class(csr, default: str) -> str:
-    """The class under which a choice is kept, in words; steps are coarse, so that neighbours share their choice."""
+    """Return the key, a text, under which the choice for ``csr`` is kept: device, type and size of its pattern.
+
+    Sizes are rounded coarsely, so that similar matrices share their choice. ``default``: text of the default format."""
     n, bandwidth = csr.shape[0], csr.facts(search=False).bandwidth
     mean, spread, longest = _lengths(csr)
     steps = sum(spread > s for s in SPREADS)

@@ -46,7 +46,10 @@ class Watch:
         self._norms, self._next = [], FIRST
 
     def __call__(self, norm, threshold) -> bool:
-        """Take the next residual norm; True if the attempt is to end. Norms that are not finite are the judge's."""
+        """Add the next residual norm; return True if another choice is predicted to be sooner, so the attempt should
+        end.
+
+        ``threshold``: the norm of convergence. Norms that are not finite return False."""
         if not math.isfinite(norm):
             return False
         self._norms.append(norm)
@@ -67,8 +70,9 @@ class Watch:
 
 
 def remaining(norms, threshold) -> float:
-    """Iterations until the residual meets the threshold, at the rate of the later half of those so far; inf where the
-    residual does not fall."""
+    """Return the number of iterations until the residual meets the threshold, a norm; inf if it does not fall.
+
+    It extrapolates the rate of the later half of ``norms``."""
     half = len(norms) // 2
     before, now = min(norms[:half + 1]), min(norms)
     if now <= threshold:
