@@ -54,14 +54,16 @@ class Prepared(Shareable):
         timings["setup"] += timings["workspace"]
 
     def shared(self, sharing):
-        """A copy with its own buffers, which shares matrices and factors with the original."""
+        """Return a copy for ``sharing.space`` with its own buffers; matrices and factors are shared with the original.
+        """
         made = object.__new__(Prepared)
         made.setup, made.stopping, made.space = sharing(self.setup), self.stopping, sharing(self.space)
         made._allocate()
         return made
 
     def _allocate(self):
-        """Allocate the buffers of a run and bind the method to them. If they would not fit, raise OutOfMemory first."""
+        """Allocate the buffers of a run as attributes, and bind the method to them; raise OutOfMemory if they would not
+        fit."""
         self.check_fits(self.setup.configuration.method)
         rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
@@ -72,14 +74,14 @@ class Prepared(Shareable):
         self._bind()
 
     def _bind(self):
-        """Bind the method to the system and to the workspace's buffers. Nothing is captured in a graph yet."""
+        """Create the loop and the iteration: the method bound to the system and buffers. No graph is captured yet."""
         s = self.setup
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
         self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
         self._bound, self._description = s.launched, None
 
     def bound(self, method, workspace, loop):
-        """Bind ``method`` to the system; its own buffers come from ``workspace``."""
+        """Return the iteration: ``method`` bound to the system and to ``loop``. Its buffers come from ``workspace``."""
         s = self.setup
         applied = s.configuration.precond        # None for a method with its own inner operator
         M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
@@ -106,7 +108,7 @@ class Prepared(Shareable):
             self._bind()
 
     def stop_by(self, stopping):
-        """Use other stopping settings. If more than the tolerances differ, the method is bound again."""
+        """Replace the `Stopping` settings in place. If more than the tolerances differ, the method is bound again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
         self.stopping, self._description = stopping, None
@@ -114,7 +116,9 @@ class Prepared(Shareable):
             self._bind()
 
     def run(self, b, x0=None, monitor=None, watch=None) -> Result:
-        """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; so for x0.
+        """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
+
+        ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
         """
@@ -130,7 +134,10 @@ class Prepared(Shareable):
         return solve.result(reason, residual, error)
 
     def transform(self, step, source, out, transforms):
-        """Apply the method named ``step`` of every transform in order, from ``source`` to ``out``; r0 is scratch."""
+        """Apply the method named ``step`` (such as "forward_b") of all transforms in order to ``source``; writes
+        ``out``.
+
+        The buffer r0 is overwritten."""
         for k, transform in enumerate(transforms):
             target = out if k == len(transforms) - 1 else self.r0
             getattr(transform, step)(source, target)
@@ -183,13 +190,17 @@ class Solve:
         self.monitor = self._on_iteration if monitor or watch else None
 
     def _on_iteration(self, iteration, norm):
-        """The loop's monitor: it calls the watch with the norm, and the user's monitor with the relative norm."""
+        """Monitor the loop: call the watch with the norm, and the user's monitor with the relative norm.
+
+        Returns the user's answer: True stops the loop."""
         if self._watch is not None and self._watch(norm, self.threshold):
             self.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, norm / self.norm_b)
 
     def _make_compatible(self):
-        """Check that b is compatible with the null space; with ``project=True`` remove its incompatible part."""
+        """Check that b is compatible with the null space, or raise InputError; ``project=True`` removes the other part.
+
+        Then ``norm_b`` and the notes change too."""
         p = self.prepared
         part = self.setup.nullspace.check(p.b0, self.norm_b, p.stopping.threshold(self.norm_b))
         if not part:
@@ -202,7 +213,7 @@ class Solve:
         self.norm_b = rest
 
     def start(self, x0) -> float:
-        """Transform b and x0; return the threshold, the residual norm of convergence."""
+        """Transform b and x0 into the buffers b and x; return the threshold, the residual norm of convergence."""
         p, transforms, self.first = self.prepared, self.setup.transforms, self.norm_b
         p.transform("forward_b", p.b0, p.b, transforms)
         if x0 is None:
@@ -221,7 +232,7 @@ class Solve:
         return self.threshold
 
     def unfactored(self) -> Result:
-        """The result after a failed factorisation; x is the starting vector."""
+        """Return the result of a solve whose factorisation failed; x is the starting vector."""
         residual, error = self._true_residual()
         self.history = np.array([residual])
         return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
@@ -229,8 +240,9 @@ class Solve:
     def iterate(self, zero_guess):
         """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
 
-        If the true residual contradicts convergence, the solve is resumed; so after a breakdown. Each further run must
-        halve the true residual. After a stagnation the solve is resumed as long as there is a longer basis."""
+        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, and after a
+        breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
+        there is a longer basis."""
         last = np.inf
         for attempt in range(RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)
@@ -251,7 +263,9 @@ class Solve:
         return reason, residual, error
 
     def _run(self, zero_guess, attempt):
-        """Run the loop once, from the current x; returns (the loop's reason, ‖b − A x‖₂, backward error)."""
+        """Run the loop once, from the current x; returns (the loop's reason, ‖b − A x‖₂, backward error).
+
+        ``zero_guess``: x is zero. ``attempt``: number of earlier runs of this solve."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
@@ -269,8 +283,9 @@ class Solve:
         return loop.reason, *self._true_residual()
 
     def _lengthen(self, residual) -> bool:
-        """Bind the method with a longer basis, for this solve only; True if done. False if there is no longer basis, if
-        it does not fit into memory, or if the residual stagnates because of rounding."""
+        """Bind the method with a longer basis, for this solve only; return True if done.
+
+        False: there is no longer basis, it does not fit into memory, or ``residual`` stagnates because of rounding."""
         p, s = self.prepared, self.setup
         longer = self.method.longer(s.A.shape[0])
         if longer is None or not residual <= self.least or last_word(
@@ -303,7 +318,7 @@ class Solve:
         return self.prepared.workspace.nbytes + own
 
     def _true_residual(self):
-        """(‖b − A x‖₂, backward error), computed with the original matrix; x0 then holds the solution."""
+        """Return (‖b − A x‖₂, backward error), computed with the original matrix; writes the solution into x0."""
         p, s = self.prepared, self.setup
         p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
         s.A.residual(p.x0, p.b0, p.r0)
@@ -313,7 +328,8 @@ class Solve:
         return norm, largest_r / (s.norm_A * largest_x + self.largest_b)
 
     def result(self, reason, residual, error) -> Result:
-        """Make the Result for the user; its x is the array x0."""
+        """Return the Result for the user; its x is the buffer x0, not a copy. ``residual`` is absolute, ``error``
+        backward."""
         self.space.synchronize()
         p, s, d, watch = self.prepared, self.setup, self.prepared.description, self.watch
         scale = self.norm_b if self.largest_b else 1.0

@@ -73,7 +73,8 @@ class Setup:
 
     @property
     def weights(self):
-        """The weights with which the judge computes the original norm from the transformed residual, or None."""
+        """Weights w with which stopping computes the original residual norm from the transformed residual; None: all
+        ones."""
         weights = (transform.residual_weights() for transform in self.transforms)
         return next((w for w in weights if w is not None), None)
 
@@ -83,7 +84,8 @@ class Setup:
         return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _transform(self, A):
-        """Apply the null space, the ordering, then the scaling."""
+        """Apply null space, ordering and scaling to A in this order; return the transformed matrix, record the
+        transforms."""
         c = self.configuration
         self.transforms, self.nullspace, self.permutation, self.facts, self.scaled = [], None, None, [], False
         if not A.has_entries:
@@ -114,7 +116,9 @@ class Setup:
         return A
 
     def _factor(self, build):
-        """Build the preconditioner. A factorisation that fails is an outcome of the solve, not an error."""
+        """Set ``M`` to what ``build()`` returns. If a factorisation fails, M is None and ``failure`` holds the error.
+
+        Such a failure is an outcome of the solve, not an error."""
         self.failure = None
         try:
             with self.space.agreed():
@@ -123,7 +127,9 @@ class Setup:
             self.M, self.failure = None, error
 
     def _preconditioner(self, system):
-        """Build the preconditioner for the transformed matrix, or None; InputError if the method cannot use it."""
+        """Return the preconditioner built for ``system``, the transformed matrix, or None if there is none.
+
+        Raises InputError if the method cannot use it."""
         c, settings = self.configuration, self.inner
         if c.method.inner is not None and c.precond is not None:
             raise InputError(f"{c.name('method')} has no place for a preconditioner: leave precond (or M) out")
@@ -153,14 +159,16 @@ class Setup:
         return M
 
     def _source_matrix(self, system):
-        """The matrix from which the preconditioner is built: the whole one, a rank's diagonal block, or a regular one.
+        """Return the matrix from which the preconditioner is built.
+
+        It is ``system``, a rank's diagonal block of it, or, for a singular ``system``, a regular matrix made from it.
         """
         if self.nullspace is not None and self.configuration.method.regular:
             return self.nullspace.regular(system, self.transforms[1:])
         return system if self.inner.across_ranks else system.diagonal_block
 
     def _become_flexible(self):
-        """Replace the method by its flexible form, and add a note."""
+        """Replace the method in ``configuration`` by its flexible form, and add a note; InputError if it has none."""
         c = self.configuration
         flexible = c.method.flexible_form()
         if flexible is None:
@@ -171,7 +179,9 @@ class Setup:
                           f"{self.configuration.name('method')}")
 
     def _smoother(self, system):
-        """Build the smoother for the transformed matrix, or None; InputError if the method cannot use it."""
+        """Return the smoother built for ``system``, the transformed matrix, or None if there is none.
+
+        Raises InputError if the method cannot use it."""
         c = self.configuration
         if c.smoother is None:
             c.method.check_unsmoothed()
@@ -186,19 +196,22 @@ class Setup:
         return c.smoother.build(system)
 
     def _format(self, system, kept):
-        """The matrix for the method's products: the user's own (``kept``), or ``system`` in the configured format."""
+        """Return the matrix for the method's products: the user's own (``kept``), or ``system`` in the configured
+        format."""
         format = self.configuration.format
         if kept is not None and not self.transforms and format is None:
             return kept
         return system if format is None else system.stored_as(format)
 
     def scaling_missing(self, A) -> bool:
-        """True if scaling was left out because it had no effect, but would have one on the values of A."""
+        """True if scaling was left out because it had no effect, but would have an effect on the values of A."""
         scaling = self.chosen.scaling
         return scaling is not None and not self.scaled and not scaling.build(A).uniform
 
     def update(self, A, keep_preconditioner=False):
-        """Update to a matrix of the same pattern. The result equals a fresh setup, except for a kept preconditioner."""
+        """Update all parts, in place, to a matrix A of the same pattern.
+
+        The result equals a fresh setup. ``keep_preconditioner``: the preconditioner keeps its old values."""
         watch = Stopwatch()
         self.A = A
         self.configuration.method.check(A)
@@ -220,7 +233,7 @@ class Setup:
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 
     def _updated(self, A):
-        """The preconditioner updated to new values; the user's own is unchanged."""
+        """Return the preconditioner, updated in place to A, the transformed matrix; the user's own is unchanged."""
         if self.inner is not None and self.M is None:            # the last factorisation failed: build anew
             return self._preconditioner(A)
         if self.inner is not None and self.inner.from_entries:

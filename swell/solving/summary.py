@@ -7,7 +7,9 @@ from swell.core.settings import circumstances, describe, idle_notes
 
 
 def words(setup):
-    """({part: description}, notes) of the built parts, combined over all ranks. All ranks must call it together."""
+    """Return ({part: description}, notes) of the parts that ``setup`` built, combined over all ranks.
+
+    All ranks must call it together."""
     M, matrix, space = setup.M, setup.matrix, setup.space
     own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
            "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
@@ -44,7 +46,8 @@ class Description(NamedTuple):
 
 
 def description(prepared) -> Description:
-    """Describe a prepared system. This takes longer than a small solve, so `Prepared.description` keeps it."""
+    """Return the Description of a Prepared. This takes longer than a small solve, so `Prepared.description` keeps it.
+    """
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
     return Description(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),

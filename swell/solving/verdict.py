@@ -12,7 +12,7 @@ ROUNDING = 8            # a residual r is only rounding if ‖r‖ ≤ ROUNDING 
 
 
 def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, A, x) -> Reason:
-    """The reason that the result reports.
+    """Return the reason that the result reports: the loop's, unless the true residual says otherwise.
 
     Parameters
     ----------
