@@ -24,7 +24,7 @@ class JacobiScaling:
     cost = "4 bytes a row in judged iterations"
 
     def build(self, A):
-        """Make the transform for a CSR matrix.
+        """Return a new JacobiTransform for a CSR matrix A, which is not changed.
 
         Raises
         ------
@@ -42,7 +42,7 @@ class JacobiTransform(Scaling):
         self.update(A)
 
     def update(self, A):
-        """Recompute S from the diagonal of another matrix, in place."""
+        """Recompute the scaling vector and the residual weights, in place, from the diagonal of another matrix A."""
         with A.space.agreed():
             d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
         least, largest = A.diagonal_range()

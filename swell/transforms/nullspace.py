@@ -46,7 +46,7 @@ class NullSpace:
         switch(self, "project")
 
     def build(self, A):
-        """Make the transform for a matrix.
+        """Return a new NullSpaceTransform for a matrix A, which is not changed.
 
         Raises
         ------
@@ -66,8 +66,10 @@ class NullSpaceTransform(Transform):
         self.update(A)
 
     def _orthonormal(self, A, given, name):
-        """An orthonormal basis of the span of ``given``, in the space of A, shape (n, k); across ranks, this rank's
-        rows. ``name`` is for error messages."""
+        """Return an orthonormal basis of the span of ``given``, in the space of A, shape (n, k); across ranks, local
+        rows.
+
+        ``given``: "constants" or vectors, shape (n,) or (n, k). ``name`` is for error messages."""
         n, host = A.shape[0], A.space.to_host
         in_parts = not A.space.single_rank
         if isinstance(given, str):
@@ -104,7 +106,9 @@ class NullSpaceTransform(Transform):
         self._check(A, self.left, A.apply_adjoint, "Aᴴ z", hint)
 
     def _check(self, A, basis, multiply, what, hint=""):
-        """Raise InputError unless ``multiply`` maps each basis vector to zero, up to √eps ‖A‖∞ ‖z‖∞."""
+        """Raise InputError unless ``multiply(z, y)`` gives y = 0 for each column z of basis, up to √eps ‖A‖∞ ‖z‖∞.
+
+        ``what``, ``hint``: texts for the message."""
         space, size = self.space, A.norm_inf()
         allowed = np.sqrt(np.finfo(A.dtype).eps)
         y = space.empty(space.local_rows(A.shape[0]), A.dtype)
@@ -116,7 +120,7 @@ class NullSpaceTransform(Transform):
                                  f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
 
     def regular(self, A, transforms):
-        """A regular matrix for a factorisation: for a compatible b, its solution also solves A x = b.
+        """Return a new regular CSRMatrix for a factorisation: for a compatible b, its solution also solves A x = b.
 
         k equations follow from the others, where k is the dimension of the left null space. The regular matrix replaces
         them by equations that set k entries of x to zero. QR with column pivoting of the bases chooses the equations
@@ -141,7 +145,9 @@ class NullSpaceTransform(Transform):
         return CSRMatrix.from_scipy(coo_matrix((entries, where), shape=host.shape).tocsr(), A.space)
 
     def _place(self, entry, step, transforms):
-        """The index to which ``transforms`` move entry number ``entry`` of a vector."""
+        """Return the index to which ``transforms`` move entry number ``entry`` of a vector.
+
+        ``step``: the method that moves it, "forward_b" or "forward_x"."""
         n = len(self.basis)
         given = self.space.from_host(np.eye(1, n, entry, self.basis.dtype)[0])
         out = self.space.empty(n, self.basis.dtype)
@@ -202,12 +208,12 @@ class NullSpaceTransform(Transform):
         self._project(x, self.basis, out)
 
     def _project(self, x, basis, out):
-        """out = x − Z Zᴴ x."""
+        """out = x − Z Zᴴ x, where the columns of Z = ``basis`` are orthonormal."""
         self.space.copy(x, out)
         out -= basis @ self._parts(basis, x)
 
     def _parts(self, basis, x):
-        """Zᴴ x."""
+        """Return Zᴴ x, k numbers, summed over all ranks; Z = ``basis``, shape (n, k)."""
         parts = basis.conj().T @ x
         self.space.allreduce(parts)
         return parts

@@ -33,7 +33,9 @@ class Permutation(Transform):
         return CSRMatrix(A.space, indptr, indices, A.data[entry], A.shape)
 
     def pattern(self, A):
-        """(indptr, indices, entry) of A': its pattern, and for each of its entries the index of the entry of A."""
+        """Return (indptr, indices, entry) of the permuted matrix A', new arrays.
+
+        ``entry``: for each entry of A' the index of the entry of A."""
         xp = self.space.xp
         if self.space.name == "cpu":             # row by row; this avoids the sort of whole arrays below
             indptr = np.zeros(A.shape[0] + 1, A.indptr.dtype)

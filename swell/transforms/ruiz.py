@@ -63,7 +63,7 @@ class RuizScaling:
         positive(self, "maxiter")
 
     def build(self, A):
-        """Make the transform for a CSR matrix.
+        """Return a new RuizTransform for a CSR matrix A, which is not changed.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class RuizTransform(Scaling):
         self.update(A)
 
     def update(self, A):
-        """Equilibrate another matrix, in place."""
+        """Recompute the scaling vectors and the residual weights, in place, for another matrix A."""
         moduli = A.absolute().astype(np.float64)
         sides = [moduli] if self.symmetric else [moduli, moduli.transpose()]
         scales = self._iterate(moduli, self._first(sides))
@@ -108,7 +108,9 @@ class RuizTransform(Scaling):
         self._weights[...] = (left * shift) ** -2.0
 
     def _first(self, sides):
-        """The first step, in the maximum norm: the scaling vector of each side."""
+        """Return the first scaling vectors, 1 / √(largest modulus of each row), for each matrix in ``sides``.
+
+        ``sides``: [|A|], or [|A|, |A|ᵀ]. Raises InputError for a row of zeros."""
         xp = self.space.xp
         scales = []
         for what, side in zip(("row", "column"), sides):
@@ -122,7 +124,9 @@ class RuizTransform(Scaling):
         return scales
 
     def _iterate(self, moduli, scales):
-        """Do steps in the p-norm, from ``scales`` on, until every norm is within the tolerance; return the scales."""
+        """Do steps in the p-norm until every row and column norm is within the tolerance; return new scaling vectors.
+
+        ``moduli``: |A|. ``scales``: scaling vectors to start from, as `_first` returns them."""
         xp, p = self.space.xp, self.settings.p
         start, finite = scales, math.isfinite(p)
         root = 1 / p if finite else 1.0
@@ -147,7 +151,8 @@ class RuizTransform(Scaling):
         return [first * factor**root for first, factor in zip(start, factors)]
 
     def _shift(self, left):
-        """A power of 2 for L that keeps the weights in range; 1 except for extreme matrices."""
+        """Return a power of 2 to multiply ``left`` by, so that the residual weights stay in range; 1 in ordinary cases.
+        """
         if not left.size:
             return 1.0
         largest = (-self.space.max_on_host(-left)) ** -2.0

@@ -43,8 +43,9 @@ class Scaling(Transform):
         return self._weights
 
     def facts(self, A):
-        """Lines for the printed configuration: a bound on the condition of the scaled matrix A; none if A is not
-        positive definite."""
+        """Return lines for the printed configuration: a bound on the condition number of A, the scaled matrix.
+
+        There are none if A is not positive definite."""
         bound = gershgorin(A)
         if not bound:
             return []
