@@ -59,7 +59,7 @@ def read_matrix(path):
 
 
 def block_size(path):
-    """The block size recorded with a matrix file, an int; None if there is none.
+    """Return the block size recorded with a matrix file, an int; None if there is none.
 
     For a PETSc binary file the ``.info`` file beside it has the size; for BSR in ``.npz``, it is the blocks' shape.
 

@@ -43,7 +43,9 @@ def canonical_csr(path, A):
 
 
 def dense_to_csr(path, values):
-    """(A, notes) as in `canonical_csr`, from the nonzeros (NaN included) of a dense 2-D array."""
+    """Return (A, notes), as `canonical_csr` does, from the nonzeros (NaN included) of a dense 2-D array.
+
+    ``path``: the file's name, for error messages."""
     files.check_shape(path, values.shape, values.size)
     A, notes = canonical_csr(path, sp.csr_matrix(native(values)))
     return A, notes + [f"dense storage: {A.nnz} of {values.size} entries are not zero and were kept"]

@@ -84,7 +84,7 @@ def status(path):
 
 
 def _relative_to():
-    """The working folder in brackets, for an error message; empty if that folder was removed."""
+    """Return " (relative to FOLDER)" with the working folder, for an error message; empty if that was removed."""
     try:
         return f" (relative to {Path.cwd()})"
     except FileNotFoundError:
@@ -128,7 +128,9 @@ def compression(path):
 
 @contextmanager
 def opened(path):
-    """Open `path` for reading bytes, decompressing gzip and bzip2; damage becomes an `InputError`."""
+    """Return a context that opens `path` for reading bytes and closes it; it decompresses gzip and bzip2.
+
+    Damage becomes an `InputError`."""
     with _damage_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
         yield stream
 
@@ -171,7 +173,7 @@ def identify(path):
 
 
 def _kind(path, head):
-    """The `Kind` of the file that starts with the bytes `head`."""
+    """Return the `Kind` of the file that starts with the bytes `head`; InputError for a format that cannot be read."""
     if head.lstrip(b" ")[:14].lower() == b"%%matrixmarket":      # MUMPS writes spaces before it
         return Kind.MATRIX_MARKET
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -190,7 +192,7 @@ def _kind(path, head):
 
 
 def lines(path, stream, most, number=0):
-    """Yield the lines of a text; the first has the number `number` + 1.
+    """Yield the lines of an open text `stream`, as bytes; the first has the number `number` + 1 in messages.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def lines(path, stream, most, number=0):
 
 
 def too_long(path, most):
-    """The `InputError` for a text with more than `most` bytes."""
+    """Return the `InputError` for a text with more than `most` bytes."""
     return InputError(f"{path} holds more than {most} bytes of text, far more than its header announces or the free "
                       "memory can hold: blanks, comments or a damaged stream. Write it again.")
 
@@ -224,7 +226,7 @@ def check_memory(path, size, what):
 
 
 def check_shape(path, shape, entries):
-    """Raise `InputError` if a matrix has far more rows or columns than entries.
+    """Raise `InputError` if a matrix of this shape, with `entries` entries, has far more rows or columns than entries.
 
     An empty row costs memory and time too. Without this check a file of 60 bytes could demand any amount of both.
     """

@@ -34,9 +34,10 @@ _SPELLING, _REDUNDANT = bytes.maketrans(b"dD\r", b"eE\n"), b"+"
 
 
 def _classes_and_pairs():
-    """Two translation tables: from byte to class, and from two neighbouring classes (8 first + second) to a verdict.
+    """Return two tables of 256 bytes: from byte to class, and from two neighbouring classes, a and b, to a verdict.
 
-    The verdict is 1 if a number starts at the second byte, 2 if the pair is illegal in a text of numbers, and else 0.
+    The second table's index is 8 a + b. The verdict is 1 if a number starts at the second byte, 2 if the pair
+    is illegal in a text of numbers, and else 0.
     """
     classes = {"space": b" \t\r\n", "digit": b"0123456789", "sign": b"+-", "dot": b".", "exponent": b"eEdD",
                "letter": b"nNaAiIfFtTyY", "other": b""}       # letters of nan, inf, infinity
@@ -106,12 +107,12 @@ def read_dense(path):
 
 
 def write_dense(stream, x):
-    """Write an array of shape (n,) or (n, k) as a general Matrix Market array."""
+    """Write x, of shape (n,) or (n, k), to the open binary `stream` as a general Matrix Market array."""
     scipy.io.mmwrite(stream, x if x.ndim == 2 else x[:, None], symmetry="general")
 
 
 def _read(path):
-    """Read (header, numbers); the numbers are a COO matrix of the entries, or, for an array, its stored values."""
+    """Return (header, numbers); numbers is a COO matrix of the entries, or, for the array layout, its stored values."""
     with files.opened(path) as stream:
         header = read_header(path, stream)
         check_sizes(path, header)
@@ -123,15 +124,17 @@ def _read(path):
 
 
 def read_entries(path, header, piece):
-    """The entries in `piece`, some whole lines of the file, as a COO matrix; other text is an `InputError`."""
+    """Return the entries in `piece`, some whole lines of the file, as a COO matrix; InputError for other text.
+
+    `path` and `header`, the file's, are for the message."""
     lines = replace(header, entries=sum(1 for line in piece.split(b"\n") if line.strip()))
     return _numbers(path, header, lines, io.BytesIO(piece))
 
 
 def _numbers(path, header, announced, stream):
-    """Parse a text that must hold exactly the `announced` entries; returns SciPy's result.
+    """Parse `stream`, which must hold exactly the entries of the header `announced`; return SciPy's result.
 
-    After a failure the whole file is searched for the fault, for the message of the `InputError`."""
+    After a failure the whole file `path`, with its own `header`, is searched for the fault, for the `InputError`."""
     checked = _CheckedNumbers(announced, stream)
     try:
         found = scipy.io.mmread(checked)
@@ -193,7 +196,7 @@ class _CheckedNumbers:
 
 
 def read_header(path, stream):
-    """Read the stream up to and including the line of sizes; returns the `_Header`."""
+    """Read the open file up to and including the line of sizes; return the `_Header`. `path` is for messages."""
     banner = stream.readline(1024)
     words = banner.decode("latin-1").lower().split()
     choices = [("%%matrixmarket",), ("matrix",), _LAYOUTS, tuple(_VALUES), _SYMMETRIES]
@@ -227,14 +230,14 @@ def read_header(path, stream):
 
 
 def most_text(header):
-    """The most bytes allowed for the text of the entries.
+    """Return the most bytes allowed for the text of the entries that `header` announces.
 
     Blanks and leading zeros cost time, and a compressed file can expand to a thousand times its size of them."""
     return _MOST_COMMENTS + _MOST_BLANKS * header.columns * header.entries
 
 
 def check_sizes(path, header):
-    """Raise `InputError` for sizes that the file cannot hold, before memory of that size is allocated."""
+    """Raise `InputError` if `header` announces more entries than the file can hold, before memory is allocated."""
     size = path.stat().st_size
     held = {"": size, ".gz": files.MAX_DEFLATE * size}.get(files.compression(path))      # unbounded for bzip2
     if held is not None and 2 * header.columns * header.entries > held + 1:
@@ -243,7 +246,10 @@ def check_sizes(path, header):
 
 
 def expand(header, stored):
-    """Expand a stored triangle to the full COO matrix."""
+    """Return the full matrix in COO form: `stored`, a COO triangle, with its mirror image as the header's symmetry
+    asks.
+
+    A general matrix is returned as it is."""
     if header.symmetry == "general":
         return stored
     row, col, value = stored.row, stored.col, stored.data
@@ -254,7 +260,7 @@ def expand(header, stored):
 
 
 def check_triangle(path, header, stored):
-    """Raise `InputError` for entries that contradict the header's symmetry.
+    """Raise `InputError` if entries of `stored`, a COO matrix, contradict the header's symmetry.
 
     Entries above the diagonal, for instance, would be counted twice."""
     if header.symmetry == "general":
@@ -275,7 +281,9 @@ def check_triangle(path, header, stored):
 
 
 def _unpack(header, values):
-    """The full dense array of an array's stored values: column by column, or the lower triangle if symmetric."""
+    """Return the full dense array (rows, cols) from `values`, the stored values of the array layout.
+
+    They lie column by column; of a symmetric matrix only the lower triangle is stored."""
     if header.symmetry == "general":
         return values.reshape(header.cols, header.rows).T
     col, row = np.triu_indices(header.rows, 1 if header.symmetry == "skew-symmetric" else 0)
@@ -286,14 +294,14 @@ def _unpack(header, values):
 
 
 def _first_fault(path, header):
-    """Describe the first fault in the entries, and its line, for an error message. Slow: only used after a failure."""
+    """Return a text on the first fault in the entries of the file, with its line. Slow: only used after a failure."""
     with files.opened(path) as stream:
         read_header(path, stream)
         return _first_fault_in(files.lines(path, stream, most_text(header), header.line), header)
 
 
 def _first_fault_in(lines, header):
-    """Describe the first fault in the data lines; see `_first_fault`."""
+    """Return a text on the first fault in `lines`, the data lines that follow the header; see `_first_fault`."""
     seen, number = 0, header.line
     for number, line in enumerate(lines, header.line + 1):
         words = line.split()
@@ -328,12 +336,12 @@ def _first_fault_in(lines, header):
 
 
 def _better_field(header, columns):
-    """A hint for an error message: the field whose lines have `columns` numbers; empty if there is none."""
+    """Return a hint for a message: the field whose lines have `columns` numbers; empty if there is none."""
     values = columns - (2 if header.layout == "coordinate" else 0)
     return f" ('{_FIELDS[values]}' in place of '{header.field}')" if values in _FIELDS else ""
 
 
 def _shown(text):
-    """Bytes of the file as short, printable text for a message."""
+    """Return bytes of the file as short, printable text for a message."""
     text = text.strip().decode("latin-1")
     return ascii(text)[1:-1] if len(text) <= 60 else ascii(text[:57])[1:-1] + "..."

@@ -36,7 +36,7 @@ def read_npz_matrix(path):
 
 
 def block_size(path):
-    """The size of the square blocks of a SciPy BSR matrix; None for other archives, and for blocks of size 1."""
+    """Return the size of the square blocks of a SciPy BSR matrix in the archive; None for others, and for size 1."""
     with damage_explained(path):
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"bsr", "bsr"):
@@ -47,7 +47,7 @@ def block_size(path):
 
 
 def read_npz_array(path):
-    """Read the only array of an ``.npz`` archive."""
+    """Read and return the only array of an ``.npz`` archive; InputError for more arrays."""
     with damage_explained(path), np.load(path, allow_pickle=False) as archive:
         if len(archive.files) != 1:
             raise InputError(f"{path} holds {len(archive.files)} arrays ({', '.join(archive.files)}), expected one. "
@@ -99,7 +99,9 @@ def check_members(path, names, copies):
 
 
 def check_headers(path, headers):
-    """Raise InputError, before arrays are decompressed, unless indices are integers, one for each entry."""
+    """Raise InputError, before arrays are decompressed, unless index arrays hold integers, one for each entry.
+
+    `headers`: from name to (shape, dtype), as `check_members` returns it."""
     for name in INDICES & headers.keys():
         shape, dtype = headers[name]
         if dtype.kind not in "iu":
@@ -138,13 +140,13 @@ def read_npy_array(path):
 
 
 def write_npy(stream, x):
-    """Write an array as ``.npy``."""
+    """Write the array x to the open binary `stream` in ``.npy`` format."""
     np.save(stream, x, allow_pickle=False)
 
 
 @contextmanager
 def damage_explained(path):
-    """A context that turns errors of NumPy and SciPy on damaged files into an `InputError`."""
+    """Return a context that turns errors of NumPy and SciPy on the damaged file `path` into an `InputError`."""
     try:
         yield
     except (InputError, OutOfMemory):
@@ -158,7 +160,7 @@ def damage_explained(path):
 
 
 def _check_indices(A):
-    """Raise `ValueError` if an index lies outside the matrix: compiled code would read past the end."""
+    """Raise `ValueError` if an index of A, a SciPy matrix, lies outside: compiled code would read past the end."""
     if A.format in ("csr", "csc", "bsr"):
         A.check_format(full_check=True)
     elif A.format == "coo":

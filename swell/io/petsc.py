@@ -57,7 +57,7 @@ def read_matrix(path):
 
 
 def block_size(path):
-    """The block size in the options that MatView wrote to the ``.info`` file beside a Mat; None if there is none."""
+    """Return the block size that MatView wrote to the ``.info`` file beside `path`; None if there is none."""
     info = path.with_name(path.name + ".info")
     if not info.is_file():
         return None
@@ -66,7 +66,7 @@ def block_size(path):
 
 
 def row_lengths(path, mat):
-    """The number of entries in each row of a sparse Mat, int64.
+    """Return the number of entries in each row of a sparse Mat, int64; `mat`: the Mat's sizes and byte offsets.
 
     Raises
     ------
@@ -88,12 +88,12 @@ def read_vector(path):
 
 
 def first_matrix(path):
-    """The first Mat of the file, as its sizes and byte offsets."""
+    """Return the sizes and byte offsets of the file's first Mat; InputError if there is none."""
     return _first(path, _objects(path), _MAT)
 
 
 def _objects(path):
-    """List the objects of the file."""
+    """Return a list of the file's PETSc objects, each with its sizes and byte offsets."""
     size = path.stat().st_size
     found, position = [], 0
     while position < size:
@@ -106,7 +106,9 @@ def _objects(path):
 
 
 def _object_at(path, position, size):
-    """Read the sizes of the object at `position`, and find the type of its scalars."""
+    """Return the sizes and byte offsets of the PETSc object at byte `position`, and the type of its scalars.
+
+    `size`: bytes of the file."""
     classid, integer = _classid_at(path, position)
     if classid not in (_MAT, _VEC):
         found = f"a PETSc object of class {classid}" if classid else "no PETSc object"
@@ -133,7 +135,7 @@ def _object_at(path, position, size):
 
 
 def _classid_at(path, position):
-    """(PETSc class id at `position`, its integer type); (0, None) if there is no class id."""
+    """Return (PETSc class id at byte `position`, dtype of its integers); (0, None) if there is no class id."""
     for integer in (np.dtype(">i4"), np.dtype(">i8")):
         number = np.fromfile(path, integer, 1, offset=position)
         if len(number) and int(number[0]) in files.PETSC_CLASSES:
@@ -142,7 +144,7 @@ def _classid_at(path, position):
 
 
 def _first(path, objects, classid):
-    """The first object of a class; `InputError` if there is none."""
+    """Return the first of `objects` with this class id; `InputError` if there is none."""
     for candidate in objects:
         if candidate.classid == classid:
             return candidate
@@ -152,5 +154,7 @@ def _first(path, objects, classid):
 
 
 def part(path, dtype, count, offset):
-    """Read `count` numbers at a byte offset, to native byte order. The caller has checked the file's length."""
+    """Read `count` numbers of type `dtype` at byte `offset`; return them in this machine's byte order.
+
+    The caller has checked the file's length."""
     return np.fromfile(path, dtype, count, offset=offset).astype(dtype.newbyteorder("="))

@@ -19,7 +19,7 @@ PIECE = 1 << 22         # bytes of a piece of text
 
 
 def open_rows(path):
-    """Open a matrix file for reading in shares, one a rank.
+    """Open a matrix file, from which each rank will read its own share of the entries.
 
     The result has ``shape``, ``nnz`` (the number of stored entries) and the method ``share``. After ``share``, its
     ``found`` is the number of stored entries that this rank has read.
@@ -52,7 +52,9 @@ class PetscRows:
             raise InputError(f"{path} holds a dense matrix, which ranks cannot read by rows: solve it on one rank")
 
     def share(self, rank, ranks, starts):
-        """The entries of this rank's rows, starts[rank] to starts[rank + 1] - 1: a COO matrix of the whole shape."""
+        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return a COO matrix of the whole shape.
+
+        `ranks`: their number; it has no effect."""
         mat, first, stop = self.mat, starts[rank], starts[rank + 1]
         lengths = petsc.row_lengths(self.path, mat)
         begin, count = int(lengths[:first].sum()), int(lengths[first:stop].sum())
@@ -77,7 +79,9 @@ class NpzRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """The entries of this rank's rows, starts[rank] to starts[rank + 1] - 1: a COO matrix of the whole shape."""
+        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return a COO matrix of the whole shape.
+
+        `ranks`: their number; it has no effect."""
         first, stop = starts[rank], starts[rank + 1]
         begin, end = int(self.indptr[first]), int(self.indptr[stop])
         self.found = end - begin
@@ -100,7 +104,7 @@ class MatrixMarketRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """The entries of every ``ranks``-th piece of the text, a COO matrix; a stored triangle is expanded.
+        """Read every ``ranks``-th piece of the text; return its entries as a COO matrix. A stored triangle is expanded.
 
         ``starts`` has no effect: the entries may lie in any rows."""
         header, found = self.header, []
@@ -118,7 +122,8 @@ class MatrixMarketRows:
 
 
 def _pieces(path, stream, most):
-    """Yield the rest of a text in pieces of whole lines; more than `most` bytes in all is an `InputError`."""
+    """Yield the rest of an open text `stream` in pieces of whole lines; InputError for more than `most` bytes in all.
+    """
     rest, passed = b"", 0
     while block := stream.read(PIECE):
         passed += len(block)
@@ -134,7 +139,7 @@ def _pieces(path, stream, most):
 
 
 def _stretch(path, member, begin, end):
-    """Elements begin to end - 1 of a one-dimensional array in an archive."""
+    """Return elements begin to end - 1 of the one-dimensional array `member` in the archive `path`."""
     with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
         _, dtype = npz.array_header(stream)
         left = begin * dtype.itemsize
@@ -150,7 +155,9 @@ def _stretch(path, member, begin, end):
 
 
 def _coo(path, first, lengths, columns, values, shape):
-    """A COO matrix, of the whole matrix's shape, of consecutive rows from `first` on."""
+    """Return a COO array of the whole matrix's shape that holds consecutive rows, from row `first` on.
+
+    `lengths`: entries of each of these rows. `columns`, `values`: of their entries. `path` is for the message."""
     if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
         raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {shape[1] - 1}: "
                          "the file is damaged, write it again")

@@ -25,5 +25,5 @@ def read_numbers(path):
 
 
 def write_numbers(stream, x):
-    """Write an array of shape (n,) or (n, k) with 17 digits, which restore every float64 exactly."""
+    """Write x, of shape (n,) or (n, k), to the open `stream` with 17 digits, which restore every float64 exactly."""
     np.savetxt(stream, x, fmt="%.17g%+.17gj" if x.dtype.kind == "c" and x.ndim == 1 else "%.17g")
