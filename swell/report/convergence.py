@@ -68,12 +68,13 @@ def thinned(history):
 
 
 def _end(result):
-    """Return (iterations, true residual), or None if a logarithmic scale cannot show this residual."""
+    """Return (iterations, true residual) of a Result; None if a logarithmic scale cannot show this residual."""
     return (result.iterations, result.residual) if np.isfinite(result.residual) and result.residual > 0 else None
 
 
 def _lines(results):
-    """Return (label, result, True for an earlier attempt) for every line."""
+    """Return a list of (label, result, True for an earlier attempt), one for each line; `plot` describes ``results``.
+    """
     if isinstance(results, dict):
         return [(str(name), result, False) for name, result in results.items()]
     if isinstance(results, Result):
@@ -84,7 +85,7 @@ def _lines(results):
 
 
 def label(result) -> str:
-    """Method, preconditioner, scaling and ordering of a result in a few words."""
+    """Return method, preconditioner, scaling and ordering of a Result in a few words."""
     parts = [result.method]
     parts += [f"{kind} {value}" for kind, value in (("precond", result.precond), ("scaling", result.scaling),
                                                     ("ordering", result.ordering)) if value != "none"]

@@ -68,7 +68,7 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
 
 
 def _levels(M):
-    """Yield the section on the levels of algebraic multigrid."""
+    """Yield pieces of HTML: the section on the levels of algebraic multigrid. M: AMGOperator."""
     from swell.preconditioners.amg.report import HEADER, facts, rows, sentences
     from swell.report.levels import figure
     found = facts(M)
@@ -79,7 +79,7 @@ def _levels(M):
 
 
 def _overview(results):
-    """Return a badge and a table for several right-hand sides."""
+    """Return pieces of HTML: a badge and a table for several right-hand sides. ``results``: Results."""
     done = sum(r.converged for r in results)
     rows = [(k, r.reason.name, r.iterations, f"{r.residual:.2e}", f"{r.timings.get('solve', 0):.3g}")
             for k, r in enumerate(results)]
@@ -88,19 +88,19 @@ def _overview(results):
 
 
 def _outcome(result):
-    """Return the badge, the reason and the table of one solve."""
+    """Return pieces of HTML: the badge, the reason and the table of one Result."""
     return [*_state(result), _table(result)]
 
 
 def _state(result):
-    """Yield the badge and the reason in words, of a Result or of an equation's Solution."""
+    """Yield pieces of HTML: the badge and the reason in words, of a Result or of an equation's Solution."""
     state = "converged" if result.converged else f"not converged: {result.reason.name}"
     yield f"<p>{page.badge(state, result.converged)}</p>"
     yield page.paragraph(result.message[:1].upper() + result.message[1:] + ".")
 
 
 def _table(result):
-    """Return the table of iterations, residuals and cost of one linear solve."""
+    """Return the HTML table of iterations, residuals and cost of one Result."""
     return page.table([
         ("iterations", result.iterations),
         ("true relative residual", f"{result.residual:.3e} (asked for: {result.tolerance:.3g})"),
@@ -110,7 +110,7 @@ def _table(result):
 
 
 def _details(result):
-    """Yield the sections on configuration, earlier attempts, notes, time and memory."""
+    """Yield pieces of HTML: a Result's configuration, earlier attempts, notes, time and memory."""
     yield page.heading("What ran, and why")
     yield page.preformatted(result.configuration)
     if result.attempts:

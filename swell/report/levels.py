@@ -51,7 +51,10 @@ def figure(found):
 
 
 def _bars(axes, places, lengths, height, colour, labels, name):
-    """Draw horizontal bars with labels at their ends, in the common look of all reports."""
+    """Draw horizontal bars with labels at their ends into ``axes``, in the common look of all reports.
+
+    ``places``, ``lengths``, ``labels``: one element a bar. ``height``: of a bar. ``colour``: its number. ``name``: for
+    the legend."""
     bars = axes.barh(places, lengths, height, color=colour_of(colour), label=name)
     axes.bar_label(bars, list(labels), fontsize=7, padding=2, color=INK)
     axes.grid(True, axis="x", color=GRID, lw=0.6)

@@ -29,39 +29,41 @@ li { margin: .2rem 0; }
 
 
 def page(title: str, body: list[str]) -> str:
-    """Return a whole document, from the HTML of its parts."""
+    """Return a whole HTML document; ``body``: the HTML of its parts, in order."""
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
             f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n")
 
 
 def heading(text: str) -> str:
-    """A section's heading."""
+    """Return the HTML of a section's heading."""
     return f"<h2>{escape(text)}</h2>"
 
 
 def paragraph(text: str, soft=False) -> str:
-    """A paragraph; ``soft`` is for less important text."""
+    """Return the HTML of a paragraph; ``soft`` is for less important text."""
     return f'<p class="soft">{escape(text)}</p>' if soft else f"<p>{escape(text)}</p>"
 
 
 def bullets(items) -> str:
-    """A list of sentences."""
+    """Return the HTML of a list of sentences."""
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
 def preformatted(lines) -> str:
-    """Lines of text whose indentation counts."""
+    """Return the HTML of lines of text whose indentation counts."""
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
 
 
 def badge(text: str, good: bool) -> str:
-    """A coloured word: green for good."""
+    """Return the HTML of a coloured word: green if ``good``, else the colour of a failure."""
     return f'<span class="badge {"good" if good else "bad"}">{escape(text)}</span>'
 
 
 def table(rows, header=()) -> str:
-    """A table of texts; with a header, number columns after the first are flush right."""
+    """Return the HTML of a table; ``rows``: sequences of values, ``header``: column names, may be empty.
+
+    With a header, number columns after the first are flush right; without, the first column is a heading."""
     rows = list(rows)
     filled = [next((row[k] for row in rows if str(row[k])), "") for k in range(len(header))]     # of each column
     head = "<tr>" + "".join(f"<th{_flush(cell) if k else ''}>{escape(str(name))}</th>"
@@ -80,14 +82,14 @@ def _flush(cell):
 
 
 def image(png: bytes, caption: str) -> str:
-    """A picture, embedded in the page."""
+    """Return the HTML of a picture, embedded in the page; ``png``: the file's bytes."""
     data = base64.b64encode(png).decode("ascii")
     return (f'<figure><img alt="{escape(caption, quote=True)}" src="data:image/png;base64,{data}">'
             f"<figcaption>{escape(caption)}</figcaption></figure>")
 
 
 def write(path, text: str):
-    """Write a document; it appears complete or not at all.
+    """Write the text of a document to the file ``path``, which appears complete or not at all.
 
     Raises
     ------

@@ -12,7 +12,7 @@ _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def counts(A, rows: int, columns: int) -> np.ndarray:
-    """Count the entries of a SciPy CSR matrix in each of ``rows`` × ``columns`` patches.
+    """Divide a SciPy CSR matrix into ``rows`` × ``columns`` equal patches, and count the entries in each.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def counts(A, rows: int, columns: int) -> np.ndarray:
 
 
 def figure(A, title=None):
-    """Return the pattern of a SciPy CSR matrix as a matplotlib figure."""
+    """Return a matplotlib figure of the pattern of a SciPy CSR matrix, headed by ``title``."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     n = A.shape[0]
     side = max(1, min(n, 400))

@@ -27,7 +27,7 @@ def plot(response, path):
 
 
 def figure(response):
-    """Return the picture as a matplotlib figure.
+    """Return the picture as a matplotlib figure; `plot` describes ``response``.
 
     Raises
     ------
