@@ -52,7 +52,8 @@ class BlockFactor(BSRMatrix):
 
     @classmethod
     def of(cls, T, unit=False):
-        """Return the BSRMatrix T as a BlockFactor; a unit triangle gets no inverses.
+        """Return the BSRMatrix T as a BlockFactor: T if it is one, else a new one that shares T's arrays. With ``unit``
+        it has no inverses of diagonal blocks.
 
         Raises
         ------

@@ -157,10 +157,11 @@ def best_width(lengths) -> int:
 
 
 def halves(crossing, n, middle, needed=None):
-    """Return the two cuts of an order into three parts, two of which two threads can solve at once; or None.
+    """Return two cuts, an int array, that divide an order of n rows into three parts, two of which two threads can
+    solve at the same time; or None.
 
-    (``middle``, ``crossing``) if the halves depend on each other only in the last quarter of the rows, (``needed``,
-    ``middle``) if only in the first quarter. None otherwise, and for few rows.
+    The cuts are (``middle``, ``crossing``) if the halves depend on each other only in the last quarter of the rows,
+    (``needed``, ``middle``) if only in the first quarter. None otherwise, and for few rows.
 
     Parameters
     ----------

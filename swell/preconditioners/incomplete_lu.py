@@ -189,7 +189,7 @@ class LUOperator(IncompleteOperator):
         return None
 
     def _largest_scale(self) -> float:
-        """The largest modulus of A's entries."""
+        """Return the largest modulus of A's entries, a float."""
         return self.space.max_on_host(self._scale)  # sync
 
     def _refactor(self, A):

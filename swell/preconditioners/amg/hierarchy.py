@@ -135,7 +135,7 @@ class Hierarchy:
 
     @property
     def matrices(self):
-        """The matrix of each level, from the finest."""
+        """The matrix of each level, from the finest; a list of CSRMatrix."""
         return [*(level.A for level in self.levels), self.last]
 
     @property

@@ -28,7 +28,8 @@ def strong_links(A, settings):
 
 def positive_rows(A, settings):
     """Return a uint8 array with an entry for each row: 1 if it has an aᵢⱼ above ``settings.positive`` times aᵢᵢ, else
-    0. An empty array if no row, or more than one in a hundred, has one. ``settings`` is an `AMG`."""
+    0. An empty array if no row, or more than one in a hundred, has one, or if ``settings.positive`` is 0. ``settings``
+    is an `AMG`."""
     none = A.space.empty(0, np.uint8)
     if not settings.positive:
         return none

@@ -32,7 +32,7 @@ def split(A, owner):
     Raises
     ------
     InputError
-        If A is not symmetric with entries of one sign off the diagonal and row sums of the other.
+        If A has a positive entry off the diagonal, or a negative row sum, beyond rounding.
     """
     return Subdomains(summed(*elements(A, owner)))
 
@@ -54,7 +54,7 @@ def elements(A, owner, numbers=None):
     Raises
     ------
     InputError
-        If A is not symmetric with entries of one sign off the diagonal and row sums of the other.
+        If A has a positive entry off the diagonal, or a negative row sum, beyond rounding.
     """
     entries, diagonal = A.tocoo(), A.diagonal()
     numbers = np.arange(A.shape[1]) if numbers is None else numbers

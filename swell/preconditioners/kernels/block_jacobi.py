@@ -9,8 +9,8 @@ from swell.core.compiled import parallel
 
 @parallel
 def apply(inverses, x, out, block, alpha, beta):
-    """out = alpha diag(inverses) x + beta out; beta = 0 never reads out. ``inverses``: array (blocks, size, size);
-    ``block``: a tuple of length size, or empty, see block_triangular.py."""
+    """Write out = alpha diag(inverses) x + beta out; beta = 0 never reads out. ``inverses``: array (blocks, block,
+    block); ``block``: rows of a block; the last block of x may be shorter."""
     n = x.size
     for k in prange(inverses.shape[0]):
         first = k * block
@@ -24,7 +24,7 @@ def apply(inverses, x, out, block, alpha, beta):
 
 @parallel
 def apply_adjoint(inverses, x, out, block, alpha, beta):
-    """out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out. Arguments as in `apply`."""
+    """Write out = alpha diag(inverses)ᴴ x + beta out; beta = 0 never reads out. Arguments as in `apply`."""
     n = x.size
     for k in prange(inverses.shape[0]):
         first = k * block
