@@ -144,12 +144,12 @@ def _checked(size, name):
 
 
 def _on_diagonal(A):
-    """A mask of the entries of a CSR matrix that lie on the diagonal."""
+    """Return a bool array, one element an entry of a CSR matrix: True on the diagonal."""
     return A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
 def _csr(A):
-    """Convert to CSR with sorted 32-bit indices; zeros in blocks are kept."""
+    """Return A, a SciPy matrix, as CSR with sorted 32-bit indices; zeros in blocks are kept."""
     A = sp.csr_matrix(A)
     A.sort_indices()
     return sp.csr_matrix((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)

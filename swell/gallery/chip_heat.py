@@ -65,6 +65,8 @@ def chip_heat(cells=64):
 
 
 def _within(centres, region):
-    """A mask of the cells whose centre lies in a box, given as (from, to) along each axis."""
+    """Return a bool array over the cells: True if a cell's centre lies in the box ``region``.
+
+    ``centres``: coordinates along each axis. ``region``: (from, to) along each axis."""
     return np.logical_and.reduce(np.broadcast_arrays(
         *((low <= centre) & (centre < high) for centre, (low, high) in zip(centres, region))))

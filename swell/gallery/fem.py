@@ -107,7 +107,9 @@ def elasticity2d(m, young=1.0, poisson=0.3):
 
 
 def _edges(points, triangles):
-    """The edge vectors opposite to each vertex, shape (m, 3, 2), counter-clockwise, and the areas, shape (m,)."""
+    """Return (the edge vectors opposite to each vertex, shape (m, 3, 2), counter-clockwise; the areas, shape (m,)).
+
+    ``points``: coordinates, shape (n, 2). ``triangles``: vertices of each triangle, shape (m, 3)."""
     corners = points[triangles]
     edges = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     area = 0.5 * (edges[:, 0, 0] * edges[:, 1, 1] - edges[:, 0, 1] * edges[:, 1, 0])
@@ -116,7 +118,7 @@ def _edges(points, triangles):
 
 
 def _renumbered(A, order):
-    """Permute rows and columns: A[order][:, order], with sorted indices."""
+    """Return A[order][:, order], a new CSR matrix with sorted indices."""
     place = np.empty(len(order), A.indices.dtype)
     place[order] = np.arange(len(order))
     A = A[order]

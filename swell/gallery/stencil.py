@@ -78,33 +78,38 @@ def box(terms):
 
 
 def band(size, before, on, after):
-    """The (size, 3) array of a tridiagonal matrix with constant diagonals, for `box`."""
+    """Return the (size, 3) array for `box` of a tridiagonal matrix with constant diagonals.
+
+    Each row is (before, on, after): the entries before, on and after the diagonal."""
     return np.tile([before, on, after], (size, 1))
 
 
 def _slices(axes, axis, along):
-    """An index that takes `along` on one axis and all elements on the others."""
+    """Return an index, a list for an array with ``axes`` axes: ``along`` on axis ``axis``, all elements on the others.
+    """
     index = [slice(None)] * axes
     index[axis] = along
     return index
 
 
 def _inside(size):
-    """A mask of the entries of a tridiagonal matrix, shape (size, 3)."""
+    """Return a bool array, shape (size, 3): True for the entries of a tridiagonal matrix that exist."""
     inside = np.ones((size, 3), bool)
     inside[0, 0] = inside[-1, 2] = False
     return inside
 
 
 def _outer(bands):
-    """Outer product of one (points, 3) array per axis, shape (points of each axis, then 3 for each axis)."""
+    """Return the outer product of one (points, 3) array per axis, shape (points of each axis, then 3 for each axis)."""
     points, slots = "abc"[:len(bands)], "ijk"[:len(bands)]
     operands = ",".join(p + s for p, s in zip(points, slots))
     return np.einsum(f"{operands}->{points}{slots}", *bands)
 
 
 def _compressed(data, inside, offsets, xp=np):
-    """CSR matrix of the entries inside the grid; slot s of row i is in column i + offsets[s]."""
+    """Return the CSR matrix of the entries inside the grid; slot s of row i is in column i + offsets[s].
+
+    ``data``, ``inside``: values and a bool mask, shape (rows, slots). ``xp``: NumPy or CuPy."""
     n = len(data)
     index = np.int32 if inside.size < 2**31 else np.int64
     indptr = xp.zeros(n + 1, index)
