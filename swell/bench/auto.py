@@ -119,7 +119,7 @@ def _clock(device):
 
 def _ours(A, b, options, device, limit):
     """Return a function without arguments that solves A x = b by swell and returns a dict, fields of the record.
-    ``options``: keyword arguments of ``swell.solve``."""
+    ``options``: keyword arguments of ``swell.solve``; ``limit``: seconds that a solve may take."""
     import swell
     space = make_space(device)
     there, rhs = A, b
@@ -181,8 +181,8 @@ class Worker:
         self.device, self.limit, self._pool = device, limit, None
 
     def measure(self, system, label, options) -> dict:
-        """Call the function ``measure`` in the worker process. Return its record, or a record whose ``failure`` says
-        how the process ended."""
+        """Call ``measure(system, label, options, ...)`` in the worker process. Return its record, or a record whose
+        ``failure`` says how the process ended."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         with patch.dict(os.environ, ONE_THREAD):                 # the process starts at its first task
@@ -252,7 +252,8 @@ def foretold(space, A) -> float:
 
 
 def _regret(records, limit) -> dict:
-    """Summarise one system's records: its regret, the best of swell and of the peers, and their seconds."""
+    """Return a dict that sums up one system's records: its regret (seconds of swell's own choice over the best
+    measured), the best of swell and of the peers, and their seconds. A failure counts as ``limit`` seconds."""
     def soonest(labels):
         return min(((max(min(r["seconds"], limit), FLOOR), r["label"]) for r in records if r["label"] in labels),
                    default=(limit, "none"))

@@ -69,7 +69,8 @@ def run(arguments) -> int:
 
 
 def _warm_up(decomposers, arguments):
-    """Compile kernels and load libraries. Failures are ignored here, since they recur and are recorded later."""
+    """Solve a small cube with each of ``decomposers``, to compile kernels and load libraries. Failures are ignored
+    here, since they recur and are recorded later."""
     for settings in decomposers:
         with contextlib.suppress(FactorisationError):
             PoissonCube(2, 2).solve(dense_lu=settings, interior=arguments.interior, device=arguments.device)

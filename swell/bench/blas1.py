@@ -131,7 +131,8 @@ def _ours(space, name, alpha, x, y, w, out):
 
 
 def _theirs(xp, name, alpha, x, y, w, t):
-    """Do one operation by NumPy or CuPy, in place; ``t`` is a work vector. Return a tuple of its sums, often empty."""
+    """Do the operation ``name`` with the scalar ``alpha`` by NumPy or CuPy (``xp``), in place; ``t`` is a work vector.
+    Return a tuple of its sums, often empty."""
     if name == "assign":
         y.fill(alpha)
     elif name == "scale":
@@ -166,8 +167,8 @@ def _error(space, ours, name, alpha, vectors, out):
 
 
 def _table(found, operation, records, facts):
-    """Add one of the paper's tables to ``found``, an ``engine.Findings``, which prints it. ``facts``: a text for its
-    title."""
+    """Add one of the paper's tables, for an Operation, to ``found``, an ``engine.Findings``, which prints it.
+    ``facts``: a text for its title."""
     peers = list(records[0]["peer_mean_seconds"])
     header = (*HEADER, *(title for peer in peers for title in (f"{peer} ms", "ratio")))
     number = f"Table {operation.table}" if operation.table else "Fused"
@@ -180,7 +181,8 @@ def _table(found, operation, records, facts):
 
 
 def _figure(records, dtype, meter):
-    """Return a figure: bars of GB/s for every operation and size, beside a copy."""
+    """Return a figure for one type of numbers: bars of GB/s for every operation and size, beside a copy, whose speed
+    ``meter`` has measured."""
     records = [r for r in records if r["dtype"] == dtype]
     sizes = list(dict.fromkeys(r["n"] for r in records))
     values = {op.name: [next(r["bytes_per_second"] for r in records if (r["operation"], r["n"]) == (op.name, n)) / 1e9

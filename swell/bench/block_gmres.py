@@ -147,7 +147,8 @@ class System:
             return None if settings is None else settings.build(A)
 
     def solver(self, M, rtol, maxiter=MAXITER):
-        """Return a Solver: GMRES(30) with the preconditioner M (None for none)."""
+        """Return a Solver: GMRES(30) with the preconditioner M (None for none). ``rtol`` is relative to the first
+        residual."""
         return api.prepare(self.csr, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b,
                            stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=maxiter))
 
@@ -194,7 +195,8 @@ class System:
                 return                           # a smaller tolerance would not be reached, either
 
     def restarts(self, M) -> list[float]:
-        """Time a restart's preconditioning steps several times; return the seconds of each repetition."""
+        """Apply M 31 times, as GMRES(30) does between two restarts; repeat this, and return the seconds of each
+        repetition."""
         space, n = self.space, self.A.shape[0]
         with space.active(n):
             V = space.empty((RESTART + 1, space.padded(n)), self.csr.dtype)[:, :n]
@@ -273,7 +275,7 @@ def _where(record):
 
 
 def _power(rtol):
-    """Return a power of ten as text, such as 1e-3."""
+    """Return ``rtol``, a power of ten, as text such as 1e-3."""
     return f"1e{round(np.log10(rtol))}"
 
 

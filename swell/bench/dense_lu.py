@@ -219,7 +219,8 @@ def _timed(space, call, runs):
 
 
 def _measured(space, call, runs):
-    """Time ``call()``; return (its result, dict of fields of the record), or (None, {"failure": reason})."""
+    """Time ``call()``, repeated ``runs`` times; return (its result, dict of fields of the record), or (None,
+    {"failure": reason})."""
     try:
         result, seconds = _timed(space, call, runs)
     except (FactorisationError, InputError, OutOfMemory) as error:

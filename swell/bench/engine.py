@@ -32,7 +32,7 @@ BEGAN = time.perf_counter()
 
 
 def tell(text: str):
-    """Print a line of progress on stderr, with the seconds since this module was loaded."""
+    """Print ``text``, a line of progress, on stderr, with the seconds since this module was loaded."""
     print(f"{time.perf_counter() - BEGAN:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 

@@ -176,8 +176,8 @@ def _label(name, frequency, hertz):
 
 
 def _solve(space, system, method, precond, stopping, arguments):
-    """Yield one record (dict) of a solve: ``system``, a System, on the device of ``space``. A failure's record has a
-    message and no numbers."""
+    """Yield one record (dict) of a solve of ``system``, a System, by ``method`` with ``precond`` on the device of
+    ``space``. A failure's record has a message and no numbers."""
     engine.tell(f"{system.name}, {space.name}: {method}, {precond}")
     cut = space.name == "cpu" and (arguments.cpu_iterations or math.inf) < arguments.maxiter
     if cut:
@@ -214,7 +214,8 @@ def _solve(space, system, method, precond, stopping, arguments):
 
 
 def _paper(name, method, precond):
-    """Return the paper's number of iterations for the system ``name``, or None."""
+    """Return the paper's number of iterations for the system ``name``, or None if it has none for this method and
+    preconditioner."""
     return PAPER.get(method.replace(" ", ""), {}).get(name) if precond == "jacobi" else None
 
 

@@ -47,7 +47,7 @@ def run(arguments) -> int:
 
 
 def _folder(name):
-    """Return the folder for the files as a path; make it if it does not exist.
+    """Return the folder ``name`` for the files as a path; make it if it does not exist.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class Halo:
 
     def finish_product_dot(self, rows, A, out, w, dots):
         """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
-        dots[0]."""
+        dots[0]; w: this rank's part of a vector."""
         self._exchange.finish_product_dot(self._kernels, rows, A, out, w, dots)
 
     def give_back(self, out):

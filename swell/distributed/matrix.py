@@ -81,7 +81,8 @@ class DistributedMatrix(SystemMatrix):
                                           w, dots)
 
     def add_rest(self, out, alpha=1):
-        """out += α (A − diagonal block) x. The ghost values of x must be in ``halo.values``."""
+        """out += alpha (A − diagonal block) x, for this rank's rows. The ghost values of x (values that other ranks
+        own) must be in ``halo.values``."""
         rest = self.rest
         self._kernels.add_product(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
                                   out.dtype.type(alpha))

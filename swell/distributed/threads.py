@@ -160,7 +160,8 @@ def _wait_for(ended, group):
     """Wait until all threads have ended; ``ended``: an Event for each. The main thread, which waits here, receives
     Ctrl-C and passes the first one on to a running solve.
 
-    ``Thread.join`` would not do: if Ctrl-C interrupts it, Python before 3.13 takes the thread for dead (gh-90882).
+    ``Thread.join`` would not do: if Ctrl-C interrupts it, Python before 3.13 takes the thread for dead (gh-90882). A
+    second Ctrl-C, or the first one if no solve is running, fails ``group`` and is raised.
     """
     told = False
     while not all(event.is_set() for event in ended):

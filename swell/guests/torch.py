@@ -68,7 +68,7 @@ class Torch(Guest):
         return _shared(v if v.layout == torch.strided else v.to_dense())
 
     def give_back(self, x, like):
-        """Return x as a tensor over its own memory."""
+        """Return x, an array of NumPy or CuPy, as a tensor over its own memory."""
         import torch
         return torch.from_dlpack(x)
 

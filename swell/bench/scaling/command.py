@@ -76,7 +76,8 @@ class Place:
 
 
 def _numbers(option, text) -> list[int]:
-    """Parse positive whole numbers separated by commas; return them ascending, or raise InputError."""
+    """Parse ``text``, positive whole numbers separated by commas; return them ascending, or raise InputError, whose
+    message names ``option``."""
     words = [word.strip() for word in str(text).split(",") if word.strip()]
     if not words or not all(word.isdigit() and int(word) for word in words):
         raise InputError(f"--{option} {text}: expected positive whole numbers separated by commas, such as 1,2")

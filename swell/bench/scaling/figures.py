@@ -35,7 +35,8 @@ def figures(records, prediction, predicted) -> list:
 
 
 def _axes(rows, columns, width=7.5, height=3.6):
-    """Make a figure with a grid of axes in the report's style; return (figure, array of axes)."""
+    """Make a figure with rows × columns axes in the report's style; return (figure, array of axes). ``width``,
+    ``height``: inches, of the figure and of a row."""
     from matplotlib.figure import Figure
 
     from swell.report.figure import GRID, INK

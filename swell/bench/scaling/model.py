@@ -85,7 +85,7 @@ class Links:
     gather: float
 
     def product(self, case: Case, share: Share) -> float:
-        """Return the seconds of the exchanges of an iteration of ``case``."""
+        """Return the seconds of the exchanges of ghost values in an iteration of ``case``, for the rank's ``share``."""
         return case.products * (share.neighbours * self.latency + DOUBLE * share.ghosts / self.bandwidth)
 
     def reductions(self, case: Case, ranks: int) -> float:

@@ -217,7 +217,7 @@ class System:
             yield from self.shares()
 
     def say(self, what):
-        """Print a line of progress, on rank 0."""
+        """Print ``what`` as a line of progress, on rank 0."""
         if self.name != "warm-up":
             _say(self.ranks, f"{self.name}: {what}")
 

@@ -29,8 +29,8 @@ def add_product(rows, indptr, indices, data, x, out, alpha):
 
 @parallel
 def add_product_dot(rows, indptr, indices, data, x, out, w, dots):
-    """Like ``add_product`` with alpha = 1. It also adds the resulting change of the inner product (w, out) to
-    dots[0]."""
+    """Like ``add_product`` with alpha = 1: out[rows] += A x. It also adds the resulting change of the inner product (w,
+    out) to dots[0]."""
     parts = np.empty(CHUNKS, dots.dtype)
     for c in prange(CHUNKS):
         change = dots.dtype.type(0)

@@ -29,8 +29,8 @@ def options(owner, start, known) -> dict:
 
 
 def flag(ksp, name) -> bool:
-    """Return the value of a boolean option of PETSc itself, such as -ksp_reuse_preconditioner; False if it is not
-    set."""
+    """Return the value of ``name``, a boolean option of PETSc itself such as "ksp_reuse_preconditioner"; False if it is
+    not set."""
     from petsc4py import PETSc
     return PETSc.Options(ksp.getOptionsPrefix() or "").getBool(name, False)
 

@@ -76,7 +76,8 @@ class KSP:
         self.reset()
 
     def create(self, ksp):
-        """Set the norm type and the PC side to those that swell uses, so that PETSc's views are correct."""
+        """Set the norm type and the PC side of ``ksp`` to those that swell uses, so that PETSc's views are correct;
+        called by PETSc."""
         from petsc4py import PETSc
         enter(ksp, "KSPSetType", b"preonly")
         ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
@@ -162,7 +163,8 @@ class KSP:
                          "preconditioner, whose transpose PETSc's methods apply")
 
     def buildResidual(self, ksp, work, v):
-        """Write b − A x to the Vec v. Raises InputError while swell iterates, since there is no x then."""
+        """Write b − A x to the Vec v; called by PETSc. Raises InputError while swell iterates, since there is no x
+        then."""
         if self._running:
             raise InputError("swell does not form x in every iteration: use -ksp_monitor, which shows the norms of "
                              "b - A x, instead of -ksp_monitor_true_residual")
@@ -218,7 +220,8 @@ class KSP:
         return apply
 
     def _disable_pc(self, ksp):
-        """Set PETSc's PC to none if nobody named it: PETSc would set it up, and swell would not apply it."""
+        """Set the PC of ``ksp`` to none if the user did not name one: PETSc would set it up, and swell would not apply
+        it."""
         from petsc4py import PETSc
         if self._uses_petsc_pc:
             return

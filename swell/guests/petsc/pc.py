@@ -100,7 +100,8 @@ class PC:
         return ranks.matrix(mat, self.device)
 
     def preSolve(self, pc, ksp, b, x):
-        """Raise InputError if the preconditioner is variable and the KSP is not flexible."""
+        """Raise InputError if the preconditioner varies from step to step and the KSP is not a flexible method; called
+        by PETSc before a solve."""
         if self._M is not None and self._M.variable and ksp.getType() not in FLEXIBLE:
             raise InputError(f"{self._M.describe()} varies from step to step, which -ksp_type {ksp.getType()} does not "
                              "allow: use -ksp_type fgmres")

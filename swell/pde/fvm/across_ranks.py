@@ -157,11 +157,11 @@ class RankSystem:
         return self.space.norms(v)[0]
 
     def totals(self, *vectors) -> list[float]:
-        """Σ of each vector, over all ranks."""
+        """Return the list of Σ v for each vector v, over all ranks."""
         return [math.fsum(column) for column in zip(*self._ranks.allgather([float(v.sum()) for v in vectors]))]
 
     def span(self, p):
-        """(minimum, maximum) of p over the cells and boundary faces of all ranks."""
+        """Return (minimum, maximum) of p over the cells and boundary faces of all ranks."""
         least, largest = zip(*self._ranks.allgather(self._part.span(self._extended(p))))
         return min(least), max(largest)
 
@@ -175,7 +175,8 @@ class RankSystem:
         self._division.require_fixed(fixed[mesh.n_internal:] != 0)
 
     def balanced(self, b, shift):
-        """Return (b, note), with b changed so that it adds up to zero over all ranks, as `System.balanced` does."""
+        """Check that b adds up to zero over all ranks, as `System.balanced` does; with ``shift``, make it so. Return
+        (b, note)."""
         with self._ranks.agreed():
             mean, note = compatible(*self.totals(b, abs(b), self.source, self._volumes), shift)
         return b - mean * self._volumes, note
@@ -186,7 +187,8 @@ class RankSystem:
         return p + (mean - moment / volume)
 
     def on_mesh(self, p, flux, source):
-        """(p, fluxes through the faces, source) for the problem's mesh, which is the whole mesh or this rank's part."""
+        """Return (p, fluxes through the faces, source) for the problem's mesh, which is the whole mesh or this rank's
+        part. ``flux``: a Flux."""
         metrics, division = self._part.metrics, self._division
         fluxes = metrics.mesh.on_mesh(flux.of(metrics, self._extended(p)))
         return division.cells(self.A, p), division.faces(fluxes), division.cells(self.A, source)

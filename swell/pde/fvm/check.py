@@ -63,8 +63,8 @@ def faces(face_ptr, face_points, n_points):
 
 
 def cells(owner, neighbour, n_faces):
-    """Return owner and neighbour (see ``Mesh``) as int32 arrays. Raise InputError unless they fit the number of faces,
-    and every cell between the first and the last has a face."""
+    """Return owner and neighbour (see ``Mesh``) as int32 arrays. Raise InputError unless they fit ``n_faces``, the
+    number of faces, and every cell between the first and the last has a face."""
     owner, neighbour = _integers("owner", owner), _integers("neighbour", neighbour)
     if owner.size != n_faces:
         raise InputError(f"owner has {owner.size} entries, but there are {n_faces} faces; every face has one owner")
@@ -87,8 +87,8 @@ def cells(owner, neighbour, n_faces):
 
 
 def patches(given, n_internal, n_faces, Patch) -> tuple:
-    """Return the patches in order, as a tuple; raise InputError unless they cover each boundary face once. ``given``:
-    sequence of Patch, or None for one patch "boundary"; ``Patch``: the class."""
+    """Return the patches in order, as a tuple; raise InputError unless they cover each boundary face (``n_internal`` …
+    ``n_faces`` − 1) once. ``given``: sequence of Patch, or None for one patch "boundary"; ``Patch``: the class."""
     if given is None:
         return (Patch("boundary", n_internal, n_faces - n_internal),)
     ordered = sorted(given, key=lambda patch: (patch.start, patch.size))

@@ -187,7 +187,8 @@ class FoamFile:
         return count, inside
 
     def _numbers(self, text, dtype):
-        """Parse a text of numbers into an array."""
+        """Parse ``text``, bytes with numbers between white space, into an array of type ``dtype``; raise InputError for
+        other text."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)

@@ -63,7 +63,8 @@ def _list(kind, *parts):
 
 
 def _boundary(patches, entries):
-    """Return (class, format, content) of the file boundary; ``entries``: patch name → dict of further entries."""
+    """Return (class, format, content) of the file boundary, which lists ``patches``; ``entries``: patch name → dict of
+    further entries."""
     lines = [str(len(patches)), "("]
     for patch in patches:
         says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}

@@ -90,7 +90,8 @@ class Laplacian:
         return faces
 
     def flux(self) -> Flux:
-        """The implicit fluxes F = a p_O + b p_N + c, with c from the boundary data.
+        """Return the implicit part of the fluxes −k ∇p·s, a Flux: F = a p_O + b p_N + c through each face from its
+        owner O to its neighbour N, with c from the boundary data.
 
         Summed over a cell's faces, Σ F = ∫ −∇·(k ∇p) dV, so that Σ F = V q is (2.12).
         """

@@ -77,16 +77,19 @@ class Metrics:
         self.pattern = Pattern(space, self.n, self.owner, self.neighbour, dtype)
 
     def interpolate(self, p):
-        """Interpolate cell values, shape (..., n), linearly to the internal faces."""
+        """Interpolate cell values, shape (..., n), linearly to the internal faces; return a new array, shape (...,
+        fi)."""
         inside = self.owner[:self.n_internal]
         return self.weight * p[..., inside] + (1 - self.weight) * p[..., self.neighbour]
 
     def difference(self, p):
-        """p_N − p_O on the internal faces."""
+        """Return p_N − p_O on each internal face: the value of its neighbour cell N minus the value of its owner cell
+        O."""
         return p[..., self.neighbour] - p[..., self.owner[:self.n_internal]]
 
     def divergence(self, flux):
-        """The sum of each cell's outward fluxes, shape (n,); not divided by the volume."""
+        """Return the sum of each cell's outward fluxes, shape (n,), not divided by the volume; ``flux``: shape (f,),
+        positive from owner to neighbour."""
         return self.pattern.collect(flux)
 
     @property
@@ -140,7 +143,7 @@ class Metrics:
 
 
 def numbers(value, name):
-    """Convert numbers to a NumPy array; arrays of any library are returned unchanged.
+    """Return numbers as a NumPy array; arrays of any library are returned unchanged. ``name``: the data in messages.
 
     Raises
     ------

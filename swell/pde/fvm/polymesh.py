@@ -53,7 +53,8 @@ def read_polymesh(folder) -> Mesh:
 
 
 def neighbour_of(folder) -> dict:
-    """For a part of a decomposed case: a dict from each processor patch's name to the part beyond it."""
+    """Return a dict from each processor patch's name to the number of the part beyond it; ``folder``: a part of a
+    decomposed case."""
     boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
     found = {name: entries for name, entries in boundary.patches() if entries.get("type") == "processor"}
     for name, entries in found.items():

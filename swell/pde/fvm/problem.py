@@ -82,7 +82,8 @@ class Problem:
         self.corrections, self.interpolation, self.gradient = corrections, interpolation, gradient
 
     def assemble(self, device="cpu", dtype="float64") -> System:
-        """Build the system on a device ("cpu", "cuda"): ``.A`` is a CSRMatrix and ``.b`` a vector of its space."""
+        """Return the System on a device ("cpu", "cuda") in the type ``dtype``: its ``A`` is a CSRMatrix and its ``b`` a
+        vector of the system's space."""
         try:
             found = np.dtype(dtype).name
         except TypeError:

@@ -134,8 +134,8 @@ class SubMesh:
                 for name, condition in whole.items()}
 
     def of_cells(self, value, mesh):
-        """Return cell or face data of ``mesh``, the whole mesh, restricted to this part; numbers and functions are
-        returned unchanged."""
+        """Return ``value``, cell or face data of ``mesh`` (the whole mesh), restricted to this part; numbers and
+        functions are returned unchanged."""
         if callable(value) or np.ndim(value) == 0:
             return value
         value = np.asarray(value)

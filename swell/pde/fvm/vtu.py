@@ -132,7 +132,8 @@ def _cells(mesh) -> dict:
 
 
 def _array(stream, name, values):
-    """Write one DataArray to the binary stream: the sizes of its compressed blocks, then the blocks."""
+    """Write ``values`` as the DataArray ``name`` to the binary stream: the sizes of its compressed blocks, then the
+    blocks."""
     kind, columns = TYPES[values.dtype.str[1:]], f'NumberOfComponents="{values.shape[1]}" ' if values.ndim == 2 else ""
     stream.write(f'<DataArray type="{kind}" Name={quoteattr(name)} {columns}format="binary">\n'.encode())
     raw = memoryview(values.reshape(-1)).cast("B") if values.size else memoryview(b"")

@@ -95,7 +95,7 @@ def checked(mesh, conditions) -> dict:
 
 
 def equal(one, other) -> bool:
-    """True if two conditions are equal."""
+    """Return True if two boundary conditions have the same type and, if they have one, an equal value."""
     return type(one) is type(other) and (isinstance(one, (Rigid, Absorbing)) or np.array_equal(one.value, other.value))
 
 

@@ -141,7 +141,8 @@ class FaceTerms(Terms):
     @staticmethod
     def _faces(parts, copies, space, condition, inverse_density, admittance):
         """Add arrays of the face integrals to the dict ``parts``, under the names of their factors in ``coefficients``.
-        ``inverse_density``, ``admittance``: 1/ρ and 1/Z at each face."""
+        ``condition``: the name of the transmission condition; ``inverse_density``, ``admittance``: 1/ρ and 1/Z at each
+        face; ``space``: a Discretisation."""
         facets, at = np.unique(copies.faces, return_inverse=True)
         dofs, local = space.facet_masses(facets)
         weight = (admittance if condition == "robin" else inverse_density)[:, None, None]

@@ -150,9 +150,11 @@ class Helmholtz:
         return resists or any(m.damping for m in self.media)
 
     def _system(self, source, part=None):
-        """Return ((K, M, B) of the free dofs, free dofs, f, (K p, M p, B p) of the given pressures or None).
+        """Return ((K, M, B) of the free dofs, free dofs, f, lifted); ``source`` as in `response`. ``lifted``: (K p, M
+        p, B p) of the given pressures p, or None.
 
-        With ``part``, the matrices hold only the rows of this rank's dofs."""
+        With ``part``, the matrices hold only the rows of this rank's dofs.
+        """
         panels, monopoles = vibrating(self.mesh, self.conditions, source)
         if not drives(panels, monopoles, self.conditions):
             raise InputError("nothing makes sound: name a source (a boundary such as source="
@@ -297,8 +299,9 @@ class Helmholtz:
         return answer
 
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
-        """Solve for one frequency; return its Point. ``parts``: f and the three vectors ``lifted`` of `_system`;
-        ``listeners``: for each ear (dofs, weights); with ``keep`` the Field is stored in ``answer``, a Response."""
+        """Solve for one frequency by ``sweep``, a Sweep; return its Point. ``parts``: f and the three vectors
+        ``lifted`` of `_system`; ``free``: the free dofs; ``listeners``: for each ear (dofs, weights). With ``keep`` the
+        Field is stored in ``answer``, a Response."""
         watch, omega = Stopwatch(), 2 * math.pi * float(frequency)
         f, *lifted = parts
         with sweep.space.active(sweep.n):

@@ -38,7 +38,8 @@ class Monopole:
 
 
 def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
-    """Collect all vibrating panels and monopoles, from the conditions and from ``sources``.
+    """Collect all vibrating panels and monopoles, from ``conditions`` (name of a boundary → condition) and from
+    ``sources``.
 
     Parameters
     ----------

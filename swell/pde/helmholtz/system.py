@@ -25,7 +25,7 @@ class Values:
         self._kernels = space.kernels("swell.pde.helmholtz", "system", A.dtype)
 
     def form(self, omega):
-        """Write A(ω) into A, for an angular frequency in 1/s."""
+        """Write the values of A(ω) = K − ω² M + iω B into the matrix A, for an angular frequency in 1/s."""
         scalar = self.A.dtype.type
         self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
         self.A.discard_adjoint()
@@ -69,7 +69,7 @@ class System:
         self.omega, self._mass = 0.0, None
 
     def form(self, omega):
-        """Write A(ω) into A, for an angular frequency in 1/s."""
+        """Write the values of A(ω) = K − ω² M + iω B into the attribute A, for an angular frequency in 1/s."""
         for part in self._parts:
             part.form(omega)
         self.omega = float(omega)

@@ -16,7 +16,7 @@ from swell.core.compiled import parallel
 @parallel
 def face_geometry(points, face_ptr, face_points, areas, centres):
     """Write each face's area vector to ``areas`` and its centre to ``centres``, from its triangles about the mean of
-    its points."""
+    its points. The top of this file explains the other arguments."""
     for f in prange(face_ptr.size - 1):
         start, stop = face_ptr[f], face_ptr[f + 1]
         count = stop - start
@@ -58,7 +58,8 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
     """Write each cell's volume and centre, from the pyramids of its faces about the mean of their centres; ``areas``,
     ``face_centres`` as ``face_geometry`` writes them.
 
-    ``closure`` gets the sum of the cell's outward area vectors, ``surface`` the sum of their lengths.
+    ``closure`` gets the sum of the cell's outward area vectors, ``surface`` the sum of their lengths. ``owner``,
+    ``neighbour``: the two cells of each face, see ``Mesh``.
     """
     n, internal = volumes.size, neighbour.size
     apex = np.zeros((n, 3))
@@ -98,7 +99,7 @@ def cell_geometry(areas, face_centres, owner, neighbour, volumes, centres, closu
 @parallel
 def non_orthogonality(areas, centres, owner, neighbour, degrees):
     """Write to ``degrees`` the angle between each internal face's normal (area vectors ``areas``) and the line between
-    its two cells' centres (``centres``)."""
+    its two cells' centres (``centres``). The top of this file explains the other arguments."""
     for f in prange(neighbour.size):
         o, n = owner[f], neighbour[f]
         dx, dy, dz = centres[n, 0] - centres[o, 0], centres[n, 1] - centres[o, 1], centres[n, 2] - centres[o, 2]
@@ -111,7 +112,7 @@ def non_orthogonality(areas, centres, owner, neighbour, degrees):
 @njit(cache=True)
 def projected_areas(areas, owner, neighbour, projected):
     """Write to projected[c] the sum of |S| over cell c's faces, component by component; S: a face's area vector in
-    ``areas``."""
+    ``areas``. The top of this file explains the other arguments."""
     projected[:] = 0.0
     for f in range(owner.size):
         for d in range(3):
@@ -123,7 +124,8 @@ def projected_areas(areas, owner, neighbour, projected):
 
 @parallel
 def face_hashes(face_ptr, face_points, hashes):
-    """Write a hash of each face's point numbers to ``hashes``; it does not depend on their order."""
+    """Write a hash of each face's point numbers to ``hashes``; it does not depend on their order. The top of this file
+    explains the other arguments."""
     for f in prange(face_ptr.size - 1):
         total = np.uint64(0)
         for k in range(face_ptr[f], face_ptr[f + 1]):
@@ -136,7 +138,7 @@ def face_hashes(face_ptr, face_points, hashes):
 
 @parallel
 def perimeters(points, face_ptr, face_points, lengths):
-    """Write the perimeter of each face to ``lengths``."""
+    """Write the perimeter of each face to ``lengths``. The top of this file explains the other arguments."""
     for f in prange(face_ptr.size - 1):
         total = 0.0
         last = face_points[face_ptr[f + 1] - 1]

@@ -9,7 +9,8 @@ from swell.core.compiled import parallel
 @parallel
 def to_faces(owner, neighbour, weight, p, harmonic, out):
     """Interpolate cell values p to the faces: out = w p_O + (1 − w) p_N with w = weight[face], or if ``harmonic`` (a
-    bool) the harmonic mean 1/((1 − w)/p_O + w/p_N); p_O on boundary faces."""
+    bool) the harmonic mean 1/((1 − w)/p_O + w/p_N). O = owner[face], N = neighbour[face]; out = p_O on boundary faces,
+    which have no neighbour."""
     one = out.dtype.type(1)
     for f in prange(out.size):
         own = p[owner[f]]

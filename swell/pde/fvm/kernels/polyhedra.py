@@ -8,7 +8,7 @@ from numba import njit
 @njit(cache=True)
 def faces_of_cells(owner, neighbour, ptr, faces):
     """List the faces of each cell in CSR form: writes ``ptr`` and ``faces``; cell c has faces[ptr[c]:ptr[c+1]]. ``ptr``
-    holds n + 1 zeros on entry."""
+    holds n + 1 zeros on entry. ``owner``, ``neighbour``: the two cells of each face, see ``Mesh``."""
     internal = neighbour.size
     for f in range(owner.size):
         ptr[owner[f] + 1] += 1
