@@ -1,4 +1,4 @@
-"""Draws the README's figures, docs/iterations.png and docs/multigrid.png, from benchmarks/results: python benchmarks/figure.py."""
+"""Draws docs/multigrid.png (README) and docs/iterations.png (docs/MEASURED.md) from benchmarks/results: python benchmarks/figure.py."""
 from __future__ import annotations
 
 import json
