@@ -1,4 +1,7 @@
-"""Draws docs/multigrid.png (README) and docs/iterations.png (docs/MEASURED.md) from benchmarks/results: python benchmarks/figure.py."""
+"""Draws docs/multigrid.png (README) and docs/iterations.png (docs/MEASURED.md) from benchmarks/results.
+
+Run it by ``python benchmarks/figure.py``.
+"""
 from __future__ import annotations
 
 import json
