@@ -38,8 +38,8 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     Returns
     -------
     dict
-        Key: a face's class number in ``interface``. Value: an array with a constraint a row, of norm 1, and a column for
-        each dof of the face, ascending. Faces without constraints are left out.
+        Key: a face's class number in ``interface``. Value: an array with a constraint a row, of norm 1, and a column
+        for each dof of the face, ascending. Faces without constraints are left out.
 
     Raises
     ------
