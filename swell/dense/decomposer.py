@@ -59,7 +59,7 @@ class Work:
         return self.space.kernels("swell.dense", stem, self.dtype)
 
     def tiles(self, x):
-        """Return an array for `blocked.parts`: the size of a part, less one, tells the kernels the number of tiles."""
+        """Return a new array for `blocked.parts`, whose parts tell the kernels the number of tiles of x lines."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
     def swapped(self, pivots):
@@ -173,7 +173,8 @@ class Decomposer(ABC):
             return self._verdict(work, A, section, [None] * len(A) if iterations is None else iterations)
 
     def size(self, n):
-        """Return the work size for ``Space.active``: the rows of a front or a column, which one thread handles."""
+        """Return the vector length by which ``Space.active`` chooses threads for one matrix: n, the rows of a
+        column."""
         return n
 
     def together(self, space) -> bool:
@@ -181,11 +182,11 @@ class Decomposer(ABC):
         return True
 
     def most_lost(self, dtype) -> float:
-        """Return the largest ``LUFactors.lost`` of usable factors; a quarter of the digits is left then."""
+        """Return the largest ``LUFactors.lost`` of usable factors in this type; a quarter of the digits is left."""
         return float(np.finfo(dtype).eps) ** 0.25
 
     def tightened(self):
-        """Return these settings with a smaller processing tolerance; None if the decomposition is exact."""
+        """Return a copy of these settings with a smaller processing tolerance; None if the decomposition is exact."""
 
     @abstractmethod
     def decompose(self, work) -> tuple[int, np.ndarray | None]:

@@ -40,7 +40,7 @@ def _gemm(C, A, B):
 
 
 def layout(M):
-    """Return (cuBLAS operation, leading dimension) that read M, its last two axes, as a column-major matrix."""
+    """Return (cuBLAS operation, leading dimension) with which cuBLAS, column-major, reads M's last two axes as M."""
     from cupy.cuda import cublas
     rows, columns = (distance // M.itemsize for distance in M.strides[-2:])
     if rows == 1:

@@ -124,8 +124,8 @@ class Sections:
         raise self._unsettled(*((active[0], d) if kind == LOWER else (d, active[0])))
 
     def _compute(self, kind, d, s, bad, cutoff):
-        """Do one iteration of a section, in place in ``work.lu``. ``kind``, ``d``: as in ``_together``, or DIAGONAL;
-        ``s``: the section. Elements after the bad one stay. Sets flags[1 + s] if an element has changed."""
+        """Do one iteration of a section, in place in ``work.lu``. ``kind``, ``d``, ``cutoff``: as in ``_together``, or
+        DIAGONAL; ``s``: the section. Elements after the bad one stay. Sets flags[1 + s] if an element has changed."""
         work, x = self.work, self.settings.x
         top, left = (s if kind == LOWER else d) * self.section, (s if kind == RIGHT else d) * self.section
         bottom = min(top + self.section, work.n)

@@ -40,7 +40,7 @@ class TriangularSolves(BoundSolver):
                                                    overwrite_b=True)
 
     def _cublas(self, X, lower, unit):
-        """The same as ``_blas`` by cuBLAS, in place in X, which is returned."""
+        """Like ``_blas``, with the same arguments, by cuBLAS: in place in X, which is returned."""
         from cupy.cuda import cublas, device
         call = getattr(cublas, f"{CUBLAS[X.dtype.char]}trsm")
         (op, distance), one = layout(self.factors.lu), np.array(1, X.dtype)

@@ -43,7 +43,7 @@ class Counts(NamedTuple):
     reductions: int
 
     def plus(self, other: "Counts", check: int) -> "Counts":
-        """Return the sum of both costs, with ``check`` more products, which computed the true residual."""
+        """Return the sum of both costs, a new Counts, and ``check`` more products, which computed the true residual."""
         return Counts(self.products + other.products + check, self.preconditioner + other.preconditioner,
                       self.reductions + other.reductions)
 
@@ -223,8 +223,8 @@ class Iteration(ABC):
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):
-        """Iterate on x, in place, until the convergence test stops the run; ``attempt``: restarts of this solve so
-        far."""
+        """Iterate on x, in place, until the convergence test stops the run. ``attempt``: restarts of this solve so far.
+        ``zero_guess`` says that x = 0."""
         self.attempt = attempt
         self.start(zero_guess)
         capturable = all(part is None or part.capturable for part in (self.A, self.M, self.S))

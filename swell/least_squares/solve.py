@@ -274,7 +274,7 @@ class Solve:
         return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
 
     def result(self, reason) -> LeastSquaresResult:
-        """Build the result for the user; x stays in the solver's space."""
+        """Return a new LeastSquaresResult with this reason; its x stays in the solver's space."""
         self.space.synchronize()
         product = self.norm_A * self.whole
         return LeastSquaresResult(

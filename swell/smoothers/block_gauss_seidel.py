@@ -45,7 +45,7 @@ class BlockGaussSeidel(Smoother):
         check_inner(self)
 
     def build(self, A):
-        """Return the smoother for a CSR matrix.
+        """Return the BlockGaussSeidelOperator for a CSR matrix.
 
         Raises
         ------

@@ -38,9 +38,9 @@ def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, t
 @njit(cache=True)
 def settle_block(lu, estimate, row, column, first, size, front, search, tolerance, lower, upper, found):
     """Iterate (1.11) and (1.12) in one diagonal block, from ``estimate``, until all entries are final, or all before a
-    bad element; write these to ``lu``. A bad element is a diagonal one, from ``search`` on, outside ``lower < |l| <=
-    upper``. ``found`` becomes the bad element (``size`` if there is none) and the number of iterations. Arguments: top
-    of file."""
+    bad element; write these to ``lu``. A bad element is a diagonal one, from ``search`` on, with modulus at most
+    ``lower``, above ``upper``, or NaN. ``found`` becomes the bad element (``size`` if there is none) and the number of
+    iterations. Arguments: top of file."""
     v, a, base = np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype), np.zeros((size, size), lu.dtype)
     for i in range(size):
         for j in range(size):
@@ -176,8 +176,8 @@ def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots
 
 @parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
-    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``; ``counts`` and ``tiles``
-    as in ``settle_lower``. Arguments: top of file."""
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``, ``x`` columns a tile;
+    ``counts`` and ``tiles`` as in ``settle_lower``. Arguments: top of file."""
     across, per = -(-(right - left) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
         k, begin = tile // across, left + tile % across * x

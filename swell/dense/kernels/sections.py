@@ -29,8 +29,8 @@ def compute(kind, a, lu, next, row, column, top, bottom, left, right, bad, x, th
 
 @njit(cache=True)
 def compute_tile(a, lu, next, row, column, top, bottom, left, right, bad, tolerance):
-    """Do the work of ``compute`` in a tile of at most x by x. Returns the number of changed elements. Arguments: top of
-    file."""
+    """Do the work of ``compute`` in a tile of at most x by x. Returns the number of elements that changed by more than
+    ``tolerance``. Arguments: top of file."""
     changed = 0
     for i in range(top, bottom):
         for j in range(left, right):

@@ -44,8 +44,8 @@ def settle(lu, row, column, first, size, backward, rows, threads, tolerance, V, 
 
 @njit(cache=True)
 def settle_block(lu, row, column, first, size, backward, tolerance, v):
-    """Do the work of ``settle`` for one right-hand side v, in place. Returns the number of iterations. Arguments: top
-    of file."""
+    """Do the work of ``settle`` for one right-hand side v (``first``, ``size`` as there), in place. Returns the number
+    of iterations. Arguments: top of file."""
     start, step = (first + size - 1, -1) if backward else (first, 1)
     b, base = np.empty(size, lu.dtype), np.zeros(size, lu.dtype)
     for p in range(size):
@@ -89,8 +89,8 @@ def sweep(lu, row, column, backward, b, now, then, rows, threads, tolerance, n, 
 
 @njit(cache=True)
 def sweep_entry(lu, row, column, backward, b, now, then, tolerance, n, i, r):
-    """Do the work of ``sweep`` for entry (i, r). Returns 1 if it has changed by more than ``tolerance``, else 0.
-    Arguments: top of file."""
+    """Compute then[i + r n] from ``now`` and b, as ``sweep`` does. Returns 1 if it has changed by more than
+    ``tolerance``, else 0. Arguments: top of file."""
     total = lu.dtype.type(0)
     for k in range(i + 1 if backward else 0, n if backward else i):
         total += lu[i * row + k * column] * now[k + r * n]

@@ -189,7 +189,7 @@ def polynomial(small):
 
 @parallel(fastmath=FAST)
 def advance(omega, hat, t, w, x, r):
-    """x += ω v̂; r −= ω t, in place; return norm² = Σ w |r|². v̂: ``hat``, which may be r. ``w``: empty for ones."""
+    """x += ω v̂; r −= ω t, in place; return norm² = Σ w |r|². ``omega``: ω; ``hat``: v̂ or r; ``w``: empty for ones."""
     parts = np.empty(CHUNKS)
     for c in prange(CHUNKS):
         weighted = 0.0

@@ -123,7 +123,7 @@ def _conjugate_gradients(d, r, values, columns, count, sweeps, tolerance, y):
 def _relax(s, slice_ptr, diag, entries, col_idx, inverse, b, x, out, omega, zero, inner, sweeps, tolerance, width,
            height):
     """Solve the block of slice s for its residual b − A x, and write x + the solution to these rows of ``out``.
-    Arguments: top of file."""
+    ``inverse``: as in ``exact``, or empty. Arguments: top of file."""
     first = s * height
     rows = min(height, diag.size - first)
     d = diag[first:first + rows]

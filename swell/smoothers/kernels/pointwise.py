@@ -28,7 +28,7 @@ def _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, s, i):
 
 @parallel
 def jacobi(slice_ptr, diag, entries, col_idx, b, x, out, omega, zero, height):
-    """out = x + ω D⁻¹ (b − A x); with ``zero`` x counts as 0, not read. Writes ``out``. Arguments: top of file."""
+    """out = x + ω D⁻¹ (b − A x), ω = ``omega``; with ``zero`` x counts as 0, not read. Arguments: top of file."""
     for s in prange(slice_ptr.size - 1):
         for i in range(s * height, min((s + 1) * height, diag.size)):
             step = omega * _residual(slice_ptr, diag, entries, col_idx, b, x, zero, height, np.int64(s), i) / diag[i]
