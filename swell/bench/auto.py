@@ -72,7 +72,7 @@ def configurations(kind, complex_, device="cpu") -> dict:
 
 
 def peers(device) -> tuple[str, ...]:
-    """Labels of the other libraries' solvers on a device."""
+    """Return the labels of the other libraries' solvers on a device."""
     return ("SuperLU COLAMD", "SuperLU MMD", "PyAMG RS", "PyAMG SA") if device == "cpu" else ("CuPy spsolve",)
 
 
@@ -244,7 +244,7 @@ def _system(worker, space, system):
 
 
 def foretold(space, A) -> float:
-    """The predicted seconds of a sparse factorisation of A."""
+    """Return the predicted seconds of a sparse factorisation of the SciPy matrix A."""
     from swell.advisor.estimate import direct
     from swell.advisor.machine import Machine
     from swell.inputs import read_matrix

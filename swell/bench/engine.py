@@ -68,7 +68,7 @@ class Findings:
         return taken
 
     def table(self, caption, header, rows):
-        """Show a table, and keep it for the report."""
+        """Show a table, and keep it for the report; ``rows``: tuples of cells."""
         self.tables.append((caption, header, rows))
         show(f"{caption}, {self.space.describe()}", header, rows)
 
@@ -170,12 +170,12 @@ def seconds_an_iteration(prepare, b, count: int, repeat: int) -> tuple[float, ob
 
 
 def a_few(iteration, residual):
-    """The monitor of a warm-up: stop after two iterations, enough to compile, to capture and to touch all memory."""
+    """Monitor of a warm-up: True (stop) after two iterations, enough to compile, to capture, to touch all memory."""
     return iteration >= 2
 
 
 def fixed(count):
-    """A ``Stopping`` for ``count`` iterations: no tolerance, no judgement of progress, norms as in a real solve."""
+    """A ``Stopping`` for ``count`` iterations: no tolerance, no test for stagnation, norms as in a real solve."""
     from swell.core.stopping import Stopping
     return Stopping(rtol=1e-30, maxiter=count, window=0, growth=1e100)
 

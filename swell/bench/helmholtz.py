@@ -96,7 +96,7 @@ def run(arguments) -> int:
 
 
 def _stopping(rtol, maxiter):
-    """Return a Stopping with the paper's rules: no judgement of progress, and no end at divergence."""
+    """Return a Stopping with the paper's rules: no test for stagnation, and no end at divergence."""
     return Stopping(rtol=rtol, maxiter=maxiter, window=0, growth=math.inf)
 
 

@@ -75,7 +75,7 @@ class _System:
                            stopping=stopping, b_like=self.on_device)
 
     def iteration(self) -> dict:
-        """Time a fixed number of iterations, without tolerance or judgement of progress; return the record, a dict."""
+        """Time a fixed number of iterations, without tolerance or test for stagnation; return the record, a dict."""
         half, count = self.arguments.iterations // 2, self.arguments.iterations
         seconds, run = engine.seconds_an_iteration(self._prepare, self.on_device, count, self.repeat)
         self.peer.run(half, 1e-30)

@@ -168,6 +168,6 @@ def _complain_once(message, status) -> int:
 
 
 def _complain(message, status) -> int:
-    """Print one line on stderr; return ``status``."""
+    """Print ``message`` as one line on stderr; return ``status``."""
     print("swell: " + " ".join(str(message).split()), file=sys.stderr)
     return status

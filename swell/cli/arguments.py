@@ -34,6 +34,6 @@ def named_solver(arguments) -> dict:
 
 
 def add_output(parser):
-    """Add --json and --quiet."""
+    """Add the options --json and --quiet to a parser."""
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")

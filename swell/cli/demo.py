@@ -26,7 +26,7 @@ def add_arguments(parser):
 
 
 def run(arguments) -> int:
-    """Assemble, solve, print and write; return the exit status."""
+    """Assemble the problem, solve it, print the result and write the files; return the exit status."""
     folder = _folder(arguments.out)
     if arguments.device:
         from swell.core.devices import make_space

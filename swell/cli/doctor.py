@@ -154,7 +154,7 @@ def _driver() -> str:
 
 
 def _solve(device):
-    """Solve 2500 unknowns on a device; return (converged, a sentence on the result)."""
+    """Solve 2500 unknowns on a device; return (True if converged, a sentence on the result)."""
     import numpy as np
 
     import swell

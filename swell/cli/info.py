@@ -107,7 +107,8 @@ def _recommendation(A) -> list[dict]:
 
 
 def _hierarchy(A) -> dict:
-    """Set up algebraic multigrid; return its levels and the seconds of the setup, or {"refused": reason}."""
+    """Set up algebraic multigrid for A; return a dict with its levels and the seconds of the setup, or {"refused":
+    reason}."""
     from swell.core.compilation import Stopwatch, timed
     from swell.core.errors import FactorisationError, InputError
     from swell.preconditioners.amg.report import facts

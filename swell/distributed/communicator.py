@@ -90,13 +90,15 @@ class Communicator(ABC):
         ``close`` frees it first."""
 
     def allgather(self, value) -> list:
-        """Return the values of all ranks, in the order of ranks; if any rank failed, raise the first error on all."""
+        """Return the values of all ranks, in the order of ranks; if any rank sends an error instead, raise the first
+        one on all ranks. All ranks call it together."""
         answers = self._gather_objects((None, value))
         _raise_first(answers)
         return [answer for _, answer in answers]
 
     def alltoall(self, parts) -> list:
-        """Send ``parts[k]``, any object, to rank k; return the objects received, in the order of ranks."""
+        """Send ``parts[k]``, any object, to rank k; return the objects received, in the order of ranks. All ranks call
+        it together."""
         self.allgather(None)                     # raises an error of another rank
         return self._exchange_objects(parts)
 

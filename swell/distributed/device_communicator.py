@@ -87,5 +87,6 @@ class DeviceCommunicator(Communicator):
         """Free the resources for sending; here there are none."""
 
     def abort_work(self):
-        """End the GPU work that waits for a failed rank; called from another thread."""
+        """Mark this communicator as broken; subclasses also end the GPU work that waits for a failed rank. Called from
+        another thread."""
         self._broken = True

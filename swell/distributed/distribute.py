@@ -153,8 +153,9 @@ def _built(communicator, rows, device, partition, block, overlap):
 
 
 def _repartitioned(communicator, rows, block):
-    """Move the rows to the parts of a graph partition; return (this rank's rows, first row of each rank, old row
-    numbers of this rank's rows).
+    """Move the rows of a matrix to the ranks by a partition of its graph of blocks. Return (this rank's new rows, first
+    row of each rank, old row numbers of this rank's new rows). ``rows``: this rank's rows as CSR; ``block``: the block
+    size.
 
     Rank 0 partitions the block pattern of the whole matrix, 4 bytes a block; values go straight to their ranks.
     """

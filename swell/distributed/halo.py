@@ -77,7 +77,7 @@ class Halo:
         self.finish_return(out)
 
     def start_return(self):
-        """Send ``values`` back: the first half of ``give_back``."""
+        """Start to send ``values`` back to their owners: the first half of ``give_back``."""
         self.prepare_return()
         self._back.start()
 
@@ -87,7 +87,8 @@ class Halo:
         self._sum.apply(self._packed, out, 1, 1)
 
     def prepare_return(self):
-        """Allocate the buffers of ``give_back``, for loops that must not allocate."""
+        """Allocate the buffers of ``give_back``, unless that is done. Otherwise the first ``give_back`` allocates them,
+        which a captured loop must not do."""
         if self._back is not None:
             return
         space, count, xp = self.space, self._index.size, self.space.xp

@@ -110,7 +110,8 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def rows(self):
-        """This rank's rows in the user's numbering: a slice, or an array if a partition has reordered them."""
+        """The numbers of this rank's rows in the user's numbering: a slice, or an array if a partition has reordered
+        the rows."""
         return slice(self.space.first, self.space.stop) if self.order is None else self.order
 
     def gather(self, x):
@@ -200,7 +201,7 @@ class DistributedMatrix(SystemMatrix):
                 raise InputError(f"{kind}= does not work across ranks: leave it out, or solve on one rank")
 
     def global_rows(self):
-        """This rank's rows as SciPy CSR, shape (local rows, n), with global column numbers."""
+        """Return this rank's rows as a new SciPy CSR matrix, shape (local rows, n), with global column numbers."""
         own, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
         inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.first, own.indptr),
                               shape=(own.shape[0], self.shape[1]))
@@ -294,7 +295,7 @@ class DistributedMatrix(SystemMatrix):
 
     @property
     def nbytes(self):
-        """Bytes on this rank."""
+        """Bytes of the matrix and its halo on this rank."""
         return self.local.nbytes + self.rest.nbytes + self.boundary.nbytes + self.halo.nbytes
 
     @property

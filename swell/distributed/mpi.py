@@ -125,7 +125,8 @@ class MPICommunicator(HostCommunicator):
         self.die(type(error), error, error.__traceback__)
 
     def leave(self):
-        """At the end of this process: answer every call of the other ranks with ``Gone``, until all ranks have gone."""
+        """Wait at the end of this process: answer every call of the other ranks with the error ``Gone``, until all
+        ranks have ended their programs."""
         from mpi4py import MPI
         if MPI.Is_finalized() or os.getpid() != self._process:
             return

@@ -195,8 +195,8 @@ class SharedMemory:
         return self.xp.ndarray(max(nbytes, 1), np.uint8, self._pool.malloc(max(nbytes, 1)))
 
     def addresses(self, host, array):
-        """Set the arrays of all ranks to 0; return their addresses as this rank's kernels see them, int64, shape
-        (ranks,). All ranks of ``host`` call it together, each with its own array."""
+        """Set the arrays of all ranks to 0. Return their addresses as this rank's kernels see them, int64, shape
+        (ranks,). All ranks of ``host``, a Communicator, call it together, each with its own array from ``empty``."""
         stream, at = self.xp.cuda.get_current_stream(), array.data.ptr
         chunk = next(c for c in self._chunks if c.ptr <= at < c.ptr + c.size)
         stream.synchronize()

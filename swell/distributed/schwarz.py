@@ -54,7 +54,8 @@ class RankSchwarz(OperatorAround):
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
 
     def update(self, A):
-        """Recompute for a matrix with equal pattern and distribution; the ranks exchange the layers' rows again."""
+        """Recompute the preconditioner for a new matrix A with equal pattern and distribution. The ranks exchange the
+        layers' rows again."""
         self._matrix.update(CSRMatrix.from_scipy(layers(A, self.settings.layers)[0], A.space.local))
         self.inner.update(self._matrix)
 

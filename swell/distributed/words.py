@@ -38,7 +38,8 @@ def _alike(texts):
 
 
 def _ranged(texts) -> str:
-    """Merge texts that differ only in numbers: each number becomes the range from the smallest to the largest."""
+    """Return one text for texts that differ only in numbers: each number becomes the range from the smallest to the
+    largest, "3 to 7"."""
     places = iter(zip(*(NUMBER.findall(text) for text in texts), strict=True))
     return NUMBER.sub(lambda number: _range(next(places)), texts[0])
 

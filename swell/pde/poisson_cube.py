@@ -91,7 +91,7 @@ class PoissonCube:
         return (self.edge - 1) ** 3
 
     def coefficients(self, box=(slice(None),) * 3) -> np.ndarray:
-        """k in every element, or in the elements of a box, given as a slice for each axis."""
+        """Return k in every element, or in the elements of a box, given as a slice for each axis."""
         if not isinstance(self.coefficient, str):
             return np.asarray(self.coefficient, float)[box]
         at = np.ix_(*(np.arange(self.edge)[part] for part in box))
@@ -172,7 +172,8 @@ class PoissonCube:
         return parts
 
     def groups(self) -> list:
-        """levels − 2 int arrays: for each subdomain of a level, the next level's subdomain that it joins."""
+        """Return levels − 2 int arrays: for each subdomain of a level, the subdomain of the next level that it is
+        joined into."""
         groups, edge = [], self.subdomains
         for _ in range(self.levels - 2):
             larger = -(-edge // 2)
@@ -293,7 +294,8 @@ class CubeSolution:
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """(smallest, largest) eigenvalue of the preconditioned operator, from CG's coefficients; else NaN."""
+        """(smallest, largest) eigenvalue of the preconditioned operator, from CG's coefficients; (NaN, NaN) without
+        them."""
         spectrum = self.result.spectrum
         return (float("nan"),) * 2 if spectrum is None else spectrum.extremes
 

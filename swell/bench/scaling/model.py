@@ -183,8 +183,8 @@ def deviation(predicted, measured) -> float:
 
 
 def count_shares(indptr, indices, owner, ranks: int) -> Share:
-    """Return the Share of a CSR pattern whose row i belongs to rank owner[i]; each number is a maximum over the
-    ranks."""
+    """Return the Share of a CSR pattern whose row i belongs to rank owner[i]: numbers of rows, entries, ghosts and
+    neighbours, each a maximum over the ranks."""
     n = indptr.size - 1
     lengths = np.diff(indptr)
     of_row = np.repeat(owner, lengths)
@@ -198,7 +198,8 @@ def count_shares(indptr, indices, owner, ranks: int) -> Share:
 
 
 def share_of_slab(side: int, ranks: int) -> Share:
-    """Return the Share of the weak scaling's Poisson system: slabs side by side, side³ rows a rank."""
+    """Return the Share (rows, entries, ghosts, neighbours of a rank) of the weak scaling's Poisson system: slabs side
+    by side, side³ rows a rank."""
     neighbours = min(ranks - 1, 2)
     rows, face = side**3, side**2
     return Share(rows, 7 * rows - 4 * face - (2 - neighbours) * face, neighbours * face, neighbours)

@@ -227,7 +227,7 @@ class System:
                 "nnz": self.A.nnz, **measured}
 
     def share(self) -> Share:
-        """Return the Share of this matrix on the present ranks."""
+        """Return the Share (rows, entries, ghosts, neighbours of a rank) of this matrix on the present ranks."""
         halo = self.A.halo
         mine = (self.space.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
@@ -236,7 +236,8 @@ class System:
     # -- figure 10 -----------------------------------------------------------------------------------------------
 
     def product(self) -> dict:
-        """Time products with and without overlap in turn, and the stages of a product without; return the record."""
+        """Time products with and without overlap of messages, in turn, and the stages of a product without; return the
+        record, a dict."""
         A, products, stages = self.A, {True: [], False: []}, []
         self._stages()                           # a warm-up
         for _ in range(self.settings["repeat"]):
@@ -369,7 +370,8 @@ class System:
     # -- for the model -------------------------------------------------------------------------------------------
 
     def shares(self):
-        """Yield records of the Share that this matrix would have on more ranks."""
+        """Yield records of the Share (rows, entries, ghosts, neighbours of a rank) that this matrix would have on more
+        ranks."""
         own, host = self.given.own, self.space.to_host
         indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
         for count in self.settings["predicted"]:

@@ -36,7 +36,7 @@ def flag(ksp, name) -> bool:
 
 
 def write(viewer, lines):
-    """Write lines to a text viewer; other viewers get nothing."""
+    """Write ``lines`` to a PETSc viewer for text; other viewers get nothing."""
     if viewer.getType() == "ascii":
         for line in lines:
             viewer.printfASCII(f"  {line}\n")

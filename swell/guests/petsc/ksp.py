@@ -154,7 +154,7 @@ class KSP:
         ksp.setConvergedReason(next(filter(None, reasons), 0))
 
     def _code(self, result, norm_b):
-        """Return PETSc's code for the reason of a swell Result; ``norm_b``: ‖b‖₂."""
+        """Return PETSc's number (KSPConvergedReason) for the reason of a swell Result; ``norm_b``: ‖b‖₂."""
         atol = self._solver.stopping.atol
         return ATOL if result.converged and result.tolerance * norm_b <= atol * (1 + 1e-12) else CODES[result.reason]
 

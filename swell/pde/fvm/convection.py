@@ -27,7 +27,7 @@ def check_scheme(scheme):
 
 
 def face_flux(metrics, velocity):
-    """Compute φ = u·s of every face, shape (f,), from a velocity.
+    """Return the volume flux φ = u·s of every face, shape (f,), for a velocity u; s: the face's area vector.
 
     The velocity is three numbers, one vector a cell (n, 3), or a function of points (k, 3). A function is evaluated at
     the faces' centres. Cell vectors are interpolated linearly; a boundary face takes its cell's vector.

@@ -105,7 +105,8 @@ class Laplacian:
         return Flux(a, b, c)
 
     def explicit(self, gradient):
-        """The correction: the explicit part of the fluxes, shape (f,), from a gradient of shape (3, n)."""
+        """Return the explicit part of the fluxes (non-orthogonal correction), shape (f,), from the gradient of p in the
+        cells, shape (3, n)."""
         metrics, boundary, inside = self.metrics, self.boundary, slice(0, self.metrics.n_internal)
         outside = slice(metrics.n_internal, None)
         c = metrics.space.xp.empty(metrics.owner.size, metrics.dtype)

@@ -218,7 +218,8 @@ class Iteration:
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
     def run(self, start):
-        """Iterate from ``start`` (a FlowSolution or None); return the FlowSolution."""
+        """Iterate from ``start`` (a FlowSolution, or None for the fluid at rest) until converged; return the
+        FlowSolution."""
         space, metrics, settings = self.space, self.metrics, self.settings
         xp, n = space.xp, metrics.n
         self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}

@@ -89,7 +89,8 @@ class SubMesh:
 
     @classmethod
     def around(cls, mesh, wanted, layers) -> "SubMesh":
-        """Extract the wanted cells (ascending) with the given number of layers of neighbours across faces."""
+        """Return a SubMesh with the cells ``wanted`` of a mesh (ascending) and ``layers`` layers of neighbour cells,
+        across faces."""
         inside = np.zeros(mesh.n_cells, bool)
         inside[wanted] = True
         first, second = mesh.links

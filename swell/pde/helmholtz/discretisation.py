@@ -141,7 +141,8 @@ class Discretisation:
         return weighted @ along.reshape(weighted.shape).swapaxes(1, 2)
 
     def load(self, facets, function):
-        """∫ g v over facets, shape (n,), complex; ``function`` returns g at points (k, dim)."""
+        """Return ∫ g v over facets for every basis function v, shape (n,), complex; ``function`` returns g at points
+        (k, dim)."""
         dofs, value, weight, places = self._on_facets(facets)
         g = function(np.moveaxis(places, 0, -1).reshape(-1, self.mesh.dim)).reshape(weight.shape)
         local = (value * (weight * g)[:, None]).sum(axis=2).ravel()
@@ -150,7 +151,7 @@ class Discretisation:
         return found
 
     def facet_dofs(self, facets):
-        """The dofs on the given facets, ascending."""
+        """Return the dofs on the given facets, ascending."""
         return np.unique(self._dofs.get_facet_dofs(facets).flatten())
 
     def at(self, cell, local):

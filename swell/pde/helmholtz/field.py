@@ -15,7 +15,7 @@ REFERENCE = 20e-6       # Pa, RMS: 0 dB
 
 
 def decibels(p):
-    """Convert complex amplitudes (peaks, Pa) to levels in dB re 20 µPa, of the RMS value |p|/√2."""
+    """Return the levels in dB re 20 µPa, of the RMS value |p|/√2, of complex amplitudes p (peaks, Pa)."""
     with np.errstate(divide="ignore"):
         return 20 * np.log10(np.abs(p) / (math.sqrt(2) * REFERENCE))
 
@@ -42,7 +42,7 @@ class Field:
         return self.result.converged
 
     def at(self, point) -> complex:
-        """The pressure at a point (m)."""
+        """Return the pressure at a point (coordinates in m), a complex amplitude in Pa."""
         dofs, weights = self.problem.space.at(*locate(self.problem.mesh, point, "point"))
         return complex(self.p[dofs] @ weights)
 
@@ -58,7 +58,8 @@ class Field:
                 "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
 
     def write(self, path):
-        """Write p for ParaView: real part, imaginary part, amplitude and level at the mesh's points, as .vtu."""
+        """Write p at the mesh's points to ``path``, a .vtu file for ParaView: real part, imaginary part, amplitude and
+        level."""
         from swell.io.files import write_atomically
         path = Path(path)
         if path.suffix.lower() != ".vtu":

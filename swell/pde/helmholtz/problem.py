@@ -107,7 +107,7 @@ class Helmholtz:
 
     @property
     def coefficients(self):
-        """(1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped."""
+        """Return (1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped."""
         density = np.array([m.density for m in self.media])
         bulk = np.array([m.density * m.complex_speed ** 2 for m in self.media])
         if not any(m.damping for m in self.media):
@@ -318,7 +318,7 @@ class Helmholtz:
         return point
 
     def _ears(self, ear):
-        """Return the checked ears as a list of points."""
+        """Return ``ear``, a point or a list of points, as a list of arrays; raise InputError for anything else."""
         if ear is None:
             return []
         try:

@@ -48,7 +48,8 @@ class StartingGuess:
         self._added += 1
 
     def of(self, A, b):
-        """Return x₀ for A x = b, or None if no solution is kept."""
+        """Return a starting vector x₀ for A x = b, with the smallest residual in the span of the kept solutions; None
+        if there are none."""
         m = min(self._added, self.most)
         if not m:
             return None

@@ -130,7 +130,7 @@ class Sweep:
 
     @property
     def rows(self):
-        """The free dofs whose rows are here, as an index: all, or this rank's own."""
+        """An index of the free dofs whose rows of A this rank has: all of them on one rank."""
         return slice(None) if self.space.single_rank else self.system.A.rows
 
     def whole(self, x):
